@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
 import { bodyOf, during, type AdoptOptions, type Body, type Ran, type WithLockOptions } from './body.js'
+import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
 import { valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
@@ -76,9 +77,10 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
     super()
     const [sources, given] = serversAnd(servers, options)
-    const own = clientOptions(given)
-    this.#native = valueOf(queue.open(sources, own))
+    const { credentials, ...own } = clientOptions(given)
+    this.#native = valueOf(queue.open(sources, own, credentials !== undefined))
     enrol(this.#native.id, this)
+    if (credentials) provide(this, credentials)
     suspect(this.#native, null, own, new.target)
     const hear = (name: string) => {
       if (ofNormalLife(name)) this.#native.hear()

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
+import { withCause } from './causes.js'
 
 /** The failure of one server. */
 export interface ServerError {
@@ -272,7 +273,7 @@ const detailed = new Map<string, new (failure: native.Failure) => LockError>([
 /** The error that the core describes. @internal */
 export function errorOf(failure: native.Failure): LockError {
   const rich = detailed.get(failure.code)
-  if (rich) return new rich(failure)
+  if (rich) return withCause(new rich(failure), failure.cause)
   return new (simple.get(failure.code) ?? InternalError)(failure.code, failure.message, failure.lockName)
 }
 

@@ -150,6 +150,11 @@ export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void
   forgotten.register(emitter, number)
 }
 
+/** The client with this number, if it lives. @internal */
+export function emitterOf(number: number): EventEmitter<ClientEvents> | undefined {
+  return emitters.get(number)?.deref()
+}
+
 function isHeard(emitter: EventEmitter<ClientEvents> | undefined, kinds: readonly EventKind[]): boolean {
   if (diagnostics.hasSubscribers) return true
   return emitter !== undefined && [...kinds, 'event' as const].some((kind) => emitter.listenerCount(kind) > 0)
@@ -169,7 +174,7 @@ function codeUnheard(emitter: EventEmitter<ClientEvents> | undefined, event: Loc
  * A larger one is the number of a trace. @internal
  */
 export function deliver(client: number, event: LockEvent, about: number): void {
-  const emitter = emitters.get(client)?.deref()
+  const emitter = emitterOf(client)
   const code = codeUnheard(emitter, event, about)
   if (code) callGuest(() => process.emitWarning(event.message ?? '', { type: 'LocktenderWarning', code }))
   if (about > SELF_WAIT) followers.forEach((follow) => follow(about, event, emitter))

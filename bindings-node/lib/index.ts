@@ -1,5 +1,6 @@
 export type { AdoptOptions, Body, Ran, WithLockOptions } from './body.js'
 export { Client } from './client.js'
+export type { Credentials, CredentialsProvider } from './credentials.js'
 export { configure, elect, job, lock, once, tryWithLock, withLock } from './default.js'
 export { Election, Leadership } from './election.js'
 export type { Leader, LeaderWork, Observation } from './election.js'

@@ -3,6 +3,7 @@ import { isMainThread } from 'node:worker_threads'
 
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
+import type { Credentials, CredentialsProvider } from './credentials.js'
 import { InvalidArgumentError } from './errors.js'
 
 /**
@@ -135,6 +136,12 @@ export interface ClientOptions extends LockOptions {
   replicas?: number | undefined
   /** How long a server waits for its `replicas` to confirm a write. Default 100 ms; from 1 ms to 366 days. */
   replicasTimeoutMs?: number | undefined
+  /**
+   * Gives the user and the password of every server, whose URL has none then. It is called before a connection, if what it gave last
+   * has passed two thirds of its life, and at that time: then the new ones go to every live connection. The error that it throws or
+   * rejects with is the `cause` of a `DeniedError`. Give its own waits a limit: there is one call at a time for each server. Default none.
+   */
+  credentials?: CredentialsProvider | undefined
   /** A PEM file with the certificate authorities to trust instead of the system's. Default none. */
   tlsCa?: string | undefined
   /** A PEM file with the client's certificate; it needs `tlsKey`. Default none. */
@@ -149,11 +156,11 @@ export interface AcquireOptions {
   signal?: AbortSignal | undefined
 }
 
-type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time'
+type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time' | 'function' | 'secret'
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
 /** The calls whose options the core does not know, with these options. */
-const simple = { server: 'name, responseTimeoutMs', locks: 'limit', forceRelease: 'owner' }
+const simple = { server: 'name, responseTimeoutMs', locks: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
 
 type Place = `${native.OptionPlace}` | keyof typeof simple
 
@@ -196,6 +203,7 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   failover: 'string',
   replicas: 'count',
   replicasTimeoutMs: 'number',
+  credentials: 'function',
   tlsCa: 'string',
   tlsCert: 'string',
   tlsKey: 'string',
@@ -207,6 +215,8 @@ const spoken: Record<Kind, string> = {
   boolean: 'must be true or false',
   string: 'must be a string',
   time: 'must be a Date, or milliseconds since 1970',
+  function: 'must be a function',
+  secret: 'must be a string',
 }
 
 /**
@@ -214,7 +224,7 @@ const spoken: Record<Kind, string> = {
  * them once. Refuses a name that is no such option, and a value of a wrong type. The core checks the values.
  */
 function checked<Options extends object>(place: Place, options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
-  const given: Record<string, string | number | boolean> = {}
+  const given: Record<string, string | number | boolean | Function> = {}
   if (options === undefined) return given as Options
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw InvalidArgumentError.of('options', options, 'must be an object')
@@ -264,12 +274,13 @@ function isRoot(object: object): boolean {
   return object === Object.prototype || Object.hasOwn(object, 'isPrototypeOf')
 }
 
-function ofKind(key: string, value: unknown, kind: Kind): number | boolean {
+function ofKind(key: string, value: unknown, kind: Kind): number | boolean | Function {
   // The core checks its bounds.
-  const type = kind === 'time' ? 'number' : kind
+  const type = kind === 'time' ? 'number' : kind === 'secret' ? 'string' : kind
   const fits = kind === 'count' ? Number.isInteger(value) && (value as number) >= 0 : typeof value === type
-  if (!fits) throw InvalidArgumentError.of(key, value, spoken[kind])
-  return value as number | boolean
+  // What is given in the place of a secret, or of the function that gives it, may be one.
+  if (!fits) throw InvalidArgumentError.of(key, kind === 'function' || kind === 'secret' ? typeof value : value, spoken[kind])
+  return value as number | boolean | Function
 }
 
 /** The milliseconds of a `Date`, of any realm. An invalid one stays as it is. */
@@ -334,9 +345,18 @@ export function forceReleaseOptions(options: unknown): { owner?: string } {
   return checked('forceRelease', options, { owner: 'string' })
 }
 
+/** Credentials that a function of the program gave. @internal */
+export function credentialsOptions(given: unknown): Credentials {
+  const why = 'must give a password, or { user, password, expiresInMs }'
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw InvalidArgumentError.of('credentials', typeof given, why)
+  const own = checked<Partial<Credentials>>('credentials', given, { user: 'secret', password: 'secret', expiresInMs: 'number' })
+  if (own.password === undefined) throw InvalidArgumentError.of('credentials', 'no password', why)
+  return own as Credentials
+}
+
 /** @internal */
-export function clientOptions(options: unknown): native.ClientOptions {
-  const own = checked<native.ClientOptions>('client', options, clientKinds)
+export function clientOptions(options: unknown): native.ClientOptions & { credentials?: CredentialsProvider } {
+  const own = checked<native.ClientOptions & { credentials?: CredentialsProvider }>('client', options, clientKinds)
   const [app] = workersOwn('LOCKTENDER_APP')
   return own.app === undefined && app !== undefined ? { ...own, app } : own
 }

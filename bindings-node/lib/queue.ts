@@ -1,8 +1,10 @@
 import { Kind, type Failure, type Release } from '../native/index.js'
 import { onAbort } from './aborts.js'
 import { addon } from './addon.js'
+import { keepCause } from './causes.js'
+import { credentialsOf } from './credentials.js'
 import { errorOf, type LockError } from './errors.js'
-import { deliver, type LockEvent } from './events.js'
+import { deliver, emitterOf, type LockEvent } from './events.js'
 
 // An item of the native queue is three numbers: kind, number and value. Other results come beside them.
 const NUMBERS = 3
@@ -53,6 +55,10 @@ function drain(): void {
       const value = kind < Kind.Resolved ? numbers[at + 2] : rich?.[next++]
       if (kind < Kind.Ended) settle(number, outcomeOf(kind, number, value))
       else if (kind === Kind.Ended) told.push(() => ended(number, value as Failure | null))
+      else if (kind === Kind.Asked) {
+        const question = numbers[at + 2] as number
+        told.push(() => void answer(number, question, value as string))
+      }
       else {
         const about = numbers[at + 2] as number
         told.push(() => deliver(number, value as LockEvent, about))
@@ -60,6 +66,27 @@ function drain(): void {
     }
     // Listeners are called last. One that aborts a call would leave a lock behind that this call was granted in the same turn.
     for (const tell of told) tell()
+  }
+}
+
+/** Answers a question for the credentials of client `number`. */
+async function answer(number: number, question: number, server: string): Promise<void> {
+  try {
+    const { user, password, expiresInMs } = await credentialsOf(emitterOf(number), server)
+    const refusal = queue.giveCredentials(question, user, password, expiresInMs)
+    if (refusal) throw errorOf(refusal)
+  } catch (error) {
+    keepCause(question, error)
+    queue.failCredentials(question, said(error))
+  }
+}
+
+/** What a function of the program threw, in words, whatever it is. */
+function said(error: unknown): string {
+  try {
+    return String(error).toWellFormed()
+  } catch {
+    return typeof error
   }
 }
 

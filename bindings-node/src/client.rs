@@ -13,6 +13,7 @@ use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function
 use napi::{Env, Result};
 use napi_derive::napi;
 
+use crate::credentials::Provider;
 use crate::election::Election;
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
@@ -49,6 +50,9 @@ pub enum Kind {
     /// The client with this number has an event; it is in the array. The value is the number that the acquire was given for its
     /// trace, or 1 for the warning of an acquire that waits for its own client, else 0.
     Event,
+    /// The client with this number is asked for credentials; the value is the number of the question, and the server's address is in
+    /// the array.
+    Asked,
 }
 
 /// The count of numbers per item, after the first number, which counts the items.
@@ -141,6 +145,10 @@ impl CompletionQueue {
                 let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::new(*event, at))?;
                 (kind, number, about as f64)
             }
+            Item::Asked(client, question, server) => {
+                let (kind, number, _) = rich.with(Kind::Asked, client.into(), server)?;
+                (kind, number, question as f64)
+            }
         })
     }
 
@@ -150,16 +158,35 @@ impl CompletionQueue {
         self.queue.cancel(&env, id);
     }
 
-    /// Makes a client of `servers`. Without servers the environment variable names them.
-    #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions")]
-    pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions) -> Either<Client, Failure> {
+    /// Answers a question for credentials. Gives a failure if they can't be used: then the question is still open.
+    #[napi]
+    pub fn give_credentials(
+        &self,
+        question: i64,
+        user: Option<String>,
+        password: String,
+        expires_in_ms: Option<f64>,
+    ) -> Option<Failure> {
+        self.queue.questions.give(question, user, password, expires_in_ms).err().map(Failure::from)
+    }
+
+    /// Answers a question for credentials: there are none, and why.
+    #[napi]
+    pub fn fail_credentials(&self, question: i64, text: String) {
+        self.queue.questions.fail(question, text);
+    }
+
+    /// Makes a client of `servers`. Without servers the environment variable names them. If they are `provided`, JavaScript is asked
+    /// for the credentials.
+    #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions, provided: boolean")]
+    pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions, provided: bool) -> Either<Client, Failure> {
         let unhosted = self.unhosted.lock().take();
         // Without a host the core's I/O thread does all I/O.
         if let Some(host) = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue)) {
             let _ = self.host.set(host);
         }
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
-        match Client::open(&self.queue, id, servers, options) {
+        match Client::open(&self.queue, id, servers, (options, provided)) {
             Ok(client) => Either::A(client),
             Err(error) => Either::B(error.into()),
         }
@@ -220,7 +247,12 @@ pub struct Client {
 
 #[napi]
 impl Client {
-    fn open(queue: &Arc<Queue>, id: u32, servers: Vec<Source<'_>>, options: ClientOptions) -> std::result::Result<Self, Error> {
+    fn open(
+        queue: &Arc<Queue>,
+        id: u32,
+        servers: Vec<Source<'_>>,
+        (options, provided): (ClientOptions, bool),
+    ) -> std::result::Result<Self, Error> {
         let heard = Arc::new(AtomicBool::new(false));
         let dropped = Arc::<AtomicU64>::default();
         let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard), dropped: Arc::clone(&dropped) };
@@ -229,6 +261,8 @@ impl Client {
             Either::A(urls) => builder.urls(&urls),
             Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),
         });
+        let provider = provided.then(|| Provider { queue: Arc::downgrade(queue), client: id });
+        let builder = provider.into_iter().fold(builder, locktender::ClientBuilder::credentials);
         let core = builder.sink(Arc::new(sink)).dropped_events(dropped).build()?;
         queue.enrol(id, core.clone());
         Ok(Self { core, queue: Arc::clone(queue), id, heard })

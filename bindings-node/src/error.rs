@@ -7,6 +7,8 @@ use locktender::host::Language;
 use locktender::{Error, Remaining};
 use napi_derive::napi;
 
+use crate::questions::cause;
+
 /// The fields of an error.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub struct Failure {
@@ -23,6 +25,8 @@ pub struct Failure {
     pub attempts: Option<u32>,
     pub last_error: Option<String>,
     pub servers: Vec<ServerFailure>,
+    /// The number of the question whose error is behind this one.
+    pub cause: Option<f64>,
 }
 
 /// The failure of one server.
@@ -50,6 +54,7 @@ impl From<Error> for Failure {
             attempts: error.attempts(),
             last_error: error.last_error().map(str::to_owned),
             servers: error.servers().iter().map(ServerFailure::from).collect(),
+            cause: cause(&error),
         }
     }
 }

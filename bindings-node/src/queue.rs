@@ -23,6 +23,7 @@ use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
 
 use crate::hold::Hold;
+use crate::questions::Questions;
 
 /// Calls the function that takes the results. It is weak: it keeps the environment alive only on request.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
@@ -41,6 +42,8 @@ pub(crate) enum Item {
     Ended(i64, Option<Error>),
     /// An event of the client with this number, and when it happened.
     Event(u32, Box<Event>, SystemTime),
+    /// The client with this number is asked for credentials: the number of the question, and the server's address.
+    Asked(u32, i64, String),
 }
 
 /// The result of a call.
@@ -79,6 +82,7 @@ pub(crate) struct Queue {
     clients: Mutex<HashMap<u32, Client>>,
     /// The holds that JavaScript has not forgotten, by the numbers of the calls that got them.
     holds: Mutex<HashMap<i64, Arc<Hold>>>,
+    pub(crate) questions: Questions,
 }
 
 struct State {
@@ -114,6 +118,7 @@ impl Queue {
             unsent: Mutex::default(),
             clients: Mutex::default(),
             holds: Mutex::default(),
+            questions: Questions::default(),
         });
         env.add_env_cleanup_hook(Arc::clone(&queue), |queue| {
             queue.close();
@@ -255,7 +260,7 @@ impl Queue {
         state.events -= items.iter().filter(|item| matches!(item, Item::Event(..))).count();
         let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
-            Item::Ended(..) | Item::Event(..) => true,
+            Item::Ended(..) | Item::Event(..) | Item::Asked(..) => true,
         };
         let (mut items, mut dropped) = (items, Vec::new());
         dropped.extend(items.extract_if(.., |item| !wanted(item)));
@@ -302,6 +307,7 @@ impl Queue {
     }
 
     pub(crate) fn strike(&self, id: u32) {
+        self.questions.forget(|client| client == id);
         let struck = self.clients.lock().remove(&id);
         drop(struck);
     }
@@ -330,6 +336,7 @@ impl Queue {
         let items = std::mem::take(&mut state.items);
         let pending = std::mem::take(&mut state.pending);
         drop(state);
+        self.questions.forget(|_| true);
         let holds = std::mem::take(&mut *self.holds.lock());
         pending.into_values().for_each(Cancel::cancel);
         drop((wake, items, holds));

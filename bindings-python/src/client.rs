@@ -62,6 +62,11 @@ use crate::{own, waiting};
 /// ``replicas``, ``replicas_timeout``
 ///     How many replicas of a server have to confirm a grant, and every extension, before it counts, and how long the server waits for
 ///     them. Default 0; 0.1 s. While fewer are connected, nothing is granted or extended. Name all replicas that a failover may choose.
+/// ``credentials``
+///     Called for the user and the password of every server, whose URL has none then: a function, plain or ``async``, that returns a
+///     password, ``(user, password)`` or :class:`Credentials` with the end of their life. It gets the server's address if it has a parameter.
+///     It is called before a connection, if what it returned last has passed two thirds of its life, and at that time: then the new ones go to
+///     every live connection. It runs on a thread of its own; what it raises is the ``__cause__`` of a :exc:`DeniedError`. Default none.
 /// ``tls_ca``, ``tls_cert``, ``tls_key``
 ///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
 /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
@@ -88,6 +93,7 @@ pub(crate) struct Client {
     suspicion: Option<String>,
     on_lost: Guarded<Option<OnLost>>,
     on_event: Callback,
+    credentials: Callback,
     has_callback: Arc<AtomicBool>,
     /// What it was made of: what it pickles as.
     parts: Guarded<Option<Arc<Parts>>>,
@@ -337,8 +343,10 @@ impl Client {
     ///
     ///     client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
     ///
-    /// Raises :exc:`InvalidArgumentError` for a client of a cluster or of replicas, a credential provider that isn't just a user and a
-    /// password, and TLS settings that have no counterpart.
+    /// Its credential provider becomes the option ``credentials``: it is asked again as passwords change.
+    ///
+    /// Raises :exc:`InvalidArgumentError` for a client of a cluster or of replicas, a credential provider of its sentinels, and TLS
+    /// settings that have no counterpart.
     #[classmethod]
     #[pyo3(signature = (redis, /, **options), text_signature = None)]
     fn from_redis(
@@ -395,10 +403,11 @@ impl Client {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.parts.traverse(|parts| parts.as_ref().map_or(Ok(()), |parts| parts.traverse(&visit)))?;
         self.on_lost.traverse(|on_lost| on_lost.as_ref().map_or(Ok(()), |on_lost| on_lost.traverse(&visit)))?;
+        self.credentials.traverse(|callable| visit.call(callable))?;
         self.on_event.traverse(|callback| visit.call(callback))
     }
 
     fn __clear__(&self) {
-        drop((self.on_event.take(), self.on_lost.take(), self.parts.take()));
+        drop((self.on_event.take(), self.credentials.take(), self.on_lost.take(), self.parts.take()));
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that are alive, by number: what the exit closes, and whose callbacks hear of events.
+//! Clients that are alive, by number: what the exit closes, and whose callables are called.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,12 +8,13 @@ use pyo3::prelude::*;
 
 use crate::guarded::Guarded;
 
-/// The callback of one client, shared with it: the client is what the garbage collector visits.
+/// A callable of one client, shared with it: the client is what the garbage collector visits.
 pub(crate) type Callback = Arc<Guarded<Option<Py<PyAny>>>>;
 
 struct Enrolled {
     core: locktender::Client,
     callback: Callback,
+    credentials: Callback,
 }
 
 static CLIENTS: Guarded<Option<HashMap<u64, Enrolled>>> = Guarded::new(None);
@@ -25,8 +26,8 @@ pub(crate) fn next_number() -> u64 {
 }
 
 /// Notes a client.
-pub(crate) fn enrol(number: u64, core: locktender::Client, callback: Callback) {
-    drop(CLIENTS.with(|clients| clients.get_or_insert_default().insert(number, Enrolled { core, callback })));
+pub(crate) fn enrol(number: u64, core: locktender::Client, callback: Callback, credentials: Callback) {
+    drop(CLIENTS.with(|clients| clients.get_or_insert_default().insert(number, Enrolled { core, callback, credentials })));
 }
 
 /// Forgets a client.
@@ -48,4 +49,10 @@ pub(crate) fn core(number: u64) -> Option<locktender::Client> {
 pub(crate) fn callback(py: Python<'_>, number: u64) -> Option<Py<PyAny>> {
     let found = CLIENTS.with(|clients| Some(Arc::clone(&clients.as_ref()?.get(&number)?.callback)));
     found.and_then(|callback| callback.get(py))
+}
+
+/// The callable that gives the credentials of the client of this number, if it is alive.
+pub(crate) fn credentials(py: Python<'_>, number: u64) -> Option<Py<PyAny>> {
+    let found = CLIENTS.with(|clients| Some(Arc::clone(&clients.as_ref()?.get(&number)?.credentials)));
+    found.and_then(|credentials| credentials.get(py))
 }

@@ -7,6 +7,7 @@ use locktender::{Code, Error, Remaining};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
+use crate::causes::cause;
 use crate::visit::Visit;
 
 mod class {
@@ -66,14 +67,18 @@ pub(crate) fn settle_in(py: Python<'_>) {
     py.get_type::<LockError>();
 }
 
-/// The exception for `error`, with all its fields.
+/// The exception for `error`, with all its fields, and what is behind it.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let build = || {
         let _visit = Visit::begin(py)?;
         let fields = fields(py, error)?;
-        class_of(py, error.code()).call((error.in_words_of(Language::Python),), Some(&fields))
+        let raised = PyErr::from_value(class_of(py, error.code()).call((error.in_words_of(Language::Python),), Some(&fields))?);
+        if let Some(cause) = cause(py, error) {
+            raised.set_cause(py, Some(PyErr::from_value(cause.into_bound(py))));
+        }
+        Ok(raised)
     };
-    build().map_or_else(|failed| failed, PyErr::from_value)
+    build().unwrap_or_else(|failed: PyErr| failed)
 }
 
 /// `INVALID_ARGUMENT` about one lock, for what only this binding knows.

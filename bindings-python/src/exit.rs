@@ -11,7 +11,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 use crate::visit::{Visit, begin_exit};
-use crate::{clients, events, own};
+use crate::{clients, credentials, events, own};
 
 /// How long the exit waits for servers that don't answer.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -51,6 +51,7 @@ pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
             thread::sleep(Duration::from_millis(1));
         }
     });
+    credentials::stop();
     events::stop(py);
     Ok(())
 }

@@ -3,8 +3,8 @@
 //! | what | where |
 //! | --- | --- |
 //! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values`; `election`, `leadership`, `observer` |
-//! | what users give | `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
-//! | what goes wrong | `errors` |
+//! | what users give | `credentials`, `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
+//! | what goes wrong | `errors`, `causes` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
 //! | `with lock` | `entries`, by `context` and `frames`; `around` for decorators; `body` of an `async with` |
 //! | the background | `metrics`; `events`, `losses` and `traces`, given to Python by `delivery`; `clients`; `exit` and `visit`; `garbage` |
@@ -27,10 +27,12 @@ mod async_held;
 mod attempt;
 mod body;
 mod bridge;
+mod causes;
 mod client;
 mod clients;
 mod clock;
 mod context;
+mod credentials;
 mod default;
 mod delivery;
 mod election;
@@ -79,6 +81,7 @@ mod _native {
         attempt::{AsyncAttempt, Attempt},
         client::{Client, opening::number_of},
         clock::Clock,
+        credentials::{Asked, Credentials, fail_credentials, give_credentials, next_credentials},
         default::{configure, elect, job, lock, once},
         delivery::{Told, next_events},
         election::{Election, Leading},

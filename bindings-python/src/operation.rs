@@ -14,13 +14,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bridge::{Drain, Signal, drain_of};
-use crate::context;
 use crate::errors::raised;
 use crate::garbage::warn;
 use crate::guarded::Guarded;
 use crate::members::absent;
 use crate::traces::Trace;
 use crate::visit::Visit;
+use crate::{context, credentials};
 
 /// Those that acquire: an instrumentation may follow them.
 const ACQUIRES: [&str; 8] = [
@@ -151,6 +151,7 @@ impl Operation {
         let no_loop = || PyRuntimeError::new_err("no running event loop");
         let event_loop = context::running_loop(py)?.ok_or_else(no_loop)?;
         let drain = drain_of(&event_loop)?;
+        credentials::refresh(py)?;
         let (number, signal) = drain.get().signal();
         let mut trace = if ACQUIRES.contains(&self.name) { Trace::begin(py)? } else { None };
         let started = start(&event_loop, &drain, signal);

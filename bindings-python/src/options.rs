@@ -215,6 +215,7 @@ pub(crate) struct ClientChoice {
     pub(crate) options: ClientOptions,
     pub(crate) lock: LockChoice,
     pub(crate) on_event: Option<Py<PyAny>>,
+    pub(crate) credentials: Option<Py<PyAny>>,
     /// By which it pickles.
     pub(crate) name: Option<String>,
 }
@@ -239,7 +240,8 @@ impl ClientChoice {
         }
         match option {
             "name" => self.name = Some(client_name(value)?),
-            "on_event" => self.on_event = Some(callback(value)?),
+            "on_event" => self.on_event = Some(callable(option, value)?),
+            "credentials" => self.credentials = Some(callable(option, value)?),
             "log_holds" => self.options.log_holds = switch(option, value)?,
             "prefix" => self.options.prefix = text(option, value)?,
             "app" => self.options.app = Some(text(option, value)?),
@@ -267,7 +269,7 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 15] = [
+const CLIENT_OPTIONS: [&str; 16] = [
     "name",
     "on_event",
     "log_holds",
@@ -280,6 +282,7 @@ const CLIENT_OPTIONS: [&str; 15] = [
     "failover",
     "replicas",
     "replicas_timeout",
+    "credentials",
     "tls_ca",
     "tls_cert",
     "tls_key",
@@ -290,6 +293,11 @@ fn client_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if name.is_empty() { Err(refuse("name", value, "must not be empty")) } else { Ok(name) }
 }
 
-fn callback(value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    if value.is_callable() { Ok(value.clone().unbind()) } else { Err(refuse("on_event", value, "must be callable")) }
+fn callable(option: &str, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    // Of what is none only its type: it may be a password.
+    if value.is_callable() {
+        Ok(value.clone().unbind())
+    } else {
+        Err(refuse(option, value.get_type().as_any(), "must be callable"))
+    }
 }

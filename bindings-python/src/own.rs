@@ -34,6 +34,7 @@ pub(crate) struct Own {
     pub(crate) said: Py<PyAny>,
     pub(crate) settings: Py<PyAny>,
     pub(crate) stand_in: Py<PyAny>,
+    pub(crate) start_credentials: Py<PyAny>,
     pub(crate) start_delivery: Py<PyAny>,
     pub(crate) wait_lost: Py<PyAny>,
     pub(crate) warn: Py<PyAny>,

@@ -8,17 +8,18 @@ use locktender::Call;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
-use crate::context;
 use crate::errors::raised;
 use crate::green;
 use crate::traces::followed;
 use crate::visit::Visit;
+use crate::{context, credentials};
 
 /// How long a signal may go unnoticed.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Blocks until the call has ended. A signal handler's exception drops the call, and thereby cancels it.
 pub(crate) fn block<T: Send + 'static>(py: Python<'_>, mut call: Call<T>) -> PyResult<T> {
+    credentials::refresh(py)?;
     if let Some(hub) = green::hub(py)? {
         return green::wait(&hub, call);
     }
@@ -40,6 +41,7 @@ pub(crate) fn block_once<T: Send + 'static>(py: Python<'_>, call: Call<T>) -> Py
 }
 
 fn acquire<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> PyResult<T> {
+    credentials::refresh(py)?;
     if let Some(hub) = green::hub(py)? {
         return green::wait(&hub, call);
     }
@@ -57,6 +59,7 @@ fn acquire<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> 
 /// [`block`] for at most `timeout`; `None` if that was too short.
 pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, timeout: Option<Duration>) -> PyResult<Option<T>> {
     let Some(timeout) = timeout else { return block(py, call).map(Some) };
+    credentials::refresh(py)?;
     if let Some(hub) = green::hub(py)? {
         return green::wait_for(&hub, call, Some(timeout));
     }

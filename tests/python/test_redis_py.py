@@ -166,13 +166,41 @@ def test_sentinels_without_a_service_replicas_and_clusters_are_refused_clearly()
         Client.from_redis(redis.asyncio.RedisCluster(host="127.0.0.1", port=1))
 
 
-def test_what_is_no_client_is_refused_without_showing_it():
-    class Rotating(CredentialProvider):
-        def get_credentials(self):
-            raise AssertionError("nobody asks")
+class Rotating(CredentialProvider):
+    """Gives the passwords of a list, one after the other, and then the last one again."""
 
-    with pytest.raises(InvalidArgumentError, match="credential provider"):
-        Client.from_redis(redis.Redis(credential_provider=Rotating()))
+    def __init__(self, *passwords, user="ann"):
+        self.user, self.passwords = user, list(passwords)
+
+    def get_credentials(self):
+        password = self.passwords.pop(0) if len(self.passwords) > 1 else self.passwords[0]
+        return (self.user, password) if self.user else (password,)
+
+
+class RotatingAsync(Rotating):
+    def get_credentials(self):
+        raise AssertionError("under asyncio the other one is asked")
+
+    async def get_credentials_async(self):
+        return super().get_credentials()
+
+
+@pytest.mark.parametrize("user", ["ann", ""])
+@pytest.mark.parametrize(("flavour", "provider"), [(redis, Rotating), (redis.asyncio, RotatingAsync)])
+def test_a_credential_provider_is_followed(servers, name, flavour, provider, user):
+    server = servers(users={"ann": ("new", "~* &* +@all")}, password="new")
+    r = flavour.Redis(port=server.port, credential_provider=provider("old", "new", user=user))
+    with Client.from_redis(r) as client, client.lock(name) as held:
+        assert server.command("GET", name) == held.owner
+
+
+def test_a_credential_provider_of_sentinels_is_refused():
+    sentinel = redis.sentinel.Sentinel([("127.0.0.1", 1)], sentinel_kwargs={"credential_provider": Rotating("old")})
+    with pytest.raises(InvalidArgumentError, match="credential provider of its sentinels"):
+        Client.from_redis(sentinel.master_for("main"))
+
+
+def test_what_is_no_client_is_refused_without_showing_it():
     for given in ("redis://:secret@localhost", 7, None, object()):
         with pytest.raises(InvalidArgumentError, match="must be a redis-py client") as caught:
             Client.from_redis(given)

@@ -7,6 +7,7 @@ from pathlib import Path
 from locktender import (
     AsyncHeld,
     Client,
+    Credentials,
     Event,
     Held,
     Lock,
@@ -24,6 +25,20 @@ from typing_extensions import assert_type
 
 client = Client("redis://localhost", ttl=timedelta(seconds=10), wait=None, tls_ca=Path("ca.pem"), on_event=print)
 Client(["redis://a", "redis://b", ScriptedServer("acquire: busy")])
+Client(credentials=lambda: "token")
+Client(credentials=lambda: ("ann", "token"))
+
+
+def token(server: str) -> Credentials:
+    return Credentials(server, user="ann", expires_in=timedelta(minutes=15))
+
+
+async def token_async() -> Credentials:
+    return Credentials("token", expires_in=900)
+
+
+Client(credentials=token)
+Client(credentials=token_async)
 configure("redis://localhost", prefix="p:", app="billing")
 
 

@@ -33,6 +33,7 @@ from ._native_metrics import Metric as Metric, Metrics as Metrics, Sample as Sam
 from ._native_options import _JobOptions, _LockOptions, _OnceOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
+    Credentials as Credentials,
     Event as Event,
     HoldInfo as HoldInfo,
     LockInfo as LockInfo,
@@ -40,6 +41,7 @@ from ._native_values import (
     OwnerFields as OwnerFields,
     Release as Release,
     ServerReport as ServerReport,
+    _Asked as _Asked,
     _Told as _Told,
 )
 
@@ -50,6 +52,7 @@ __all__ = [
     "Attempt",
     "Client",
     "Clock",
+    "Credentials",
     "Election",
     "Event",
     "Held",
@@ -74,14 +77,18 @@ __all__ = [
     "ServerReport",
     "_Around",
     "_AroundAttempt",
+    "_Asked",
     "_BaseHeld",
     "_Leading",
     "_Told",
     "__version__",
     "_close_all",
+    "_fail_credentials",
     "_follow",
     "_forked",
+    "_give_credentials",
     "_histogram_bounds",
+    "_next_credentials",
     "_next_events",
     "_number_of",
     "_told_all",
@@ -162,6 +169,9 @@ def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]
 
 def _use(helpers: ModuleType, /) -> None: ...
 def _next_events() -> list[tuple[Callable[..., object] | None, Event | _Told | tuple[str, dict[str, Any]]]] | None: ...
+def _next_credentials() -> _Asked | None: ...
+def _give_credentials(asked: _Asked, credentials: Credentials, /) -> None: ...
+def _fail_credentials(asked: _Asked, error: BaseException, text: str, /) -> None: ...
 def _number_of(client: Client, /) -> int: ...
 def _follow(follower: Callable[[_Told], None] | None, /) -> None: ...
 def _told_all() -> None: ...

@@ -1,6 +1,6 @@
 """Stub of :mod:`locktender._native`: the client and its options."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, final, type_check_only
@@ -14,11 +14,13 @@ from ._native_lock import Lock
 from ._native_metrics import Metrics
 from ._native_options import _JobOptions, _LockOptions, _OnceOptions, _Seconds
 from ._native_testing import ScriptedServer
-from ._native_values import Event, HoldInfo, LockInfo, ServerReport
+from ._native_values import Credentials, Event, HoldInfo, LockInfo, ServerReport
 
 _Server: TypeAlias = str | ScriptedServer
 _Servers: TypeAlias = _Server | Iterable[_Server]
 _Path: TypeAlias = str | PathLike[str]
+_Given: TypeAlias = str | tuple[str, str] | Credentials
+_Provider: TypeAlias = Callable[[], _Given | Awaitable[_Given]] | Callable[[str], _Given | Awaitable[_Given]]
 
 @type_check_only
 class _ClientOptions(_LockOptions, total=False):
@@ -34,6 +36,7 @@ class _ClientOptions(_LockOptions, total=False):
     failover: Literal["confirm", "quarantine"] | None
     replicas: int | None
     replicas_timeout: _Seconds | None
+    credentials: _Provider | None
     tls_ca: _Path | None
     tls_cert: _Path | None
     tls_key: _Path | None
@@ -75,6 +78,11 @@ class Client:
     ``replicas``, ``replicas_timeout``
         How many replicas of a server have to confirm a grant, and every extension, before it counts, and how long the server waits for
         them. Default 0; 0.1 s. While fewer are connected, nothing is granted or extended. Name all replicas that a failover may choose.
+    ``credentials``
+        Called for the user and the password of every server, whose URL has none then: a function, plain or ``async``, that returns a
+        password, ``(user, password)`` or :class:`Credentials` with the end of their life. It gets the server's address if it has a parameter.
+        It is called before a connection, if what it returned last has passed two thirds of its life, and at that time: then the new ones go to
+        every live connection. It runs on a thread of its own; what it raises is the ``__cause__`` of a :exc:`DeniedError`. Default none.
     ``tls_ca``, ``tls_cert``, ``tls_key``
         PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
     ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
@@ -104,8 +112,10 @@ class Client:
 
             client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
 
-        Raises :exc:`InvalidArgumentError` for a client of a cluster or of replicas, a credential provider that isn't just a user and a
-        password, and TLS settings that have no counterpart.
+        Its credential provider becomes the option ``credentials``: it is asked again as passwords change.
+
+        Raises :exc:`InvalidArgumentError` for a client of a cluster or of replicas, a credential provider of its sentinels, and TLS
+        settings that have no counterpart.
         """
 
     @classmethod

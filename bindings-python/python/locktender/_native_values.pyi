@@ -1,6 +1,51 @@
 """Stub of :mod:`locktender._native`: the plain results of operations, and events."""
 
+from collections.abc import Callable
 from typing import Literal, final
+
+from ._native_options import _Seconds
+
+@final
+class Credentials:
+    """A user and a password for a server, and how long they are good: what a client's ``credentials`` may return.
+
+        client = Client("rediss://db.example", credentials=lambda: Credentials("token", user="billing", expires_in=900))
+
+    ``password``
+        The password, or a token.
+    ``user``
+        The user. Default: the server's default user.
+    ``expires_in``
+        For how many seconds from now they are good. When two thirds of that are over, ``credentials`` is called for the next ones; less
+        than a second counts as a second. Default unknown: it is called again after 5 minutes.
+    """
+
+    def __new__(cls, password: str, *, user: str | None = None, expires_in: _Seconds | None = None) -> Credentials: ...
+    @property
+    def user(self) -> str | None:
+        """The user; ``None`` for the server's default user."""
+
+    @property
+    def password(self) -> str:
+        """The password."""
+
+    @property
+    def expires_in(self) -> float | None:
+        """For how many seconds they are good; ``None`` if that is unknown."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class _Asked:
+    """What a thread is asked to find out."""
+
+    @property
+    def server(self) -> str:
+        """The server's address, without credentials."""
+
+    @property
+    def credentials(self) -> Callable[..., object] | None:
+        """The client's callable; ``None`` if the client is gone."""
 
 @final
 class Release:

@@ -27,11 +27,12 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(given, dict) or not isinstance(kind, type):
         raise _refused(redis, "must be a redis-py client, or its connection pool")
     user, password = _credentials(redis, given)
+    provided = _provided(given, kind)
     database = int(given.get("db") or 0)
     if "UnixDomainSocketConnection" in _classes(kind):
         query = [f"db={database}"]
         query += [f"{key}={quote(value, safe='')}" for key, value in (("user", user), ("pass", password)) if value]
-        return f"unix://{quote(given['path'])}?{'&'.join(query)}", {}
+        return f"unix://{quote(given['path'])}?{'&'.join(query)}", provided
     tls = "SSLConnection" in _classes(kind)
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user or password else ""
     scheme, options = ("rediss", _tls(redis, given)) if tls else ("redis", {})
@@ -40,8 +41,8 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
         if tls and more is not None and more != options:
             raise _refused(redis, "its primary and its sentinels have other TLS files, and a client here has one set for both")
         service = quote(str(pool.service_name), safe="")
-        return f"{scheme}+sentinel://{login}{hosts}/{service}/{database}?{for_sentinels}", {**options, **(more or {})}
-    return f"{scheme}://{login}{_place(given, 6379)}/{database}", options
+        return f"{scheme}+sentinel://{login}{hosts}/{service}/{database}?{for_sentinels}", {**options, **(more or {}), **provided}
+    return f"{scheme}://{login}{_place(given, 6379)}/{database}", {**options, **provided}
 
 
 def instead_of(server: Any) -> str | None:
@@ -67,6 +68,8 @@ def _sentinels(redis: Any, pool: Any) -> tuple[str, str, dict[str, Any] | None]:
     if not pools:
         raise _refused(redis, "it has no sentinels")
     first = pools[0]
+    if _changes(first.connection_kwargs):
+        raise _refused(redis, "the credential provider of its sentinels can't be followed: their password is a part of the URL")
     user, password = _credentials(redis, first.connection_kwargs)
     tls = "SSLConnection" in _classes(first.connection_class)
     query = f"sentinel_tls={'yes' if tls else 'no'}"
@@ -84,13 +87,38 @@ def _place(given: dict[str, Any], port: int) -> str:
 
 
 def _credentials(redis: Any, given: dict[str, Any]) -> tuple[str, str]:
+    if _changes(given):
+        return "", ""
     provider = given.get("credential_provider")
     if provider is None:
         return _text(given.get("username")), _text(given.get("password"))
-    if type(provider).__name__ != "UsernamePasswordCredentialProvider":
-        raise _refused(redis, "its credential provider can't be followed: passwords that change need a client for each")
-    found = [_text(part) for part in provider.get_credentials()]
-    return ("", found[0]) if len(found) == 1 else (found[0], found[1])
+    return _pair(provider.get_credentials())
+
+
+def _changes(given: dict[str, Any]) -> bool:
+    """Whether a provider gives credentials that may change."""
+    provider = given.get("credential_provider")
+    return provider is not None and type(provider).__name__ != "UsernamePasswordCredentialProvider"
+
+
+def _provided(given: dict[str, Any], kind: type) -> dict[str, Any]:
+    """The option of ``Client`` for the provider of a client, if it has one. Under asyncio only the other method may work."""
+    if not _changes(given):
+        return {}
+    provider = given["credential_provider"]
+    if ".asyncio." not in kind.__module__ or not hasattr(provider, "get_credentials_async"):
+        return {"credentials": lambda: _pair(provider.get_credentials())}
+
+    async def credentials() -> tuple[str, str]:
+        return _pair(await provider.get_credentials_async())
+
+    return {"credentials": credentials}
+
+
+def _pair(found: Any) -> tuple[str, str]:
+    """The user and the password of a provider's answer."""
+    parts = [_text(part) for part in found]
+    return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 
 def _tls(redis: Any, given: dict[str, Any]) -> dict[str, Any]:

@@ -155,6 +155,11 @@ def hub() -> Hub | None:
     return _green.hub()
 
 
+def start_credentials() -> None:
+    from . import _credentials
+    _credentials.start()
+
+
 def start_delivery() -> None:
     from . import _events
     _events.start()

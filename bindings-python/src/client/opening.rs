@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use super::Client;
 use crate::arguments::{limit, text};
 use crate::clients;
+use crate::credentials::Provider;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::guarded::{Guarded, Refer};
@@ -18,7 +19,7 @@ use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
 use crate::values::ServerReport;
-use crate::{context, own, waiting};
+use crate::{context, credentials, own, waiting};
 
 impl Client {
     /// The client of `servers`, which the exit of the interpreter closes.
@@ -96,11 +97,14 @@ impl Client {
         let dropped = Arc::<AtomicU64>::default();
         let sink = ClientSink { number, has_callback: Arc::clone(&has_callback), dropped: Arc::clone(&dropped) };
         let builder = parts.add_servers(py, locktender::Client::builder())?;
-        let core = raised(py, builder.options(choice.options).sink(Arc::new(sink)).dropped_events(dropped).build())?;
+        let builder = builder.options(choice.options);
+        let builder = if choice.credentials.is_some() { builder.credentials(Provider { client: number }) } else { builder };
+        let core = raised(py, builder.sink(Arc::new(sink)).dropped_events(dropped).build())?;
+        let credentials = Arc::new(Guarded::new(choice.credentials));
         let (on_event, parts) = (Arc::new(Guarded::new(choice.on_event)), Guarded::new(Some(Arc::new(parts))));
         let suspicion = choice.lock.suspicion();
         let on_lost = Guarded::new(choice.lock.on_lost);
-        Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, has_callback, parts })
+        Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, credentials, has_callback, parts })
     }
 
     /// Has the exit of the interpreter close the client, and makes its name known.
@@ -112,8 +116,11 @@ impl Client {
         if let Some(name) = &own_client.name {
             own::call(py, |own| &own.make_known, (name, client))?;
         }
-        clients::enrol(own_client.number, own_client.core.clone(), Arc::clone(&own_client.on_event));
-        Ok(())
+        let callables = [&own_client.on_event, &own_client.credentials].map(Arc::clone);
+        let [on_event, credentials] = callables;
+        let is_provided = credentials.with(|callable| callable.is_some());
+        clients::enrol(own_client.number, own_client.core.clone(), on_event, credentials);
+        if is_provided { credentials::serve(py) } else { Ok(()) }
     }
 
     pub(crate) fn core(&self) -> &locktender::Client {

@@ -35,7 +35,7 @@ const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
 const ONCE: [&str; 6] = ["at", "every", "late", "overlap", "max_attempts", "retry_delay"];
 
 /// The options of a client in every language.
-const CLIENT: [&str; 12] = [
+const CLIENT: [&str; 13] = [
     "prefix",
     "app",
     "connect_timeout",
@@ -45,6 +45,7 @@ const CLIENT: [&str; 12] = [
     "failover",
     "replicas",
     "replicas_timeout",
+    "credentials",
     "tls_ca",
     "tls_cert",
     "tls_key",
@@ -93,6 +94,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["keyprefix", "namespace"], "here it is the client's {prefix}"),
     (&["sockettimeout", "commandtimeout"], "here it is the client's {response_timeout}"),
     (&["socketconnecttimeout"], "here it is the client's {connect_timeout}"),
+    (&["credentialprovider", "credentialsprovider"], "here it is the client's {credentials}"),
     (&["sslcacerts"], "here it is the client's {tls_ca}"),
     (&["sslcertfile"], "here it is the client's {tls_cert}"),
     (&["sslkeyfile"], "here it is the client's {tls_key}"),
@@ -288,6 +290,7 @@ mod tests {
             ("thread_local", "leave it out", "leave it out"),
             ("expire", "ttl", "ttlMs"),
             ("auto_renewal", "renew", "renew"),
+            ("credential_provider", "credentials", "credentials"),
             ("id", "app", "app"),
             ("retryCount", "wait", "waitMs"),
             ("retryDelay", "wait", "waitMs"),

@@ -38,6 +38,8 @@ struct Given {
     /// The end of their life, if it is known.
     ends_at: Tick,
     refused: bool,
+    /// Whether a live connection was refused: others are asked for without a connection that needs them.
+    again: bool,
 }
 
 /// The account of a client at one server.
@@ -77,8 +79,12 @@ impl Account {
     /// The time at which the provider is asked without a connection that needs it. It is not, before a first answer.
     pub(crate) fn due(&self) -> Tick {
         let Some(given) = &self.given else { return Tick::NEVER };
-        let needed = if given.refused { Tick::default() } else { given.renewed_at };
-        needed.max(self.not_before)
+        match (given.refused, given.again) {
+            (false, _) => given.renewed_at.max(self.not_before),
+            (true, true) => self.not_before,
+            // The next connection asks.
+            (true, false) => Tick::NEVER,
+        }
     }
 
     /// The provider has given these.
@@ -90,7 +96,7 @@ impl Account {
             Some(life) => (now.after(life * 2 / 3), now.after(life)),
             None => (now.after(UNKNOWN), Tick::NEVER),
         };
-        self.given = Some(Given { login, renewed_at, ends_at, refused: false });
+        self.given = Some(Given { login, renewed_at, ends_at, refused: false, again: false });
         self.failure = None;
         // Whether they are good is known once the server accepts them.
         self.not_before = Tick::default();
@@ -104,12 +110,14 @@ impl Account {
         is_first && matches!(self.outcome(now), Need::Use)
     }
 
-    /// The server refuses these. Says whether that is news. It isn't if others have come since, or another connection was refused.
-    pub(crate) fn refused(&mut self, login: &Arc<Login>, failure: &Failure, now: Tick) -> bool {
-        let Some(given) = self.given.as_mut().filter(|given| Arc::ptr_eq(&given.login, login) && !given.refused) else {
+    /// The server refuses these, to a connection that is live or to a new one. Says whether that is news. It isn't if others have come
+    /// since, or another connection was refused.
+    pub(crate) fn refused(&mut self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
+        let Some(given) = self.given.as_mut().filter(|given| Arc::ptr_eq(&given.login, login)) else { return false };
+        given.again |= is_live;
+        if std::mem::replace(&mut given.refused, true) {
             return false;
-        };
-        given.refused = true;
+        }
         self.failure = Some(failure.clone());
         self.wait(now);
         true

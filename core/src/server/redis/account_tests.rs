@@ -77,17 +77,17 @@ fn refused_credentials_are_replaced_at_once_and_then_with_pauses() {
     let mut pauses = Vec::new();
     for _ in 0..8 {
         let login = Arc::clone(account.login().unwrap());
-        assert!(account.refused(&login, &failure(), START));
-        assert!(!account.refused(&login, &failure(), START), "another connection was refused, too");
+        assert!(account.refused(&login, &failure(), true, START));
+        assert!(!account.refused(&login, &failure(), true, START), "another connection was refused, too");
         pauses.push(account.due().since(START).as_millis());
         assert_eq!(said(&account.need(account.due())), "ask");
         account.answered(credentials("next", None), START);
-        assert!(!account.refused(&login, &failure(), START), "others have come since");
+        assert!(!account.refused(&login, &failure(), true, START), "others have come since");
     }
     assert_eq!(pauses, [0, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
     let login = Arc::clone(account.login().unwrap());
     account.accepted(&login);
-    account.refused(&login, &failure(), START);
+    account.refused(&login, &failure(), true, START);
     assert_eq!(account.due(), START, "after a success the count begins anew");
 }
 
@@ -96,7 +96,7 @@ fn a_connection_does_not_wait_for_the_pause_of_refused_credentials() {
     let mut account = given(None);
     for _ in 0..2 {
         let login = Arc::clone(account.login().unwrap());
-        account.refused(&login, &failure(), START);
+        account.refused(&login, &failure(), true, START);
         if said(&account.need(START)) == "ask" {
             account.answered(credentials("next", None), START);
         }
@@ -111,4 +111,14 @@ fn a_password_that_a_server_repeats_is_found_though_it_is_cut() {
         assert_eq!(login.is_repeated_in(text), repeated, "{text}");
     }
     assert!(!Login::default().is_repeated_in("anything"));
+}
+
+#[test]
+fn who_is_refused_at_the_door_asks_when_somebody_needs_a_connection() {
+    let mut account = given(None);
+    let login = Arc::clone(account.login().unwrap());
+    assert!(account.refused(&login, &failure(), false, START));
+    assert_eq!((account.due(), said(&account.need(START))), (Tick::NEVER, "ask"));
+    assert!(!account.refused(&login, &failure(), true, START), "it is known");
+    assert_eq!(account.due(), START, "but a live connection needs others");
 }

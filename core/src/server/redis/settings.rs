@@ -48,9 +48,9 @@ impl Settings {
         }
     }
 
-    /// The server refuses these credentials; says whether that is news for their provider.
-    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, now: Tick) -> bool {
-        self.provided.as_ref().is_some_and(|provided| provided.refused(login, failure, now))
+    /// The server refuses these credentials, to a live connection or a new one; says whether that is news for their provider.
+    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
+        self.provided.as_ref().is_some_and(|provided| provided.refused(login, failure, is_live, now))
     }
 
     /// Notes that the server has answered as these settings expect.

@@ -130,7 +130,7 @@ impl ListeningConnection {
             let judged = handshake.read()?;
             if let Err(failure) = judged {
                 if handshake.is_refused() {
-                    self.settings.refused(handshake.login(), &failure, now);
+                    self.settings.refused(handshake.login(), &failure, false, now);
                 }
                 return Some(Ending::Unconnected(failure));
             }

@@ -35,7 +35,7 @@ impl Connection {
         let login = Arc::clone(&conversation.login);
         if let Value::ServerError(error) = value {
             let failure = refused(&error.into(), &login);
-            if self.settings.refused(&login, &failure, now) {
+            if self.settings.refused(&login, &failure, true, now) {
                 out.push(Effect::Report(ServerState::Warning(failure.message)));
             }
         } else {
@@ -53,7 +53,7 @@ impl Connection {
 
     /// Connects once more, with other credentials, where a provider may have some. Says whether it does.
     pub(super) fn has_others(&mut self, login: &Arc<Login>, failure: &Failure, now: Tick, out: &mut Vec<Effect>) -> bool {
-        self.settings.refused(login, failure, now);
+        self.settings.refused(login, failure, false, now);
         self.tries_other = self.settings.provided.is_some() && self.closing.is_none() && !self.tries_other;
         if self.tries_other {
             self.state = State::Opening(now);

@@ -77,12 +77,10 @@ impl Provided {
         self.state.lock().account.accepted(login);
     }
 
-    /// The server refuses these; says whether that is news.
-    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, now: Tick) -> bool {
-        let is_news = self.state.lock().account.refused(login, failure, now);
-        if is_news {
-            self.refused.notify_one();
-        }
+    /// The server refuses these, to a live connection or a new one; says whether that is news.
+    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
+        let is_news = self.state.lock().account.refused(login, failure, is_live, now);
+        self.refused.notify_one();
         is_news
     }
 
