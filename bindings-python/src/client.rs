@@ -29,60 +29,7 @@ use crate::values::ServerReport;
 use crate::{own, waiting};
 
 #[doc = with_client_options!("Client(servers=None, *")]
-/// The connection to one lock server, or to a quorum of independent ones.
-///
-/// Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
-/// child's operations connect anew. ``with`` and ``async with`` close it.
-///
-///     client = Client("redis://localhost")
-///     with client.lock("orders:42", ttl=10, wait=5) as held:
-///         write(row, fence=held.fence)
-///
-/// ``servers``
-///     ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service`` or, for locks within one process,
-///     ``memory://name``; a list, or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names
-///     the servers.
-/// ``name``
-///     Pickled, the client and its locks are this name and nothing else: see below. Default none.
-/// ``prefix``
-///     Stands before every lock's name. Default empty.
-/// ``app``
-///     Shown in owner values. Default: the environment's ``LOCKTENDER_APP``.
-/// ``connect_timeout``, ``response_timeout``
-///     How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
-/// ``unavailable_after``
-///     How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
-///     Default 5 s.
-/// ``max_ttl``
-///     On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
-/// ``failover``
-///     What is done when another node answers for the only server, such as a replica that was promoted. ``"confirm"`` (the default):
-///     every hold is confirmed at once, and lost if the new node lacks it. ``"quarantine"``: besides, the new node grants nothing for
-///     ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
-/// ``replicas``, ``replicas_timeout``
-///     How many replicas of a server have to confirm a grant, and every extension, before it counts, and how long the server waits for
-///     them. Default 0; 0.1 s. While fewer are connected, nothing is granted or extended. Name all replicas that a failover may choose.
-/// ``credentials``
-///     Called for the user and the password of every server, whose URL has none then: a function, plain or ``async``, that returns a
-///     password, ``(user, password)`` or :class:`Credentials` with the end of their life. It gets the server's address if it has a parameter.
-///     It is called before a connection, if what it returned last has passed two thirds of its life, and at that time: then the new ones go to
-///     every live connection. It runs on a thread of its own; what it raises is the ``__cause__`` of a :exc:`DeniedError`. Default none.
-/// ``tls_ca``, ``tls_cert``, ``tls_key``
-///     PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
-/// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
-///     Defaults for this client's locks, see :meth:`lock`.
-/// ``on_event``
-///     Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
-/// ``log_holds``
-///     Whether ``acquired``, ``extended``, ``released`` and ``handed_over`` are at level INFO instead of DEBUG. Default False.
-///
-/// With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
-/// latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
-/// a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all who unpickle
-/// the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without ``servers`` the other
-/// process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
-///
-/// Raises :exc:`InvalidArgumentError` for a wrong option or URL.
+#[doc = include_str!("client/client.txt")]
 #[pyclass(module = "locktender", frozen, weakref)]
 pub(crate) struct Client {
     core: locktender::Client,

@@ -17,7 +17,7 @@ from stage import Notice
 if TYPE_CHECKING:
     from locktender import Event
 
-COMMAND = Path(__file__).resolve().parents[2] / ".venv/bin/locktender-command"
+COMMAND = Path(__file__).resolve().parents[2] / ".venv/bin/locktender"
 LOCK = "sweetroll"
 
 # The notices of a fight in the words of the library's events. A process that is killed gives nothing back.

@@ -67,6 +67,7 @@ class Crew:
                 answer = peer.try_ask("work", names=some, file=str(self._file), max_attempts=MAX_ATTEMPTS, ms=WORK_MS)
                 if answer is None:
                     return
+                assert "done" in answer, answer
                 if answer["done"] == len(some):
                     self._open.difference_update(some)
         finally:

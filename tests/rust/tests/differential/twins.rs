@@ -189,7 +189,7 @@ impl Twins {
         self.dialects[self.dialect].submit(Request::new(op.clone(), Tick::NEVER), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
-        scripts.run_id = None;
+        (scripts.run_id, scripts.socket) = (None, 0);
         if scripts.time_us == 0 {
             scripts.time_us = self.time();
         }

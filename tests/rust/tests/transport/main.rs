@@ -10,6 +10,7 @@ mod listen;
 mod network;
 #[path = "../peer/mod.rs"]
 mod peer;
+mod proxies;
 mod refusals;
 mod replies;
 mod rights;
