@@ -10,6 +10,7 @@
 mod back;
 mod eras;
 mod fences;
+mod isolated;
 mod load;
 mod oracle;
 mod overlaps;
