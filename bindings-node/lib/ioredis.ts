@@ -29,10 +29,10 @@ export interface IoredisLike {
 export function ofIoredis(redis: unknown, options: ClientOptions): [string, ClientOptions] {
   const given = optionsOf(redis)
   const { tls, keyPrefix } = given
-  const prefix = keyPrefix ? { prefix: keyPrefix } : {}
-  if (given.sentinels?.length) return [sentinelUrl(given, given.sentinels, options), { ...prefix, ...options }]
-  if (tls) checkTls(tls, given.host ?? 'localhost', options)
-  return [given.path ? socketUrl(given, given.path) : hostUrl(given), { ...prefix, ...options }]
+  const own = { ...(keyPrefix ? { prefix: keyPrefix } : {}), ...tlsName(given) }
+  if (given.sentinels?.length) return [sentinelUrl(given, given.sentinels, options), { ...own, ...addressMap(given), ...options }]
+  if (tls) checkTls(tls, options)
+  return [given.path ? socketUrl(given, given.path) : hostUrl(given), { ...own, ...options }]
 }
 
 function optionsOf(redis: unknown): IoredisLike['options'] {
@@ -55,13 +55,12 @@ function place(host: string, port: number): string {
 type Sentinels = NonNullable<IoredisLike['options']['sentinels']>
 
 function sentinelUrl(given: IoredisLike['options'], sentinels: Sentinels, options: ClientOptions): string {
-  const { name, role, natMap, sentinelTLS, sentinelUsername, sentinelPassword, db = 0 } = given
+  const { name, role, sentinelTLS, sentinelUsername, sentinelPassword, db = 0 } = given
   if (!name) throw refused('sentinels', 'a service needs its name: the option name of ioredis')
   if (role === 'slave') throw refused('role: slave', 'locks are on the primary')
-  if (natMap) throw refused('natMap', 'it has no counterpart: the sentinels have to announce an address that leads there')
   // Without this option ioredis speaks no TLS to a primary that sentinels name.
   const tls = given.enableTLSForSentinelMode ? given.tls : undefined
-  for (const each of [tls, sentinelTLS]) if (each) checkTls(each, undefined, options)
+  for (const each of [tls, sentinelTLS]) if (each) checkTls(each, options)
   const hosts = new Set(sentinels.map(({ host = 'localhost', port = 26_379 }) => place(host, port)))
   const query = new URLSearchParams({
     sentinel_tls: sentinelTLS ? 'yes' : 'no',
@@ -81,11 +80,27 @@ function credentials({ username, password }: IoredisLike['options']): string {
   return username || password ? `${encodeURIComponent(username ?? '')}:${encodeURIComponent(password ?? '')}@` : ''
 }
 
+/** The name in the place of the host's, of a server with TLS. The sentinels' must be the same: a client here has one for all. */
+function tlsName({ tls, sentinels, sentinelTLS, enableTLSForSentinelMode }: IoredisLike['options']): ClientOptions {
+  const all = sentinels?.length ? [enableTLSForSentinelMode ? tls : undefined, sentinelTLS] : [tls]
+  const names = new Set(all.filter((each) => each !== undefined).map((each) => (each as { servername?: string }).servername))
+  if (names.size > 1) throw refused('tls.servername', 'the sentinels have another one, and a client here has one for all')
+  const [tlsName] = names
+  return tlsName === undefined ? {} : { tlsName }
+}
+
+/** The addresses of a `natMap`. One that is a function can't be copied. */
+function addressMap({ natMap }: IoredisLike['options']): ClientOptions {
+  if (!natMap) return {}
+  if (typeof natMap !== 'object') throw refused('natMap', 'a function can\'t be copied: give addressMap, an object of addresses')
+  const pairs = Object.entries(natMap as Record<string, { host: string; port: number }>)
+  return { addressMap: Object.fromEntries(pairs.map(([announced, { host, port }]) => [announced, place(host, port)])) }
+}
+
 /** Certificates are texts in ioredis and files here: a user with own certificates must name their files. */
-function checkTls(tls: object, host: string | undefined, options: ClientOptions): void {
-  const { ca, cert, key, rejectUnauthorized, servername } = tls as Record<string, unknown>
+function checkTls(tls: object, options: ClientOptions): void {
+  const { ca, cert, key, rejectUnauthorized } = tls as Record<string, unknown>
   if (rejectUnauthorized === false) throw refused('tls.rejectUnauthorized: false', 'certificates are always checked; tlsCa says against what')
-  if (servername !== undefined && servername !== host) throw refused('tls.servername', "the certificate has to be the host's")
   const missing = [ca && !options.tlsCa && 'tlsCa', cert && !options.tlsCert && 'tlsCert', key && !options.tlsKey && 'tlsKey'].filter(Boolean)
   if (missing.length > 0) throw refused('tls with certificates', `its certificates are texts; name the files in ${missing.join(', ')}`)
 }

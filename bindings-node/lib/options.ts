@@ -148,6 +148,15 @@ export interface ClientOptions extends LockOptions {
   tlsCert?: string | undefined
   /** A PEM file with the client certificate's key. Default none. */
   tlsKey?: string | undefined
+  /**
+   * The name that every server with TLS is asked for, and that its certificate must have. Default: the host of the URL, and for a node
+   * that sentinels announce the announced host.
+   */
+  tlsName?: string | undefined
+  /**
+   * Where the nodes are reached that sentinels announce: `{ '10.0.0.1:6379': 'localhost:7001' }`. Default: where they are announced.
+   */
+  addressMap?: Readonly<Record<string, string>> | undefined
 }
 
 /** Ends an acquire, the begin of an attempt, or a campaign: it rejects with the signal's reason, and leaves no key. */
@@ -156,7 +165,7 @@ export interface AcquireOptions {
   signal?: AbortSignal | undefined
 }
 
-type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time' | 'function' | 'secret'
+type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time' | 'function' | 'secret' | 'addresses'
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
 /** The calls whose options the core does not know, with these options. */
@@ -207,6 +216,8 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   tlsCa: 'string',
   tlsCert: 'string',
   tlsKey: 'string',
+  tlsName: 'string',
+  addressMap: 'addresses',
 }
 
 const spoken: Record<Kind, string> = {
@@ -217,6 +228,7 @@ const spoken: Record<Kind, string> = {
   time: 'must be a Date, or milliseconds since 1970',
   function: 'must be a function',
   secret: 'must be a string',
+  addresses: 'must be an object of addresses',
 }
 
 /**
@@ -224,7 +236,7 @@ const spoken: Record<Kind, string> = {
  * them once. Refuses a name that is no such option, and a value of a wrong type. The core checks the values.
  */
 function checked<Options extends object>(place: Place, options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
-  const given: Record<string, string | number | boolean | Function> = {}
+  const given: Record<string, string | number | boolean | object> = {}
   if (options === undefined) return given as Options
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw InvalidArgumentError.of('options', options, 'must be an object')
@@ -274,13 +286,20 @@ function isRoot(object: object): boolean {
   return object === Object.prototype || Object.hasOwn(object, 'isPrototypeOf')
 }
 
-function ofKind(key: string, value: unknown, kind: Kind): number | boolean | Function {
+function ofKind(key: string, value: unknown, kind: Kind): number | boolean | object {
+  if (kind === 'addresses') return addresses(key, value)
   // The core checks its bounds.
   const type = kind === 'time' ? 'number' : kind === 'secret' ? 'string' : kind
   const fits = kind === 'count' ? Number.isInteger(value) && (value as number) >= 0 : typeof value === type
   // What is given in the place of a secret, or of the function that gives it, may be one.
   if (!fits) throw InvalidArgumentError.of(key, kind === 'function' || kind === 'secret' ? typeof value : value, spoken[kind])
-  return value as number | boolean | Function
+  return value as number | boolean | object
+}
+
+/** A copy of an object of addresses. */
+function addresses(key: string, value: unknown): Record<string, string> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw InvalidArgumentError.of(key, value, spoken.addresses)
+  return Object.fromEntries(Object.entries(value).map(([announced, reachable]) => [text(key, announced), text(key, reachable)]))
 }
 
 /** The milliseconds of a `Date`, of any realm. An invalid one stays as it is. */

@@ -1,5 +1,6 @@
 //! Options: options from JavaScript. A missing option keeps the core's default, and the core checks a given one.
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::host::{Language, LockOverrides, Place, milliseconds, suspicious};
@@ -51,11 +52,11 @@ pub fn suspicious_ttl(ms: f64) -> Option<String> {
 
 /// A class of options with those of a lock behind its own. JavaScript's objects don't contain others.
 macro_rules! with_lock_options {
-    ($(#[$meta:meta])* pub struct $name:ident { $(pub $option:ident: Option<$kind:ident>,)* }) => {
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$of:meta])* pub $option:ident: Option<$kind:ident>,)* }) => {
         $(#[$meta])*
         #[napi(object, object_to_js = false)]
         pub struct $name {
-            $(pub $option: Option<$kind>,)*
+            $($(#[$of])* pub $option: Option<$kind>,)*
             pub ttl_ms: Option<f64>,
             pub wait_ms: Option<f64>,
             pub renew: Option<bool>,
@@ -149,6 +150,9 @@ fn fire_time(ms: f64) -> Result<SystemTime, Error> {
     time.ok_or_else(|| Error::invalid("at", ms, "must be a Date, or milliseconds since 1970".to_owned()))
 }
 
+/// Reachable addresses, by the announced ones.
+type AddressMap = HashMap<String, String>;
+
 with_lock_options! {
     /// Options of a client, and defaults for its locks.
     pub struct ClientOptions {
@@ -164,6 +168,9 @@ with_lock_options! {
         pub tls_ca: Option<String>,
         pub tls_cert: Option<String>,
         pub tls_key: Option<String>,
+        pub tls_name: Option<String>,
+        #[napi(ts_type = "Record<string, string>")]
+        pub address_map: Option<AddressMap>,
     }
 }
 
@@ -186,6 +193,8 @@ impl ClientOptions {
         base.prefix = self.prefix.unwrap_or(base.prefix);
         base.app = self.app.or(base.app);
         (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
+        base.tls_name = self.tls_name;
+        base.address_map = self.address_map.into_iter().flatten().collect();
         base.lock = lock;
         Ok(base)
     }

@@ -1,5 +1,6 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use locktender::host::Language;
@@ -262,6 +263,8 @@ impl ClientChoice {
             "tls_ca" => self.options.tls_ca = Some(path(option, value)?),
             "tls_cert" => self.options.tls_cert = Some(path(option, value)?),
             "tls_key" => self.options.tls_key = Some(path(option, value)?),
+            "tls_name" => self.options.tls_name = Some(text(option, value)?),
+            "address_map" => self.options.address_map = addresses(option, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -269,7 +272,7 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 16] = [
+const CLIENT_OPTIONS: [&str; 18] = [
     "name",
     "on_event",
     "log_holds",
@@ -286,7 +289,15 @@ const CLIENT_OPTIONS: [&str; 16] = [
     "tls_ca",
     "tls_cert",
     "tls_key",
+    "tls_name",
+    "address_map",
 ];
+
+/// A dict of addresses.
+fn addresses(option: &str, value: &Bound<'_, PyAny>) -> PyResult<BTreeMap<String, String>> {
+    let pairs = value.cast::<PyDict>().map_err(|_| refuse(option, value, "must be a dict of addresses"))?;
+    pairs.iter().map(|(announced, reachable)| Ok((text(option, &announced)?, text(option, &reachable)?))).collect()
+}
 
 fn client_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let name = text("name", value)?;

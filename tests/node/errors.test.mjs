@@ -103,7 +103,7 @@ test('times too short to be kept are refused', () => {
 
 test('options that are wrong are named', () => {
   const wrong = [['renew', 1], ['renew', 'yes'], ['renew', null], ['prefix', 7], ['prefix', '\ud800'], ['app', Buffer.from('billing')],
-    ['app', 'x'.repeat(1_000)], ['tlsCa', 7], ['tlsCert', 'only-one.pem'], ['ttl', 5], ['prefetch', null], ['signal', new AbortController().signal],
+    ['app', 'x'.repeat(1_000)], ['tlsCa', 7], ['tlsName', 7], ['addressMap', 'a:1'], ['addressMap', { 'a:1': 7 }], ['credentials', 'x'], ['tlsCert', 'only-one.pem'], ['ttl', 5], ['prefetch', null], ['signal', new AbortController().signal],
     ['__proto__x', 1], ['constructor', 1], ['toString', 1]]
   for (const [option, value] of wrong) assert.throws(() => new Client('memory://a', { [option]: value }), named(option))
   for (const options of [null, 7, 'ttlMs', [], true]) {

@@ -72,6 +72,25 @@ test('a service of Sentinel is copied, with its credentials and its database', a
   await wrong.close()
 })
 
+test('the addresses of a natMap are copied', async (t) => {
+  const node = await startServer(t)
+  const sentinel = await startServer(t, { sentinel: true, config: [`sentinel monitor main 127.0.0.2 ${node.port} 1`] })
+  const natMap = { [`127.0.0.2:${node.port}`]: { host: '127.0.0.1', port: node.port } }
+  await leadsTo(t, ioredis(t, { sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'main', natMap }), node)
+})
+
+test('the name of a certificate is copied', async (t) => {
+  const server = await startServer(t, { tls: 'elsewhere' })
+  const { port } = new URL(server.url)
+  const redis = ioredis(t, { host: '127.0.0.1', port: Number(port), tls: { ca: 'text', servername: 'elsewhere.invalid' } })
+  const client = Client.fromIoredis(redis, { tlsCa: certificate('ca.pem') })
+  t.after(() => client.close())
+  assert.equal(await client.withLock(t.name, (held) => held.isValid()), true)
+  const other = Client.fromIoredis(redis, { tlsCa: certificate('ca.pem'), tlsName: 'localhost' })
+  t.after(() => other.close())
+  await assert.rejects(other.lock(t.name, { waitMs: 0 }).acquire(), { code: 'UNAVAILABLE', message: /not valid for name/ })
+})
+
 test('TLS of a service of Sentinel is copied, for the primary and for the sentinels', async (t) => {
   const node = await startServer(t, { tls: 'server' })
   const config = [`sentinel monitor main 127.0.0.1 ${node.port} 1`]
@@ -97,12 +116,12 @@ test('what cannot be copied is refused, without a word of the password', (t) => 
   const refused = [
     [cluster, /Cluster/],
     [ioredis(t, { ...sentinels, role: 'slave' }), /locks are on the primary/],
-    [ioredis(t, { ...sentinels, natMap: { 'a:1': { host: 'b', port: 1 } } }), /natMap/],
+    [ioredis(t, { ...sentinels, natMap: () => null }), /natMap/],
+    [ioredis(t, { ...sentinels, sentinelTLS: { servername: 'a' }, enableTLSForSentinelMode: true, tls: {} }), /the sentinels have another one/],
     [{ options: { ...sentinels, name: undefined } }, /a service needs its name/],
     [ioredis(t, { ...sentinels, sentinelTLS: { rejectUnauthorized: false } }), /always checked/],
     [ioredis(t, { ...sentinels, enableTLSForSentinelMode: true, tls: { ca: 'text' } }), /name the files in tlsCa/],
     [ioredis(t, { password: 'secret', tls: { rejectUnauthorized: false } }), /always checked/],
-    [ioredis(t, { password: 'secret', host: 'a', tls: { servername: 'b' } }), /the certificate has to be the host's/],
     [ioredis(t, { password: 'secret', tls: { cert: 'text', key: 'text' } }), /tlsCert, tlsKey/],
     ['redis://:secret@localhost', /must be an ioredis client/],
     [{}, /must be an ioredis client/],

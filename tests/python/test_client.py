@@ -44,6 +44,26 @@ def test_tls(servers, name):
         assert caught.value.servers[0].kind == "tls"
 
 
+def test_one_name_counts_for_the_certificates_of_all(servers, name):
+    server = servers(tls="elsewhere")
+    trusting = {"tls_ca": certificate("ca.pem"), "connect_timeout": PATIENCE, "response_timeout": PATIENCE}
+    with Client(server.url, tls_name="elsewhere.invalid", **trusting) as client, client.lock(name) as held:
+        assert held.is_valid()
+    with Client(server.url, **trusting) as client, pytest.raises(UnavailableError, match="not valid for name"):
+        client.lock(name, wait=0).acquire()
+
+
+def test_a_node_is_reached_where_the_map_says(servers, name):
+    node = servers()
+    sentinel = servers(sentinel=True, config=(f"sentinel monitor main 127.0.0.2 {node.port} 1",))
+    url = f"redis+sentinel://127.0.0.1:{sentinel.port}/main"
+    with Client(url, address_map={f"127.0.0.2:{node.port}": f"127.0.0.1:{node.port}"}) as client, client.lock(name) as held:
+        assert node.command("GET", name) == held.owner
+    for wrong in ("a:1=b:1", {"a:1": 1}, {"a": "b:1"}):
+        with pytest.raises(InvalidArgumentError, match="address_map"):
+            Client(url, address_map=wrong)
+
+
 def test_several_servers_are_a_quorum(servers, name):
     three = [servers() for _ in range(3)]
     urls = [server.url for server in three]

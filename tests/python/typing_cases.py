@@ -37,7 +37,7 @@ async def token_async() -> Credentials:
     return Credentials("token", expires_in=900)
 
 
-Client(credentials=token)
+Client(credentials=token, tls_name="db.example", address_map={"10.0.0.1:6379": "localhost:7001"})
 Client(credentials=token_async)
 configure("redis://localhost", prefix="p:", app="billing")
 

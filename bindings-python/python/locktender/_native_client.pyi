@@ -40,6 +40,8 @@ class _ClientOptions(_LockOptions, total=False):
     tls_ca: _Path | None
     tls_cert: _Path | None
     tls_key: _Path | None
+    tls_name: str | None
+    address_map: dict[str, str] | None
     on_event: Callable[[Event], object] | None
     log_holds: bool | None
 
@@ -85,6 +87,11 @@ class Client:
         every live connection. It runs on a thread of its own; what it raises is the ``__cause__`` of a :exc:`DeniedError`. Default none.
     ``tls_ca``, ``tls_cert``, ``tls_key``
         PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
+    ``tls_name``
+        The name that every server with TLS is asked for, and that its certificate must have. Default: the host of the URL, and for a node that
+        sentinels announce the announced host.
+    ``address_map``
+        Where the nodes are reached that sentinels announce: ``{"10.0.0.1:6379": "localhost:7001"}``. Default: where they are announced.
     ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
         Defaults for this client's locks, see :meth:`lock`.
     ``on_event``

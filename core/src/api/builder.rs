@@ -1,7 +1,7 @@
 //! Builder: the parts of a client before it is made.
 
-mod credentials;
 mod failover;
+mod servers;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -192,42 +192,6 @@ impl ClientBuilder {
     /// ```
     pub fn max_ttl(mut self, span: Duration) -> Self {
         self.options.max_ttl = span;
-        self
-    }
-
-    /// A PEM file with the authorities to trust instead of the system's, for `rediss://`. Default none.
-    ///
-    /// ```
-    /// # use locktender::Client;
-    /// let no_file = Client::builder().url("rediss://db.example").tls_ca("/none/ca.pem").build();
-    /// assert!(no_file.unwrap_err().to_string().starts_with("tls_ca: "));
-    /// ```
-    pub fn tls_ca(mut self, file: impl Into<String>) -> Self {
-        self.options.tls_ca = Some(file.into());
-        self
-    }
-
-    /// A PEM file with the client's certificate, for `rediss://`; it needs [`ClientBuilder::tls_key`]. Default none.
-    ///
-    /// ```
-    /// # use locktender::Client;
-    /// let alone = Client::builder().url("rediss://db.example").tls_cert("client.pem").build();
-    /// assert_eq!(alone.unwrap_err().argument(), Some("tls_cert"));
-    /// ```
-    pub fn tls_cert(mut self, file: impl Into<String>) -> Self {
-        self.options.tls_cert = Some(file.into());
-        self
-    }
-
-    /// A PEM file with the private key of [`ClientBuilder::tls_cert`]. Default none.
-    ///
-    /// ```no_run
-    /// # use locktender::Client;
-    /// let client = Client::builder().url("rediss://db.example").tls_cert("client.pem").tls_key("client.key").build()?;
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    pub fn tls_key(mut self, file: impl Into<String>) -> Self {
-        self.options.tls_key = Some(file.into());
         self
     }
 

@@ -82,6 +82,7 @@ fn check(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
     if sources.len() > 1 {
         check_default_ttl(options)?;
     }
+    check_address_map(sources, options)?;
     let mut seen = Vec::new();
     for source in sources {
         if let Source::Url(url) = source {
@@ -106,17 +107,32 @@ fn check_default_ttl(options: &ClientOptions) -> Result<(), Error> {
     Err(Error::invalid_time("max_ttl", options.max_ttl, Text::new(why, [Part::Time(options.lock.ttl)])))
 }
 
-/// Refuses TLS files for a server without TLS: otherwise the traffic would be plaintext, without any warning.
+/// Refuses an option for TLS and a server without TLS: otherwise the traffic would be plaintext, without any warning.
 fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
-    let files = [("tls_ca", &options.tls_ca), ("tls_cert", &options.tls_cert), ("tls_key", &options.tls_key)];
-    match files.iter().find(|(_, file)| file.is_some()) {
-        Some((option, Some(file))) if !redis::speaks_tls(url) => {
+    let given = [
+        ("tls_ca", &options.tls_ca),
+        ("tls_cert", &options.tls_cert),
+        ("tls_key", &options.tls_key),
+        ("tls_name", &options.tls_name),
+    ];
+    match given.iter().find(|(_, given)| given.is_some()) {
+        Some((option, Some(given))) if !redis::speaks_tls(url) => {
             let server = Part::Words(redis::redacted(url));
-            let why = Text::new("is for servers with TLS, and {} is none: write rediss://, or leave the file out", [server]);
-            Err(Error::invalid(option, file, why))
+            let why = Text::new("is for servers with TLS, and {} is none: write rediss://, or leave it out", [server]);
+            Err(Error::invalid(option, given, why))
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a map of addresses where nobody announces any.
+fn check_address_map(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
+    let is_of_sentinel = |source: &Source| matches!(source, Source::Url(url) if redis::is_of_sentinel(url));
+    if options.address_map.is_empty() || sources.iter().any(is_of_sentinel) {
+        return Ok(());
+    }
+    let why = "is for the addresses that sentinels announce, and no URL is redis+sentinel://";
+    Err(Error::invalid("address_map", &options.address_map, why))
 }
 
 fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
@@ -156,9 +172,13 @@ mod tests {
     #[test]
     fn tls_files_for_a_server_without_tls_are_refused() {
         for url in ["redis://h", "valkey://h", "unix:///run/redis.sock", "memory://tls-files", "redis://a,rediss://b"] {
-            for option in ["tls_ca", "tls_cert", "tls_key"] {
-                let builder = Client::builder().urls(url).tls_ca("ca.pem");
-                let builder = if option == "tls_ca" { builder } else { Client::builder().urls(url).tls_cert("c").tls_key("k") };
+            for option in ["tls_ca", "tls_cert", "tls_name"] {
+                let builder = Client::builder().urls(url);
+                let builder = match option {
+                    "tls_ca" => builder.tls_ca("ca.pem"),
+                    "tls_cert" => builder.tls_cert("c").tls_key("k"),
+                    _ => builder.tls_name("db.example"),
+                };
                 let error = builder.build().unwrap_err();
                 assert!(error.to_string().contains("write rediss://"), "{url} {option}: {error}");
             }

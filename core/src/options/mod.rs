@@ -5,7 +5,10 @@ mod members;
 mod span;
 mod unknown;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use rustls::pki_types::ServerName;
 
 use crate::credentials::SharedProvider;
 use crate::error::Error;
@@ -116,6 +119,10 @@ pub struct ClientOptions {
     pub tls_cert: Option<String>,
     /// A PEM file with the client certificate's key. Default none.
     pub tls_key: Option<String>,
+    /// The name that every server with TLS is asked for, and that its certificate must have. Default: that of each server.
+    pub tls_name: Option<String>,
+    /// The address at which a node is reached, by the address that sentinels announce; each with its port. Default empty.
+    pub address_map: BTreeMap<String, String>,
     /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     pub log_holds: bool,
     /// The options of this client's locks that have none of their own.
@@ -138,6 +145,8 @@ impl Default for ClientOptions {
             tls_ca: None,
             tls_cert: None,
             tls_key: None,
+            tls_name: None,
+            address_map: BTreeMap::new(),
             log_holds: false,
             lock: LockOptions::default(),
         }
@@ -177,6 +186,10 @@ impl ClientOptions {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             let alone = self.tls_cert.as_ref().or(self.tls_key.as_ref()).map_or("", String::as_str);
             return Err(Error::invalid("tls_cert", alone, Text::new("{tls_cert} and {tls_key} go together", [])));
+        }
+        let is_name = |name: &String| ServerName::try_from(name.as_str()).is_ok();
+        if let Some(name) = self.tls_name.as_ref().filter(|name| !is_name(name)) {
+            return Err(Error::invalid("tls_name", name, "is no name or address that a certificate could have"));
         }
         self.lock.check()
     }

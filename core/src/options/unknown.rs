@@ -35,7 +35,7 @@ const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
 const ONCE: [&str; 6] = ["at", "every", "late", "overlap", "max_attempts", "retry_delay"];
 
 /// The options of a client in every language.
-const CLIENT: [&str; 13] = [
+const CLIENT: [&str; 15] = [
     "prefix",
     "app",
     "connect_timeout",
@@ -49,6 +49,8 @@ const CLIENT: [&str; 13] = [
     "tls_ca",
     "tls_cert",
     "tls_key",
+    "tls_name",
+    "address_map",
 ];
 
 /// The option names of other libraries, without `_`, case and unit, and the answer for each.
@@ -97,6 +99,8 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["credentialprovider", "credentialsprovider"], "here it is the client's {credentials}"),
     (&["sslcacerts"], "here it is the client's {tls_ca}"),
     (&["sslcertfile"], "here it is the client's {tls_cert}"),
+    (&["servername", "sslserverhostname"], "here it is the client's {tls_name}"),
+    (&["natmap", "addressremap"], "here it is the client's {address_map}"),
     (&["sslkeyfile"], "here it is the client's {tls_key}"),
     (
         &["host", "port", "db", "database", "username", "user", "password", "path", "url", "urls"],

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 mod account;
+mod address_map;
 mod commands;
 mod connection;
 mod known_sentinels;
@@ -23,6 +24,7 @@ mod routes;
 mod sentinel;
 mod sentinel_url;
 mod settings;
+mod tls_names;
 mod transport;
 mod url;
 
@@ -123,6 +125,11 @@ pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error>
 /// Whether the server at a URL speaks TLS, or one of the sentinels that name it.
 pub(crate) fn speaks_tls(url: &str) -> bool {
     self::url::speaks_tls(url)
+}
+
+/// Whether sentinels name the server at a URL.
+pub(crate) fn is_of_sentinel(url: &str) -> bool {
+    self::url::is_of_sentinel(url)
 }
 
 /// A URL without its password, for messages.

@@ -4,6 +4,7 @@
 //! a sentinel finds it. So the choice goes by the *config epoch*, a number that rises with each failover.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use redis::{RedisResult, Value};
@@ -22,6 +23,19 @@ const GATHER: Duration = Duration::from_millis(50);
 pub(crate) struct Address {
     pub(crate) host: String,
     pub(crate) port: u16,
+}
+
+impl Address {
+    /// Reads a host and a port; an IPv6 address stands in brackets.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        let host = match host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']').filter(|host| host.parse::<Ipv6Addr>().is_ok())?,
+            None => Some(host).filter(|host| host.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_')))?,
+        };
+        (!host.is_empty()).then(|| Self { host: host.to_owned(), port })
+    }
 }
 
 impl fmt::Display for Address {

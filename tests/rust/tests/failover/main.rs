@@ -18,6 +18,7 @@ mod pair;
 #[path = "../peer/mod.rs"]
 mod peer;
 mod quarantine;
+mod reached;
 mod replicas;
 mod roles;
 mod sentinel;

@@ -10,6 +10,7 @@ pub const SERVICE: &str = "main";
 
 #[derive(Default)]
 struct State {
+    host: &'static str,
     port: u16,
     epoch: u64,
     flags: &'static str,
@@ -29,7 +30,7 @@ impl Oracle {
     /// Names the node at this port of 127.0.0.1, in this epoch.
     pub fn naming(port: u16, epoch: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let state = Arc::new(Mutex::new(State { port, epoch, flags: "master", ..State::default() }));
+        let state = Arc::new(Mutex::new(State { host: "127.0.0.1", port, epoch, flags: "master", ..State::default() }));
         let oracle = Self { port: listener.local_addr().unwrap().port(), state };
         let serving = oracle.clone();
         thread::spawn(move || {
@@ -45,6 +46,11 @@ impl Oracle {
     pub fn name(&self, port: u16, epoch: u64) {
         let mut state = self.state.lock().unwrap();
         (state.port, state.epoch) = (port, epoch);
+    }
+
+    /// Announces the primary at another host from now on.
+    pub fn announce(&self, host: &'static str) {
+        self.state.lock().unwrap().host = host;
     }
 
     /// Shows other flags of the primary, such as `master,o_down`.
@@ -100,7 +106,7 @@ impl State {
         let (port, epoch) = (self.port.to_string(), self.epoch.to_string());
         let fields = [
             ("name", SERVICE),
-            ("ip", "127.0.0.1"),
+            ("ip", self.host),
             ("port", &port),
             ("flags", self.flags),
             ("config-epoch", &epoch),

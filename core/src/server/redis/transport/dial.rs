@@ -1,19 +1,19 @@
 //! Dialing: from a target to a connected socket, within the connect timeout. Where sentinels name the server, they are asked first.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::sentinel::Named;
 use crate::server::redis::settings::Settings;
+use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::sentinels;
 use crate::server::redis::transport::socket::Socket;
 #[cfg(unix)]
 use crate::server::redis::transport::stream::unconnected;
 use crate::server::redis::transport::stream::{Limit, resolve, shake_hands, tcp};
+use crate::server::redis::transport::tls::Tls;
 use crate::server::redis::url::{Endpoint, Service};
 
 /// Connects a socket to the target, and does the TLS handshake where the target needs one.
@@ -24,9 +24,9 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
     }
     match &settings.target.endpoint {
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
-        Endpoint::Tls { host, port, name, config } => {
+        Endpoint::Tls { host, port, names, config } => {
             let stream = tcp(host, *port, limit).await?;
-            secure(stream, (name.clone(), Arc::clone(config)), settings, limit).await
+            secure(stream, (names, config), settings, limit).await
         }
         #[cfg(unix)]
         Endpoint::Unix { path } => {
@@ -47,14 +47,13 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
     }
 }
 
-/// Connects to the primary that the sentinels name. Its certificate is checked against the host that they announce.
+/// Connects to the primary that the sentinels name.
 async fn to_named(service: &Service, named: &Named, settings: &Settings, limit: Limit) -> Result<Socket, Failure> {
-    let host = &named.address.host;
-    let stream = tcp(host, named.address.port, limit).await?;
+    let reachable = service.address_map.reachable(&named.address);
+    let stream = tcp(&reachable.host, reachable.port, limit).await?;
     let Some(config) = &service.primary_tls else { return Ok(Socket::Tcp(stream)) };
-    let name = ServerName::try_from(host.clone())
-        .map_err(|_| Failure::not_applied(FailureKind::Tls, "this is no name that a certificate could have"))?;
-    secure(stream, (name, Arc::clone(config)), settings, limit).await
+    let names = TlsNames::announced(&named.address.host, &service.hosts, service.tls_name.as_ref())?;
+    secure(stream, (&names, config), settings, limit).await
 }
 
 fn about(named: &Named, why: &str) -> String {
@@ -62,12 +61,7 @@ fn about(named: &Named, why: &str) -> String {
     format!("{}, the primary that the sentinels name{state}: {why}", named.address)
 }
 
-async fn secure(
-    stream: TcpStream,
-    tls: (ServerName<'static>, Arc<rustls::ClientConfig>),
-    settings: &Settings,
-    limit: Limit,
-) -> Result<Socket, Failure> {
+async fn secure(stream: TcpStream, tls: (&TlsNames, &Tls), settings: &Settings, limit: Limit) -> Result<Socket, Failure> {
     let [plain, _] = settings.target.endpoint.schemes();
     let socket = shake_hands(stream, tls, (!settings.has_answered()).then_some(plain), limit).await?;
     settings.answered();
@@ -81,7 +75,10 @@ pub(crate) async fn addresses(settings: &Settings) -> Vec<SocketAddr> {
         Endpoint::Tcp { host, port } | Endpoint::Tls { host, port, .. } => resolve(host, *port, limit).await,
         Endpoint::Unix { .. } => return Vec::new(),
         Endpoint::Sentinel(service) => match sentinels::find(service, limit).await {
-            Ok(named) => resolve(&named.address.host, named.address.port, limit).await,
+            Ok(named) => {
+                let reachable = service.address_map.reachable(&named.address);
+                resolve(&reachable.host, reachable.port, limit).await
+            }
             Err(failure) => Err(failure),
         },
     };

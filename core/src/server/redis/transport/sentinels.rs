@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{RedisResult, Value};
-use rustls::pki_types::ServerName;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -17,6 +16,7 @@ use crate::server::Completion;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::known_sentinels::{Heard, facts};
 use crate::server::redis::sentinel::{Address, Named, Poll, Said, logged_in, others, questions, said};
+use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 use crate::server::redis::transport::stream::{Limit, shake_hands, tcp};
 use crate::server::redis::url::Service;
@@ -174,12 +174,12 @@ impl Talk {
     }
 }
 
-async fn open(service: &Service, Address { host, port }: &Address, limit: Limit) -> Result<Socket, Failure> {
+async fn open(service: &Service, address: &Address, limit: Limit) -> Result<Socket, Failure> {
+    let Address { host, port } = service.address_map.reachable(address);
     let stream = tcp(host, *port, limit).await?;
     let Some(config) = &service.tls else { return Ok(Socket::Tcp(stream)) };
-    let name = ServerName::try_from(host.clone())
-        .map_err(|_| Failure::not_applied(FailureKind::Tls, "this is no name that a certificate could have"))?;
-    let shaken = shake_hands(stream, (name, Arc::clone(config)), None, limit).await;
+    let names = TlsNames::announced(&address.host, &service.hosts, service.tls_name.as_ref())?;
+    let shaken = shake_hands(stream, (&names, config), None, limit).await;
     shaken.map_err(|failure| match failure.lasting {
         // It speaks TLS, with a certificate that is not trusted.
         true => failure,

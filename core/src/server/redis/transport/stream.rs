@@ -2,10 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -13,8 +11,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::socket::Socket;
-use crate::server::redis::transport::tls;
+use crate::server::redis::transport::tls::{self, Tls};
 
 /// The time of silence after which the system asks a peer whether it is still there.
 pub(crate) const SILENCE: Duration = Duration::from_secs(15);
@@ -99,12 +98,13 @@ pub(crate) async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<S
 /// Shakes hands for TLS. With a `doubt`, the scheme of the URL without TLS, the port may be one without TLS, and a failure says so.
 pub(crate) async fn shake_hands(
     stream: TcpStream,
-    (name, config): (ServerName<'static>, Arc<rustls::ClientConfig>),
+    (names, config): (&TlsNames, &Tls),
     doubt: Option<&str>,
     limit: Limit,
 ) -> Result<Socket, Failure> {
     let peer = stream.peer_addr().ok().filter(|_| doubt.is_some());
-    let shaking = limit.keep(FailureKind::Tls, "no TLS handshake", TlsConnector::from(config).connect(name, stream));
+    let connector = TlsConnector::from(config.for_node(names));
+    let shaking = limit.keep(FailureKind::Tls, "no TLS handshake", connector.connect(names.asked.clone(), stream));
     let shaken = tokio::select! {
         biased;
         shaken = shaking => shaken,

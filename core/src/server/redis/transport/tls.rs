@@ -4,29 +4,42 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{CertificateError, ClientConfig, InvalidMessage, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, InvalidMessage, RootCertStore, SignatureScheme};
 
 use crate::error::Error;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind};
 use crate::options::ClientOptions;
+use crate::server::redis::tls_names::TlsNames;
 
 /// The advice for people where the peer doesn't speak TLS. `plain` is the scheme of a URL without TLS.
 pub(crate) fn doubt(plain: &str) -> String {
     format!("; does that port speak TLS? If not, its URL begins with {plain}://")
 }
 
+/// The settings of a client, and what checks certificates by them.
+pub(crate) struct Tls {
+    config: Arc<ClientConfig>,
+    verifier: Arc<WebPkiServerVerifier>,
+}
+
 /// Reads the certificate files. They are read once, when the client is made, so that a wrong path is an argument error.
 ///
 /// The crypto provider is passed explicitly: a process-wide default belongs to the application.
-pub(crate) fn config(options: &ClientOptions) -> Result<Arc<ClientConfig>, Error> {
+pub(crate) fn config(options: &ClientOptions) -> Result<Arc<Tls>, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let internal = |error: &dyn std::error::Error| Error::internal(None, &error.to_string());
+    let roots = Arc::new(roots(options.tls_ca.as_deref())?);
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+    let verifier = verifier.map_err(|error| internal(&error))?;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::internal(None, &error.to_string()))?
-        .with_root_certificates(roots(options.tls_ca.as_deref())?);
+        .map_err(|error| internal(&error))?
+        .with_webpki_verifier(Arc::clone(&verifier));
     let config = match (&options.tls_cert, &options.tls_key) {
         (Some(cert), Some(key)) => {
             let chain = certificates("tls_cert", cert)?;
@@ -38,7 +51,72 @@ pub(crate) fn config(options: &ClientOptions) -> Result<Arc<ClientConfig>, Error
         }
         _ => builder.with_no_client_auth(),
     };
-    Ok(Arc::new(config))
+    Ok(Arc::new(Tls { config: Arc::new(config), verifier }))
+}
+
+impl Tls {
+    /// The settings for a node with these names. If its certificate may have any of several, a session of it is not taken up with
+    /// another node.
+    pub(crate) fn for_node(&self, names: &TlsNames) -> Arc<ClientConfig> {
+        if names.accepted == [names.asked.clone()] {
+            return Arc::clone(&self.config);
+        }
+        let mut own = (*self.config).clone();
+        let verifier = AnyName { names: names.accepted.clone(), inner: Arc::clone(&self.verifier) };
+        own.dangerous().set_certificate_verifier(Arc::new(verifier));
+        own.resumption = Resumption::disabled();
+        Arc::new(own)
+    }
+}
+
+/// Checks a certificate as it always is, but for its name, which may be any of several.
+#[derive(Debug)]
+struct AnyName {
+    names: Vec<ServerName<'static>>,
+    inner: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _asked: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let check = |name| self.inner.verify_server_cert(end_entity, intermediates, name, ocsp_response, now);
+        let mut checked = Err(CertificateError::NotValidForName.into());
+        for name in &self.names {
+            checked = check(name);
+            if checked.is_ok() {
+                break;
+            }
+        }
+        checked
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
 }
 
 fn roots(ca: Option<&str>) -> Result<RootCertStore, Error> {
