@@ -105,7 +105,7 @@ export interface LockEvent {
   readonly rank: number | null
   /** The number of the attempt, of a job. */
   readonly attempt: number | null
-  /** The server's address, for `server_failed`, `server_recovered` and `failed_over`. */
+  /** The server's address, for `server_failed`, `server_recovered` and `failed_over`, and for a `warning` about one. */
   readonly server: string | null
   /** The address of the node that answers now, for `failed_over`. */
   readonly address: string | null

@@ -175,7 +175,7 @@ pub(crate) struct Event {
     /// The number of the attempt, of a job.
     #[pyo3(get)]
     attempt: Option<u32>,
-    /// The server, for ``server_failed``, ``server_recovered`` and ``failed_over``.
+    /// The server, for ``server_failed``, ``server_recovered`` and ``failed_over``, and for a ``warning`` about one.
     #[pyo3(get)]
     server: Option<String>,
     /// The address of the node that answers now, for ``failed_over``.

@@ -323,7 +323,7 @@ class Event:
 
     @property
     def server(self) -> str | None:
-        """The server, for ``server_failed``, ``server_recovered`` and ``failed_over``."""
+        """The server, for ``server_failed``, ``server_recovered`` and ``failed_over``, and for a ``warning`` about one."""
 
     @property
     def address(self) -> str | None:

@@ -183,7 +183,7 @@ pub struct Event {
     pub rank: Option<u64>,
     /// The number of the attempt, of a job.
     pub attempt: Option<u32>,
-    /// The server, for `server_failed`, `server_recovered` and `failed_over`.
+    /// The server, for `server_failed`, `server_recovered` and `failed_over`, and for a `warning` about one.
     pub server: Option<String>,
     /// The address of the node that answers now, for `failed_over`.
     pub address: Option<String>,

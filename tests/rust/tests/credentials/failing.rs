@@ -65,3 +65,27 @@ fn a_provider_that_gives_no_answer_is_given_up_with_the_connection() {
         assert_eq!(error.servers()[0].message, "`credentials` gave no answer within 100 ms", "{turn:?}");
     }
 }
+
+/// An error that can't even say what it is.
+#[derive(Debug)]
+struct Mute;
+
+impl std::fmt::Display for Mute {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("it has no words")
+    }
+}
+
+impl std::error::Error for Mute {}
+
+#[test]
+fn an_error_that_panics_ends_in_the_call() {
+    let server = tokens::server(ServerOptions::new());
+    let url = format!("redis://127.0.0.1:{}", server.port());
+    let provider = || async { Err::<locktender::Credentials, _>(Mute) };
+    let client = locktender::Client::builder().url(url).credentials(provider).build().unwrap();
+    for _ in 0..2 {
+        let error = client.lock("a").acquire_blocking().unwrap_err();
+        assert_eq!((error.code(), &*error.servers()[0].message), (Code::Denied, "`credentials` panicked: it has no words"));
+    }
+}

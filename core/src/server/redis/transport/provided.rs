@@ -115,10 +115,14 @@ impl Provided {
 
     /// Calls the provider, on this thread.
     fn call(&self) {
-        let called = caught(|| self.host.block_on(timeout(self.span, self.provider.credentials(&self.server))));
+        let called = caught(|| {
+            let given = self.host.block_on(timeout(self.span, self.provider.credentials(&self.server)));
+            // What an error says of itself is the provider's code, too.
+            given.map(|given| given.map_err(|error| (format!("`credentials` failed: {error}"), error)))
+        });
         let answer = match called {
             Ok(Ok(Ok(credentials))) => Ok(credentials),
-            Ok(Ok(Err(error))) => Err(self.failure(&format!("`credentials` failed: {error}")).caused_by(error)),
+            Ok(Ok(Err((why, error)))) => Err(self.failure(&why).caused_by(error)),
             Ok(Err(_)) => Err(late(self.span)),
             Err(panic) => Err(self.failure(&panic.warning("`credentials`").message.unwrap_or_default())),
         };
