@@ -109,6 +109,24 @@ def test_what_it_raises_is_the_cause_and_the_next_call_counts(guarded, name):
         until(acquires).release()
 
 
+class Mute(Exception):
+    """An error that can't even say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("it has no words")
+
+
+@pytest.mark.parametrize(("error", "said"), [(Mute(), "`credentials` failed: Mute)"), (ValueError("\ud800"), r"ValueError: \\ud800")], ids=["mute", "surrogate"])
+def test_an_error_is_shown_as_far_as_it_can_be(guarded, name, error, said):
+    def credentials():
+        raise error
+
+    with Client(url(guarded), credentials=credentials, connect_timeout=PATIENCE) as client:
+        with pytest.raises(DeniedError) as caught:
+            client.lock(name).acquire()
+    assert said.replace("\\\\", "\\") in str(caught.value).replace("\\\\", "\\") and caught.value.__cause__ is error
+
+
 @pytest.mark.parametrize("wrong", [None, 7, b"hunter2", ("ann",), ("ann", "hunter2", 3), ("ann", b"hunter2"), ["ann", "hunter2"]], ids=str)
 def test_an_answer_of_another_form_is_an_error_that_does_not_show_it(guarded, name, wrong):
     with Client(url(guarded), credentials=lambda: wrong, connect_timeout=PATIENCE) as client:

@@ -35,7 +35,16 @@ def _answer(asked: _native._Asked) -> None:
     try:
         _native._give_credentials(asked, _credentials(asked))
     except BaseException as error:  # also what would end this thread
-        _native._fail_credentials(asked, error, f"{type(error).__name__}: {error}")
+        _native._fail_credentials(asked, error, _said(error))
+
+
+def _said(error: BaseException) -> str:
+    """The error in words, as far as it has any that can be shown."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}".encode(errors="backslashreplace").decode()
+    except BaseException:
+        return kind
 
 
 def _credentials(asked: _native._Asked) -> _native.Credentials:
