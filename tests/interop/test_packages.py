@@ -42,7 +42,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
     python = ROOT / ".venv/bin/python"
     if "LOCKTENDER_LONG" in os.environ:
-        build(python, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", out, ROOT)
+        # The build backend looks for maturin on PATH.
+        path = f"PATH={python.parent}{os.pathsep}{os.environ['PATH']}"
+        pip = ("env", path, python, "-m", "pip", "--disable-pip-version-check")
+        build(*pip, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", out, ROOT)
     else:
         features = "extension-module,workspace"
         build(python, "-m", "maturin", "build", "--locked", "--offline", "--out", out, "--features", features)
