@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
 import { bodyOf, during, type AdoptOptions, type Body, type Ran, type WithLockOptions } from './body.js'
+import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
 import { valueOf } from './errors.js'
@@ -15,13 +16,11 @@ import { Metrics } from './metrics.js'
 import {
   clientOptions,
   electionOptions,
-  flag,
   jobOptions,
   onceOptions,
   lockOptions,
   locksOptions,
   signalOf,
-  text,
   type ClientOptions,
   type JobOptions,
   type OnceOptions,

@@ -1,6 +1,6 @@
 import type * as native from '../native/index.js'
+import { time } from './checks.js'
 import { valueOf } from './errors.js'
-import { time } from './options.js'
 import { outcome, queue, resultOf } from './queue.js'
 
 /**

@@ -1,9 +1,10 @@
 import { bodyOf, type Body, type Ran, type WithLockOptions } from './body.js'
+import { text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
-import { electionOptions, jobOptions, lockOptions, onceOptions, text, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'
+import { electionOptions, jobOptions, lockOptions, onceOptions, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'
 import type { Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 

@@ -1,6 +1,6 @@
 import type * as native from '../native/index.js'
+import { text } from './checks.js'
 import { InvalidArgumentError } from './errors.js'
-import { text } from './options.js'
 import { queue } from './queue.js'
 
 /** One value of a metric, and what it is about. */

@@ -1,8 +1,8 @@
 import { addon } from './addon.js'
+import { text } from './checks.js'
 import { InvalidArgumentError } from './errors.js'
 import { callGuest } from './guest.js'
 import type { LockEvent } from './events.js'
-import { text } from './options.js'
 
 /** Options of `Points`. */
 export interface PointsOptions {

@@ -1,7 +1,8 @@
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
+import { text } from './checks.js'
 import { errorOf } from './errors.js'
-import { serverOptions, text } from './options.js'
+import { serverOptions } from './options.js'
 
 /** An operation that a scripted server received. */
 export interface Seen {

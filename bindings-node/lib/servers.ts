@@ -1,6 +1,7 @@
 import type * as native from '../native/index.js'
+import { text } from './checks.js'
 import { InvalidArgumentError, type ServerError } from './errors.js'
-import { text, workersOwn, type ClientOptions } from './options.js'
+import { workersOwn, type ClientOptions } from './options.js'
 import { nativeOf, ScriptedServer } from './scripted.js'
 
 /** A URL, several in one string, or a scripted server. */
