@@ -29,25 +29,19 @@ impl From<Duration> for Wait {
 
 macro_rules! lock_options {
     ($($(#[$doc:meta])* $option:ident: $kind:ty = $default:expr;)*) => {
-        /// The options of a lock, each with a value. [`LockOptions::default`] has the defaults.
-        ///
-        /// ```
-        /// use locktender::{LockOptions, Wait};
-        ///
-        /// let defaults = LockOptions::default();
-        /// assert_eq!((defaults.ttl.as_secs(), defaults.wait, defaults.renew), (10, Wait::Forever, true));
-        /// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
-        /// assert!(defaults.min_hold.is_zero() && defaults.grace.is_zero());
-        /// ```
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub struct LockOptions {
-            $($(#[$doc])* pub $option: $kind,)*
-        }
-
-        impl Default for LockOptions {
-            fn default() -> Self {
-                Self { $($option: $default,)* }
+        with_defaults! {
+            /// The options of a lock, each with a value. [`LockOptions::default`] has the defaults.
+            ///
+            /// ```
+            /// use locktender::{LockOptions, Wait};
+            ///
+            /// let defaults = LockOptions::default();
+            /// assert_eq!((defaults.ttl.as_secs(), defaults.wait, defaults.renew), (10, Wait::Forever, true));
+            /// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
+            /// assert!(defaults.min_hold.is_zero() && defaults.grace.is_zero());
+            /// ```
+            pub struct LockOptions {
+                $($(#[$doc])* $option: $kind = $default;)*
             }
         }
 

@@ -1,5 +1,23 @@
 //! Options: plain data, every default in one place, validated here for all languages.
 
+/// Makes options with a value each, of one list with their defaults.
+macro_rules! with_defaults {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $option:ident: $kind:ty = $default:expr;)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$doc])* pub $option: $kind,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($option: $default,)* }
+            }
+        }
+    };
+}
+
 mod lock;
 mod members;
 mod span;
@@ -75,81 +93,57 @@ impl Failover {
     }
 }
 
-/// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
-///
-/// ```
-/// use locktender::{Client, ClientOptions};
-///
-/// let mut options = ClientOptions::default();
-/// options.prefix = "prod:".into();
-/// let client = Client::builder().url("memory://docs-options").options(options).build()?;
-/// # Ok::<(), locktender::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClientOptions {
-    /// The prefix of every lock's key. Default empty; at most 256 bytes of UTF-8, without NUL.
-    pub prefix: String,
-    /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
-    /// of UTF-8, without NUL.
-    pub app: Option<String>,
-    /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
-    pub connect_timeout: Duration,
-    /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
-    pub response_timeout: Option<Duration>,
-    /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
-    /// Default 5 s; from 1 ms to 366 days.
-    pub unavailable_after: Duration,
-    /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
-    /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
-    pub max_ttl: Duration,
-    /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
-    pub failover: Failover,
-    /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
-    /// have no replicas: on a server in this process (`memory://`) it is refused.
-    pub replicas: u32,
-    /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
-    pub replicas_timeout: Duration,
-    /// What gives the user and the password, for servers whose URL has none. Default none; see
-    /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
-    pub credentials: Option<SharedProvider>,
-    /// A PEM file with the authorities to trust instead of the system's. Default none.
-    pub tls_ca: Option<String>,
-    /// A PEM file with the client's certificate. Default none.
-    pub tls_cert: Option<String>,
-    /// A PEM file with the client certificate's key. Default none.
-    pub tls_key: Option<String>,
-    /// The name that every server with TLS is asked for, and that its certificate must have. Default: that of each server.
-    pub tls_name: Option<String>,
-    /// The address at which a node is reached, by the address that sentinels announce; each with its port. Default empty.
-    pub address_map: BTreeMap<String, String>,
-    /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
-    pub log_holds: bool,
-    /// The options of this client's locks that have none of their own.
-    pub lock: LockOptions,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            prefix: String::new(),
-            app: None,
-            connect_timeout: Duration::from_secs(1),
-            response_timeout: None,
-            unavailable_after: Duration::from_secs(5),
-            max_ttl: Duration::from_secs(60),
-            failover: Failover::default(),
-            replicas: 0,
-            replicas_timeout: Duration::from_millis(100),
-            credentials: None,
-            tls_ca: None,
-            tls_cert: None,
-            tls_key: None,
-            tls_name: None,
-            address_map: BTreeMap::new(),
-            log_holds: false,
-            lock: LockOptions::default(),
-        }
+with_defaults! {
+    /// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
+    ///
+    /// ```
+    /// use locktender::{Client, ClientOptions};
+    ///
+    /// let mut options = ClientOptions::default();
+    /// options.prefix = "prod:".into();
+    /// let client = Client::builder().url("memory://docs-options").options(options).build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub struct ClientOptions {
+        /// The prefix of every lock's key. Default empty; at most 256 bytes of UTF-8, without NUL.
+        prefix: String = String::new();
+        /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
+        /// of UTF-8, without NUL.
+        app: Option<String> = None;
+        /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
+        connect_timeout: Duration = Duration::from_secs(1);
+        /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
+        response_timeout: Option<Duration> = None;
+        /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+        /// Default 5 s; from 1 ms to 366 days.
+        unavailable_after: Duration = Duration::from_secs(5);
+        /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
+        /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
+        max_ttl: Duration = Duration::from_secs(60);
+        /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
+        failover: Failover = Failover::default();
+        /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
+        /// have no replicas: on a server in this process (`memory://`) it is refused.
+        replicas: u32 = 0;
+        /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
+        replicas_timeout: Duration = Duration::from_millis(100);
+        /// What gives the user and the password, for servers whose URL has none. Default none; see
+        /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
+        credentials: Option<SharedProvider> = None;
+        /// A PEM file with the authorities to trust instead of the system's. Default none.
+        tls_ca: Option<String> = None;
+        /// A PEM file with the client's certificate. Default none.
+        tls_cert: Option<String> = None;
+        /// A PEM file with the client certificate's key. Default none.
+        tls_key: Option<String> = None;
+        /// The name that every server with TLS is asked for, and that its certificate must have. Default: that of each server.
+        tls_name: Option<String> = None;
+        /// The address at which a node is reached, by the address that sentinels announce; each with its port. Default empty.
+        address_map: BTreeMap<String, String> = BTreeMap::new();
+        /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
+        log_holds: bool = false;
+        /// The options of this client's locks that have none of their own.
+        lock: LockOptions = LockOptions::default();
     }
 }
 

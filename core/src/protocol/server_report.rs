@@ -165,13 +165,13 @@ impl ServerReport {
 fn replicated(connected: u32, ClientTerms { replicas, quarantine, .. }: ClientTerms) -> Option<String> {
     if connected < replicas {
         return Some(format!(
-            "{connected} replicas are connected to it, and {replicas} have to confirm a grant: nothing is granted or extended"
+            "replicas is {replicas}, and the number of replicas that are connected to it is {connected}: nothing is granted or extended"
         ));
     }
     let is_enough = replicas == 0 || connected == replicas || quarantine;
     (!is_enough).then(|| {
         format!(
-            "{connected} replicas are connected to it, and {replicas} of them confirm a grant: a failover may choose another one, which \
+            "replicas is {replicas}, and the number of replicas that are connected to it is {connected}: a failover may choose one that \
              doesn't know the lock; let all of them confirm it, or use failover \"quarantine\""
         )
     })

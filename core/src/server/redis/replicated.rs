@@ -133,7 +133,7 @@ fn judge(waited: &Answer, socket: u8, terms: ReplicaTerms) -> Result<(), Failure
         Ok(Reply { verdict: Verdict::Replicated { count }, .. }) if *count >= u64::from(terms.replicas) => Ok(()),
         Ok(Reply { verdict: Verdict::Replicated { count }, .. }) => {
             let (replicas, timeout) = (terms.replicas, terms.timeout.as_millis());
-            let why = format!("{count} of {replicas} replicas have confirmed the write within {timeout} ms");
+            let why = format!("{count} of {replicas} replicas confirmed the write within {timeout} ms");
             Err(Failure::unknown(FailureKind::NotReplicated, why))
         }
         Ok(_) => Err(Failure::unknown(FailureKind::Protocol, "WAIT was answered with no number")),
