@@ -8,6 +8,7 @@ import test from 'node:test'
 import tls from 'node:tls'
 
 import { binaries, certificate } from './support/checkout.mjs'
+import { SLOTS, startCluster } from './support/cluster.mjs'
 import { until } from './support/observe.mjs'
 import { RealServer, sharedServer, startServer } from './support/server.mjs'
 import { startProxy } from './support/proxy.mjs'
@@ -167,4 +168,39 @@ test('proxy: cut before and after apply', async (t) => {
 
 test('the shared server does not outlive this file, nor keep it alive', async () => {
   assert.equal(await (await sharedServer()).command('PING'), 'PONG')
+})
+
+test('a cluster shares the slots', async (t) => {
+  const cluster = await startCluster(t, { password: 'secret' })
+  assert.match(cluster.url, /^redis\+cluster:\/\/:secret@127\.0\.0\.1:\d+,/)
+  for (const [index, slot] of [0, SLOTS / 2, SLOTS - 1].entries()) assert.equal(await cluster.primary(slot), cluster.nodes[index])
+  assert.equal(await cluster.command('a', 'SET', 'a', '1'), 'OK')
+  const home = await cluster.at('a')
+  await assert.rejects(cluster.nodes.find((node) => node !== home).command('GET', 'a'), /^ReplyError: MOVED/)
+})
+
+test('a slot of a cluster moves', async (t) => {
+  const cluster = await startCluster(t)
+  await cluster.fill('full', 1_000)
+  const slot = await cluster.slot('full')
+  const source = await cluster.primary(slot)
+  const target = cluster.nodes.find((node) => node !== source)
+  await cluster.beginMove(slot, target)
+  assert.equal(await cluster.moveKeys(slot, target, 400), 400)
+  await assert.rejects(source.command('GET', 'full'), /^ReplyError: ASK/)
+  while (await cluster.moveKeys(slot, target, 400));
+  await cluster.finishMove(slot, target)
+  assert.equal(await target.command('CLUSTER', 'COUNTKEYSINSLOT', slot), 1_000)
+  if (cluster.movesAtOnce) {
+    await cluster.moveAtOnce(slot, source)
+    assert.equal(await source.command('CLUSTER', 'COUNTKEYSINSLOT', slot), 1_000)
+  }
+})
+
+test('a cluster fails over', async (t) => {
+  const cluster = await startCluster(t, { replicas: 1 })
+  const primary = await cluster.at('a')
+  const promoted = await cluster.failOver(primary)
+  assert.equal(await cluster.at('a'), promoted)
+  assert.equal(await cluster.command('a', 'SET', 'a', '1'), 'OK')
 })

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 from support.checkout import Binary, binaries, certificate
+from support.cluster import SLOTS, Cluster
 from support.observe import PATIENCE, until
 from support.proxy import Proxy
 from support.server import RealServer
@@ -210,3 +211,40 @@ def test_proxy_before_a_killed_server(servers, proxies):
 def test_errors_of_raw_commands_are_raised(server: RealServer):
     with pytest.raises(redis.ResponseError):
         server.command("NONSENSE")
+
+
+def test_a_cluster_shares_the_slots(servers):
+    cluster = Cluster(servers, password="secret")
+    assert cluster.url.startswith("redis+cluster://:secret@127.0.0.1:")
+    assert [cluster.primary(slot) for slot in (0, SLOTS // 2, SLOTS - 1)] == cluster.nodes
+    assert cluster.command("a", "SET", "a", "1") == "OK"
+    elsewhere = next(node for node in cluster.nodes if node is not cluster.at("a"))
+    with pytest.raises(redis.exceptions.MovedError):
+        elsewhere.command("GET", "a")
+
+
+def test_a_slot_of_a_cluster_moves(servers):
+    cluster = Cluster(servers)
+    cluster.fill("full", 1_000)
+    slot = cluster.slot("full")
+    source, target = cluster.primary(slot), next(node for node in cluster.nodes if node is not cluster.at("full"))
+    cluster.begin_move(slot, target)
+    assert cluster.move_keys(slot, target, 400) == 400
+    with pytest.raises(redis.exceptions.AskError):
+        source.command("GET", "full")
+    while cluster.move_keys(slot, target, 400):
+        pass
+    cluster.finish_move(slot, target)
+    assert cluster.primary(slot) is target
+    assert target.command("CLUSTER", "COUNTKEYSINSLOT", slot) == 1_000
+    if cluster.moves_at_once:
+        cluster.move_at_once(slot, source)
+        assert source.command("CLUSTER", "COUNTKEYSINSLOT", slot) == 1_000
+
+
+def test_a_cluster_fails_over(servers):
+    cluster = Cluster(servers, replicas=1)
+    primary = cluster.at("a")
+    promoted = cluster.fail_over(primary)
+    assert cluster.at("a") is promoted is not primary
+    assert cluster.command("a", "SET", "a", "1") == "OK"

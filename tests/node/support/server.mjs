@@ -1,5 +1,6 @@
 // Server: a real server as a value.
 
+import { randomInt } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,6 +14,9 @@ import { binary, prepared, root } from './checkout.mjs'
 import { PATIENCE_MS } from './observe.mjs'
 import { Program, Tether } from './program.mjs'
 
+/** How much higher the port of a cluster's bus is: all versions do it so by default. */
+export const BUS = 10_000
+
 /**
  * A server of its own process, gone when closed and when the test process dies. It keeps no process alive.
  *
@@ -25,6 +29,7 @@ import { Program, Tether } from './program.mjs'
  *   mutual      only clients that show a certificate such as 'client'
  *   persistent  data is on disk after every write, so that restart() finds it again
  *   sentinel    it is a sentinel in place of a server; its configuration says what it watches
+ *   cluster     it is a node of a cluster, one without slots that knows no other (Cluster in cluster.mjs)
  *   config      more lines for the configuration file
  */
 export class RealServer {
@@ -49,7 +54,7 @@ export class RealServer {
   }
 
   get #configuration() {
-    const { password, users = {}, persistent, sentinel, config = [] } = this.#options
+    const { password, users = {}, persistent, sentinel, cluster, config = [] } = this.#options
     const data = persistent ? ['appendonly yes', 'appendfsync always'] : ['save ""', 'appendonly no']
     return [
       `dir ${this.directory}`,
@@ -57,6 +62,7 @@ export class RealServer {
       `port ${this.#port}`,
       `unixsocket ${this.socket}`,
       ...(sentinel ? [] : data),
+      ...(cluster ? ['cluster-enabled yes'] : []),
       ...(password ? [`requirepass ${password}`] : []),
       ...Object.entries(users).map(([name, [secret, rules]]) => `user ${name} on >${secret} ${rules}`),
       ...config,
@@ -67,7 +73,7 @@ export class RealServer {
   async #run() {
     const chosen = this.#port !== 0
     for (;;) {
-      if (!chosen) this.#port = await freePort()
+      if (!chosen) this.#port = await (this.#options.cluster ? freePorts() : freePort())
       await mkdir(this.directory, { recursive: true })
       const file = path.join(this.directory, 'server.conf')
       await writeFile(file, this.#configuration)
@@ -95,6 +101,16 @@ export class RealServer {
   /** The port on 127.0.0.1; it stays the same over restarts. */
   get port() {
     return this.#terminator?.number ?? this.#port
+  }
+
+  /** The port on which it speaks without TLS. */
+  get ownPort() {
+    return this.#port
+  }
+
+  /** Whether there is a process, which may be paused. */
+  get isRunning() {
+    return this.#tether !== undefined
   }
 
   get pid() {
@@ -197,10 +213,33 @@ export function sharedServer() {
 
 /** A port that was free a moment ago. */
 async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
+  const probe = await listen(0)
   const { port } = probe.address()
+  await closed(probe)
+  return port
+}
+
+/**
+ * A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to whoever asks for any: so
+ * nobody takes them while a node is killed.
+ */
+async function freePorts() {
+  for (;;) {
+    const port = randomInt(11_000, 21_000)
+    const probes = await Promise.allSettled([port, port + BUS].map(listen))
+    const open = probes.filter(({ value }) => value)
+    for (const { value } of open) await closed(value)
+    if (open.length === 2) return port
+  }
+}
+
+async function listen(port) {
+  const probe = createServer().listen(port, '127.0.0.1')
+  await once(probe, 'listening')
+  return probe
+}
+
+async function closed(probe) {
   probe.close()
   await once(probe, 'close')
-  return port
 }

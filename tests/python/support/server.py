@@ -1,5 +1,6 @@
 """Server: a real server as a value."""
 
+import random
 import shutil
 import socket
 import tempfile
@@ -17,12 +18,32 @@ from .observe import PATIENCE
 from .program import Program, Tether
 
 
+# How much higher the port of a cluster's bus is: all versions do it so by default.
+BUS = 10_000
+
+
 def free_port() -> int:
     """A port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def free_ports() -> int:
+    """A port that was free a moment ago, and that of the bus, too.
+
+    Both lie below those that a system gives to whoever asks for any: so nobody takes them while a node is killed.
+    """
+    while True:
+        port = random.randrange(11_000, 21_000)
+        try:
+            with socket.socket() as probe, socket.socket() as bus:
+                probe.bind(("127.0.0.1", port))
+                bus.bind(("127.0.0.1", port + BUS))
+                return port
+        except OSError:
+            continue
 
 
 class RealServer:
@@ -36,6 +57,7 @@ class RealServer:
     mutual: only clients that show a certificate such as "client"
     persistent: data is on disk after every write, so that `restart` finds it again
     sentinel: it is a sentinel in place of a server; its configuration says what it watches
+    cluster: it is a node of a cluster, one without slots that knows no other (`Cluster` in cluster.py)
     config: more lines for the configuration file
     """
 
@@ -49,6 +71,7 @@ class RealServer:
         mutual: bool = False,
         persistent: bool = False,
         sentinel: bool = False,
+        cluster: bool = False,
         config: tuple[str, ...] = (),
     ) -> None:
         self.binary: Binary = binary(version)
@@ -57,8 +80,10 @@ class RealServer:
         self.directory = Path(tempfile.mkdtemp(prefix="locktender-"))
         self._lines = [f"dir {self.directory}", "bind 127.0.0.1", f"unixsocket {self.socket}"]
         self._mode = ["--sentinel"] if sentinel else []
+        self._free_port = free_ports if cluster else free_port
         if not sentinel:
             self._lines += ["appendonly yes", "appendfsync always"] if persistent else ['save ""', "appendonly no"]
+        self._lines += ["cluster-enabled yes"] if cluster else []
         self._lines += [f"requirepass {password}"] if password else []
         for name, (secret, rules) in (users or {}).items():
             self._lines.append(f"user {name} on >{secret} {rules}")
@@ -76,7 +101,7 @@ class RealServer:
         chosen = self._port != 0
         while True:
             if not chosen:
-                self._port = free_port()
+                self._port = self._free_port()
             self.directory.mkdir(exist_ok=True)
             file = self.directory / "server.conf"
             file.write_text("\n".join([*self._lines, f"port {self._port}"]) + "\n")
@@ -104,6 +129,16 @@ class RealServer:
     def port(self) -> int:
         """The port on 127.0.0.1; it stays the same over restarts."""
         return self._terminator.number if self._terminator else self._port
+
+    @property
+    def own_port(self) -> int:
+        """The port on which it speaks without TLS."""
+        return self._port
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process, which may be paused."""
+        return self._tether is not None
 
     @property
     def pid(self) -> int:

@@ -6,6 +6,7 @@
 mod binary;
 mod checkout;
 mod clock;
+mod cluster;
 mod connection;
 mod events;
 mod link;
@@ -19,6 +20,7 @@ mod tether;
 pub use binary::Binary;
 pub use checkout::{certificate, checkout};
 pub use clock::run_ahead;
+pub use cluster::{Cluster, ClusterOptions, SLOTS};
 pub use connection::{Connection, Reply};
 pub use events::Events;
 pub use link::Fault;

@@ -14,6 +14,7 @@ pub struct ServerOptions {
     pub(crate) persistent: bool,
     pub(crate) clock: bool,
     pub(crate) sentinel: bool,
+    pub(crate) cluster: bool,
     pub(crate) config: Vec<String>,
 }
 
@@ -69,6 +70,12 @@ impl ServerOptions {
     pub fn sentinel(mut self) -> Self {
         self.sentinel = true;
         self
+    }
+
+    /// Makes the server a node of a cluster. It is one without slots that knows no other ([`Cluster`](crate::Cluster)).
+    pub(crate) fn cluster(mut self) -> Self {
+        self.cluster = true;
+        self.config("cluster-enabled yes")
     }
 
     /// Adds a line to the configuration file.

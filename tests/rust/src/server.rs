@@ -1,5 +1,6 @@
 //! Server: a real server as a value.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,6 +14,9 @@ use crate::{Binary, Connection, PATIENCE, Reply, ServerOptions, eventually};
 
 /// The age of a server's answer to TIME: it may have read the clock some moments before.
 const TICK_US: u64 = 200_000;
+
+/// How much higher the port of a cluster's bus is: all versions do it so by default.
+const BUS: u16 = 10_000;
 
 /// A server in its own process. It ends when the value is dropped and when the test process dies.
 pub struct RealServer {
@@ -52,7 +56,7 @@ impl RealServer {
         let chosen = self.port != 0;
         loop {
             if !chosen {
-                self.port = free_port();
+                self.port = if self.options.cluster { free_ports() } else { free_port() };
             }
             fs::create_dir_all(&self.directory).unwrap();
             let file = self.directory.join("server.conf");
@@ -105,6 +109,16 @@ impl RealServer {
         self.terminator.as_ref().map_or(self.port, |terminator| terminator.port)
     }
 
+    /// The port on which it speaks without TLS.
+    pub(crate) fn own_port(&self) -> u16 {
+        self.port
+    }
+
+    /// The port on which the nodes of a cluster speak with each other.
+    pub(crate) fn bus_port(&self) -> u16 {
+        self.port + BUS
+    }
+
     /// The server's process.
     pub fn pid(&self) -> u32 {
         self.running().pid()
@@ -143,7 +157,8 @@ impl RealServer {
         Ok(connection)
     }
 
-    fn try_command(&self, words: &[&str]) -> io::Result<Reply> {
+    /// Asks the server directly, without the library under test. An error reply is a reply.
+    pub(crate) fn try_command(&self, words: &[&str]) -> io::Result<Reply> {
         self.connection()?.command(words)
     }
 
@@ -158,6 +173,11 @@ impl RealServer {
     /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
         self.tether.take().expect("the server is already killed").kill();
+    }
+
+    /// Whether there is a process, which may be paused.
+    pub(crate) fn is_running(&self) -> bool {
+        self.tether.is_some()
     }
 
     /// Stops the process: connections stay open and nothing answers.
@@ -219,4 +239,17 @@ impl Drop for RealServer {
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
+}
+
+/// A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to whoever asks for any: so
+/// nobody takes them while a node is killed.
+fn free_ports() -> u16 {
+    let mut port = process::id() % 10_000;
+    loop {
+        port = (port + RandomState::new().hash_one(port) as u32 % 1_000) % 10_000;
+        let chosen = 11_000 + port as u16;
+        if [chosen, chosen + BUS].iter().all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()) {
+            return chosen;
+        }
+    }
 }
