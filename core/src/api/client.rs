@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::io::call::Call;
 use crate::metrics::Metrics;
-use crate::name::Keys;
+use crate::name::{self, Keys};
 use crate::op::{Adoption, Answer, Op};
 use crate::options::{ClientOptions, milliseconds};
 use crate::owner::Fields;
@@ -220,8 +220,9 @@ impl Client {
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
         let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.0.quorum_config().is_none()));
-        let ClientOptions { replicas, lock, .. } = &*self.0.options;
-        let terms = ClientTerms { ttl: lock.ttl, quarantine: self.0.quorum_config().is_some(), replicas: *replicas };
+        let ClientOptions { replicas, lock, prefix, .. } = &*self.0.options;
+        let (quarantine, has_one_slot) = (self.0.quorum_config().is_some(), name::has_tag(prefix));
+        let terms = ClientTerms { ttl: lock.ttl, quarantine, replicas: *replicas, has_one_slot };
         self.ask_servers(vec![Op::Examine, Op::Probe { keys }], move |servers| {
             let reports = Reports::of(servers, terms);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)

@@ -6,7 +6,7 @@ use crate::api::urls::{IntoUrls, with_plain_scheme};
 use crate::clock::millis;
 use crate::error::Error;
 use crate::event::callback::caught;
-use crate::options::{ClientOptions, wire_millis};
+use crate::options::{ClientOptions, Failover, wire_millis};
 use crate::server::{Server, redis};
 use crate::wording::{Part, Text};
 
@@ -74,7 +74,7 @@ fn named_by_environment() -> Option<Vec<Source>> {
 
 fn nowhere() -> Error {
     let why = "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
-               redis+sentinel://host/service, or memory://name for locks within one process";
+               redis+sentinel://host/service, redis+cluster://host, or memory://name for locks within one process";
     Error::invalid("url", "", why)
 }
 
@@ -82,6 +82,7 @@ fn check(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
     if sources.len() > 1 {
         check_default_ttl(options)?;
     }
+    check_cluster(sources, options)?;
     check_address_map(sources, options)?;
     let mut seen = Vec::new();
     for source in sources {
@@ -125,13 +126,35 @@ fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
     }
 }
 
+/// Refuses a cluster among several servers, and quarantine for one: a marker belongs to a server, and a cluster has no key that all
+/// its nodes could see.
+fn check_cluster(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
+    let cluster = sources.iter().find_map(|source| match source {
+        Source::Url(url) if redis::is_of_cluster(url) => Some(url),
+        _ => None,
+    });
+    let Some(url) = cluster else { return Ok(()) };
+    if sources.len() > 1 {
+        let why = "a cluster is one server with many nodes, and never one of several servers: give its URL alone, with any of its \
+                   nodes, or the URLs of independent servers";
+        return Err(Error::invalid("url", redis::redacted(url), why));
+    }
+    if options.failover == Failover::Quarantine {
+        let why =
+            "is for single servers, Sentinel, and several servers; on a cluster, {replicas} makes replicas confirm each grant";
+        return Err(Error::invalid("failover", "quarantine", Text::new(why, [])));
+    }
+    Ok(())
+}
+
 /// Refuses a map of addresses where nobody announces any.
 fn check_address_map(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
-    let is_of_sentinel = |source: &Source| matches!(source, Source::Url(url) if redis::is_of_sentinel(url));
-    if options.address_map.is_empty() || sources.iter().any(is_of_sentinel) {
+    let announces =
+        |source: &Source| matches!(source, Source::Url(url) if redis::is_of_sentinel(url) || redis::is_of_cluster(url));
+    if options.address_map.is_empty() || sources.iter().any(announces) {
         return Ok(());
     }
-    let why = "is for the addresses that sentinels announce, and no URL is redis+sentinel://";
+    let why = "is for the addresses that sentinels or the nodes of a cluster announce, and no URL is redis+sentinel:// or redis+cluster://";
     Err(Error::invalid("address_map", &options.address_map, why))
 }
 

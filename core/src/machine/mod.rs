@@ -37,6 +37,7 @@ mod job;
 mod listing;
 mod marker;
 mod members;
+mod part;
 mod queue;
 mod rules;
 mod state;
@@ -48,7 +49,8 @@ pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_ERA;
 #[doc(hidden)]
 pub use members::Members;
-pub use queue::{ALIVE_MS, CLAIM_MS, channel};
+pub(crate) use queue::told_by_lock;
+pub use queue::{ALIVE_MS, CLAIM_MS, channel, channel_of};
 #[doc(hidden)]
 pub use state::{Entry, Value};
 pub use state::{Message, State};
@@ -89,6 +91,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
             let refused = config.and_then(|config| marker::admit(state, op.keys.marker(), config, env));
             refused.unwrap_or_else(|| rules_of(op.keys.kind()).apply(state, op, now_us))
         }
+        Op::Part(op) => part::apply(state, op, env),
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // This server denies no command.

@@ -49,6 +49,23 @@ pub fn channel(client: &str) -> String {
     format!("~lt:wake:{client}")
 }
 
+/// The letter with which the id of a client begins that is told of each lock on a channel of that lock.
+const BY_LOCK: char = '@';
+
+/// The id of such a client. In a cluster the scripts of a lock can tell something on the channels of its slot alone.
+pub(crate) fn told_by_lock(client: &str) -> String {
+    format!("{BY_LOCK}{client}")
+}
+
+/// The channel on which a client is notified of this lock.
+#[must_use]
+pub fn channel_of(keys: &Keys, client: &str) -> String {
+    match keys.queue().strip_suffix("queue").filter(|_| client.starts_with(BY_LOCK)) {
+        Some(side) => format!("{side}wake:{client}"),
+        None => channel(client),
+    }
+}
+
 /// The client of an entry, and the number of the waiter there.
 fn address(entry: &str) -> Option<(&str, &str)> {
     let mut parts = entry.splitn(3, ':');
@@ -223,7 +240,7 @@ pub(super) fn tell_later(state: &mut State, keys: &Keys, left_ms: u64, now_us: u
 fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str, window_ms: u64) {
     let Some((client, number)) = address(entry) else { return };
     let mode = if is_fair(entry) { 'f' } else { 'b' };
-    state.publish(channel(client), format!("{kind} {window_ms} {mode}{} {}", cut(number), keys.lock()));
+    state.publish(channel_of(keys, client), format!("{kind} {window_ms} {mode}{} {}", cut(number), keys.lock()));
 }
 
 /// The waiters of a lock: the number of entries, and the first ones whose client is alive.

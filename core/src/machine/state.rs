@@ -104,6 +104,14 @@ impl State {
         self.entries.insert(key.to_owned(), Entry { value, expires_ms });
     }
 
+    /// Writes a key as it is elsewhere, or deletes it.
+    pub(super) fn restore(&mut self, key: &str, entry: Option<Entry>) {
+        match entry {
+            Some(entry) => _ = self.entries.insert(key.to_owned(), entry),
+            None => _ = self.entries.remove(key),
+        }
+    }
+
     /// Makes an existing key expire `ttl_ms` after `now_us` (`PEXPIRE`).
     pub fn expire(&mut self, key: &str, now_us: u64, ttl_ms: u64) {
         if let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.lives(now_us)) {

@@ -189,6 +189,11 @@ impl Keys {
     }
 }
 
+/// Whether a prefix has a tag, which puts every name behind it into one slot of a cluster.
+pub(crate) fn has_tag(prefix: &str) -> bool {
+    matches!(tags(prefix), Tags::One)
+}
+
 /// The key of the record of the job whose lock has the key `lock`.
 pub(crate) fn record_of(lock: &str) -> String {
     [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, RECORD].concat()

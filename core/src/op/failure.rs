@@ -117,19 +117,44 @@ pub struct Failure {
     pub lasting: bool,
     /// The error of the program's own code that is behind it, such as that of a credentials provider.
     pub cause: Option<Cause>,
+    /// What a node of a cluster says instead of serving the operation.
+    pub(crate) redirect: Option<Box<Redirect>>,
+}
+
+/// What a node of a cluster says of an operation that it doesn't serve. Nothing was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Redirect {
+    /// Another node serves the slot.
+    Moved {
+        /// The slot of the keys.
+        slot: u16,
+        /// The host of that node; empty for the host of the node that says so.
+        host: String,
+        /// The port of that node.
+        port: u16,
+    },
+    /// The slot is moving to another node, and the keys are there already. Only this one operation goes there.
+    Ask {
+        /// The host of that node; empty for the host of the node that says so.
+        host: String,
+        /// The port of that node.
+        port: u16,
+    },
+    /// The slot is moving, and some of the keys are on either node.
+    TryAgain,
 }
 
 impl Failure {
     /// A failure after which the operation may have been applied.
     #[must_use]
     pub fn unknown(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), maybe_applied: true, lasting: false, cause: None }
+        Self { kind, message: message.into(), maybe_applied: true, lasting: false, cause: None, redirect: None }
     }
 
     /// A failure of an operation that never reached the server, or that the server refused as a whole.
     #[must_use]
     pub fn not_applied(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), maybe_applied: false, lasting: false, cause: None }
+        Self { kind, message: message.into(), maybe_applied: false, lasting: false, cause: None, redirect: None }
     }
 
     /// The same as a failure that lasts until a person has changed something.

@@ -3,14 +3,17 @@
 mod failure;
 pub(crate) mod holder;
 pub mod job;
+mod part;
 mod reply;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::failure::Redirect;
 pub use self::failure::{Failure, FailureKind};
-pub use self::reply::{Queued, Reply, SentinelFacts, ServerFacts, Verdict};
+pub use self::part::{Part, PartOp};
+pub use self::reply::{ClusterFacts, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
 use crate::op::job::{Ending, Terms};
@@ -24,6 +27,8 @@ pub type Answer = Result<Reply, Failure>;
 pub enum Op {
     /// About one lock.
     Lock(LockOp),
+    /// A part of an operation on one lock.
+    Part(Box<PartOp>),
     /// Look at the marker: does this server belong to the quorum the client thinks it does?
     Greet {
         /// The quorum the client believes in; `None` for a client of one server.
@@ -178,13 +183,20 @@ impl Op {
     /// The operation on a lock, if it is one.
     #[must_use]
     pub const fn on_lock(&self) -> Option<&LockOp> {
-        if let Self::Lock(op) = self { Some(op) } else { None }
+        match self {
+            Self::Lock(op) => Some(op),
+            Self::Part(op) => Some(&op.whole),
+            _ => None,
+        }
     }
 
     /// What is done with a lock, if it is about one.
     #[must_use]
     pub const fn verb(&self) -> Option<&Verb> {
-        if let Self::Lock(op) = self { Some(&op.verb) } else { None }
+        match self.on_lock() {
+            Some(op) => Some(&op.verb),
+            None => None,
+        }
     }
 
     /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
@@ -265,6 +277,18 @@ impl Op {
                 Verb::Inspect => "inspect",
                 Verb::JobStatus => "status",
             },
+            Self::Part(op) => match op.part {
+                Part::Take => "take",
+                Part::RaiseFence => "raise",
+                Part::CountAttempt { .. } => "count",
+                Part::Extend => "extend",
+                Part::Release => "release",
+                Part::EndAttempt => "note",
+                Part::Look => "look",
+                Part::SeeFence => "fence",
+                Part::Status => "status",
+                Part::Reset { .. } => "forget",
+            },
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
             Self::Probe { .. } => "probe",
@@ -279,15 +303,17 @@ impl Op {
     /// The lock it is about; `None` for what is about the server.
     #[must_use]
     pub const fn keys(&self) -> Option<&Arc<Keys>> {
-        if let Self::Lock(op) = self { Some(&op.keys) } else { None }
+        match self.on_lock() {
+            Some(op) => Some(&op.keys),
+            None => None,
+        }
     }
 
     /// On whose behalf it is done, if on anybody's: the owner of a hold, or a waiter.
     #[must_use]
     pub const fn owner(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Lock(LockOp { verb, .. }) if verb.is_nobodys() => None,
-            Self::Lock(op) => Some(&op.by),
+        match self.on_lock() {
+            Some(op) if !op.verb.is_nobodys() => Some(&op.by),
             _ => None,
         }
     }

@@ -109,6 +109,15 @@ pub struct ServerFacts {
     pub replicas: u32,
     /// What its sentinels say, if it has some.
     pub sentinels: Option<SentinelFacts>,
+    /// If it is a whole cluster, what that is.
+    pub cluster: Option<ClusterFacts>,
+}
+
+/// What a cluster is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// The number of its primaries.
+    pub primaries: usize,
 }
 
 /// What the sentinels of a server say of it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Now;
 use crate::error::quoted::quoted;
 use crate::error::{Error, ServerError};
-use crate::op::{Answer, FailureKind, QuorumConfig, Reply, SentinelFacts, Verdict};
+use crate::op::{Answer, ClusterFacts, FailureKind, QuorumConfig, Reply, SentinelFacts, Verdict};
 use crate::protocol::failures;
 use crate::sync::Mutex;
 
@@ -47,6 +47,8 @@ pub struct ClientTerms {
     pub quarantine: bool,
     /// How many replicas have to confirm a grant.
     pub replicas: u32,
+    /// Whether a tag in their prefix puts all its locks into one slot.
+    pub has_one_slot: bool,
 }
 
 /// The reports so far. A server's clock is compared as soon as its answer arrives, however late other servers answer.
@@ -122,9 +124,9 @@ impl ServerReport {
                 Some((i64::try_from(reply.time_us).unwrap_or(0) - i64::try_from(now.wall_us).unwrap_or(0)) / 1_000);
         }
         self.warnings = self.concerns(facts.is_some_and(|facts| facts.is_writable_replica));
-        if facts.is_some_and(|facts| facts.in_cluster) {
-            let why = "it is a node of a cluster, and redis+cluster:// is not supported yet: a lock whose slot moves to another node \
-                       can't be taken or renewed";
+        if facts.is_some_and(|facts| facts.in_cluster && facts.cluster.is_none()) {
+            let why = "it is a node of a cluster: write redis+cluster://, or a lock whose slot moves to another node can't be taken or \
+                       renewed";
             self.warnings.push(why.to_owned());
         }
         if facts.is_some_and(|facts| !facts.shows_era) {
@@ -132,6 +134,7 @@ impl ServerReport {
                        learns at its next renewal whether it is still there";
             self.warnings.push(why.to_owned());
         }
+        self.warnings.extend(facts.and_then(|facts| facts.cluster.as_ref()).and_then(|facts| spread(facts, terms)));
         self.warnings.extend(facts.and_then(|facts| replicated(facts.replicas, terms)));
         self.warnings
             .extend(facts.and_then(|facts| facts.sentinels.as_ref()).map(|facts| watched(facts, terms)).into_iter().flatten());
@@ -159,6 +162,16 @@ impl ServerReport {
         }
         concerns
     }
+}
+
+/// The warning about locks of a cluster that are all on one of its primaries.
+fn spread(facts: &ClusterFacts, terms: ClientTerms) -> Option<String> {
+    (terms.has_one_slot && facts.primaries > 1).then(|| {
+        let others = facts.primaries - 1;
+        format!(
+            "the prefix has a {{tag}}, which puts every lock into one slot, on one primary: the other {others} have none of them"
+        )
+    })
 }
 
 /// The warning about the replicas that have to confirm a grant.
@@ -246,7 +259,7 @@ mod tests {
         Some(Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0)))
     }
 
-    const TERMS: ClientTerms = ClientTerms { ttl: Duration::from_secs(10), quarantine: false, replicas: 0 };
+    const TERMS: ClientTerms = ClientTerms { ttl: Duration::from_secs(10), quarantine: false, replicas: 0, has_one_slot: false };
 
     fn at(wall_us: u64) -> Now {
         Now { tick: Tick::default(), wall_us, servers_us: 0 }
@@ -305,9 +318,18 @@ mod tests {
     }
 
     #[test]
+    fn locks_that_are_all_on_one_primary_are_warned_of() {
+        for (has_one_slot, primaries, is_warned_of) in [(false, 3, false), (true, 1, false), (true, 3, true)] {
+            let warning = spread(&ClusterFacts { primaries }, ClientTerms { has_one_slot, ..TERMS });
+            assert_eq!(warning.is_some(), is_warned_of);
+            assert!(!is_warned_of || warning.unwrap().contains("the other 2 have none"));
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_sentinels_is_warned_of() {
         let fit = SentinelFacts { known: 3, answered: 3, quorum: 2, down_after_ms: 1_500 };
-        let long = ClientTerms { ttl: Duration::from_secs(60), quarantine: true, replicas: 0 };
+        let long = ClientTerms { ttl: Duration::from_secs(60), quarantine: true, replicas: 0, has_one_slot: false };
         let cases: [(SentinelFacts, ClientTerms, &[&str]); 8] = [
             (fit.clone(), long, &[]),
             (fit.clone(), ClientTerms { ttl: Duration::from_secs(12), ..long }, &[]),

@@ -144,7 +144,7 @@ fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() 
 fn a_waiter_without_hints_polls() {
     for (rank, listens) in [(None, true), (Some(0), false)] {
         let mut bench = Bench::new(1, Role::First);
-        bench.queues.listen_state().set(0, listens);
+        bench.queues.set_listening(0, listens, None);
         for low in [8, 12, 18] {
             let again = bench.busy(at(0), Remaining::For(ms(60_000)), rank);
             assert!(is_within(again, at(0), low, 2 * low), "{rank:?} {listens}: {again:?}");

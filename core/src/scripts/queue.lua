@@ -102,7 +102,9 @@ local function queue()
   local function tell(entry, client, kind, window)
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
     local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
-    local told = redis.pcall(publish, '~lt:wake:' .. client, kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1])
+    -- In a cluster a script can tell something on the channels of its own slot alone.
+    local channel = (string.sub(client, 1, 1) == '@' and string.sub(KEYS[3], 1, -6) or '~lt:') .. 'wake:' .. client
+    local told = redis.pcall(publish, channel, kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1])
     -- An error may repeat the channel, and so a name that anybody may have written.
     return type(told) == 'table' and string.sub(told.err, 1, 1024) or nil
   end

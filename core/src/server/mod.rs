@@ -125,6 +125,20 @@ pub trait Server: Send + Sync + 'static {
         self.listen(channel, listener)
     }
 
+    /// Whether the node at this address serves the lock. The nodes of a cluster share the locks; a failover concerns those of one.
+    #[doc(hidden)]
+    fn is_served_at(&self, keys: &Keys, address: &str) -> bool {
+        let _ = (keys, address);
+        true
+    }
+
+    /// Whether a waiter is told of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is
+    /// called for each lock that somebody waits for, and each time anew.
+    #[doc(hidden)]
+    fn tells_by_lock(&self) -> bool {
+        false
+    }
+
     /// Whether the server uses this process's clock, which a test may move ([`testing::Clock`](crate::testing::Clock)).
     #[cfg(feature = "testing")]
     fn moves_with_clock(&self) -> bool {

@@ -312,12 +312,12 @@ impl LockActor {
                 self.session.server(server).submit(request, completion);
             }
             Command::Warm => self.session.warm(),
-            Command::Listen => self.session.listen(),
+            Command::Listen => self.session.listen(&self.recipe),
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id),
-            Command::Quit(reason) => self.session.leave_queue(&self.recipe.line(), self.id, reason),
+            Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason),
             Command::Emit(mut event) => {
                 event.trace = self.trace;
                 // Before the event, so that a listener who reads the metrics finds it counted.

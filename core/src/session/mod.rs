@@ -95,7 +95,7 @@ impl Session {
             of: Process::current(),
             runtime,
             addresses: servers.iter().map(|server| server.address().to_owned()).collect(),
-            wakeups: Wakeups::new(&client, signature.who(), servers.len()),
+            wakeups: Wakeups::new(&client, signature.who(), &servers),
             servers,
             quorum_config,
             signature: Arc::new(signature),

@@ -41,10 +41,12 @@ impl Registry {
         self.actors.lock().values().cloned().collect()
     }
 
-    /// Confirms every hold: a server may have lost it, because another node answers for the server. The hold that ends first is
-    /// confirmed first.
-    pub(crate) fn confirm(&self, server: usize) {
+    /// Confirms every hold that the node at `address` serves: the server may have lost it, because another node answers for it. The hold
+    /// that ends first is confirmed first.
+    pub(crate) fn confirm(&self, server: usize, address: Option<&str>) {
         let mut actors = self.all();
+        let is_served = |actor: &LockActor, address| actor.session.server(server).is_served_at(&actor.recipe.keys, address);
+        actors.retain(|actor| address.is_none_or(|address| is_served(actor, address)));
         actors.sort_by_key(|actor| actor.valid_until());
         for actor in actors {
             actor.send(Input::NewEra(server));

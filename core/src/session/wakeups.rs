@@ -4,7 +4,7 @@
 //! concerns only the waiters of this process needs no server: the first one leaves, another takes its role.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,8 +12,8 @@ use crate::clock::Tick;
 use crate::machine;
 use crate::name::{Keys, Kind};
 use crate::op::{FailureKind, LockOp, Op, Verb};
-use crate::protocol::Input;
-use crate::server::{Completion, Listener, Notice, Request};
+use crate::protocol::{Input, Recipe};
+use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
@@ -21,19 +21,31 @@ use crate::wait::{Hinted, LeaveReason, LocalQueues, Seat, Wakeup};
 
 pub(super) struct Wakeups {
     queues: Mutex<LocalQueues>,
-    channel: String,
+    client: String,
     listening: AtomicBool,
     /// Kept here, because servers have only weak references to them.
     listeners: Mutex<Vec<Listener>>,
+    /// The same where each lock has a channel of its own.
+    by_lock: Option<Mutex<HashMap<Box<str>, LockListener>>>,
+}
+
+/// The listener of a lock's channel, and the local queues for which it is kept.
+struct LockListener {
+    listener: Listener,
+    lines: HashSet<Box<str>>,
 }
 
 impl Wakeups {
-    pub(super) fn new(client: &str, who: &str, servers: usize) -> Self {
+    pub(super) fn new(client: &str, who: &str, servers: &[Arc<dyn Server>]) -> Self {
+        let by_lock = servers.iter().any(|server| server.tells_by_lock());
+        let client = if by_lock { machine::told_by_lock(client) } else { client.to_owned() };
+        let queues = LocalQueues::new(&client, who, servers.len());
         Self {
-            queues: Mutex::new(LocalQueues::new(client, who, servers)),
-            channel: machine::channel(client),
+            queues: Mutex::new(if by_lock { queues.by_lock() } else { queues }),
+            client,
             listening: AtomicBool::new(false),
             listeners: Mutex::default(),
+            by_lock: by_lock.then(Mutex::default),
         }
     }
 }
@@ -55,8 +67,18 @@ impl Session {
     }
 
     /// Takes a waiter out of its local queue, and wakes the next one.
-    pub(super) fn leave_queue(&self, lock: &str, waiter: u64, reason: LeaveReason) {
-        let wakeups = self.wakeups.queues.lock().quit(lock, waiter, reason);
+    pub(super) fn leave_queue(&self, recipe: &Recipe, waiter: u64, reason: LeaveReason) {
+        let line = recipe.line();
+        let mut queues = self.wakeups.queues.lock();
+        let wakeups = queues.quit(&line, waiter, reason);
+        if let Some(by_lock) = self.wakeups.by_lock.as_ref().filter(|_| !queues.is_waited_for(&line)) {
+            let mut by_lock = by_lock.lock();
+            let known = by_lock.get_mut(recipe.keys.lock());
+            if known.is_some_and(|known| known.lines.remove(&*line) && known.lines.is_empty()) {
+                by_lock.remove(recipe.keys.lock());
+            }
+        }
+        drop(queues);
         self.deliver_all(wakeups);
     }
 
@@ -78,31 +100,60 @@ impl Session {
         }
     }
 
-    /// Subscribes to the servers' notices, at the first wait of this client.
-    pub(super) fn listen(self: &Arc<Self>) {
+    /// Subscribes to the servers' notices, at the first wait of this client; where each lock has a channel of its own, at the first wait
+    /// for the lock.
+    pub(super) fn listen(self: &Arc<Self>, recipe: &Recipe) {
+        if let Some(by_lock) = &self.wakeups.by_lock {
+            return self.listen_to_lock(by_lock, recipe);
+        }
         if self.wakeups.listening.swap(true, Ordering::Relaxed) {
             return;
         }
+        let channel = machine::channel(&self.wakeups.client);
         for (index, server) in self.servers.iter().enumerate() {
-            let session = Arc::downgrade(self);
-            let listener: Listener = Arc::new(move |notice| {
-                if let Some(session) = session.upgrade() {
-                    session.notice(index, notice);
-                }
-            });
+            let listener = self.listener(index, None);
             self.wakeups.listeners.lock().push(Arc::clone(&listener));
-            if !server.listen(&self.wakeups.channel, listener) {
-                self.wakeups.queues.lock().listen_state().set(index, false);
+            if !server.listen(&channel, listener) {
+                self.wakeups.queues.lock().set_listening(index, false, None);
             }
         }
     }
 
-    fn notice(&self, server: usize, notice: Notice) {
+    fn listen_to_lock(self: &Arc<Self>, by_lock: &Mutex<HashMap<Box<str>, LockListener>>, recipe: &Recipe) {
+        let lock = recipe.keys.lock();
+        let listener = {
+            let mut by_lock = by_lock.lock();
+            let known = by_lock
+                .entry(lock.into())
+                .or_insert_with(|| LockListener { listener: self.listener(0, Some(lock)), lines: HashSet::new() });
+            // A waiter behind the first one that listens.
+            if !known.lines.insert((*recipe.line()).into()) {
+                return;
+            }
+            Arc::clone(&known.listener)
+        };
+        let channel = machine::channel_of(&recipe.keys, &self.wakeups.client);
+        if !self.server(0).listen(&channel, listener) {
+            self.wakeups.queues.lock().set_listening(0, false, Some(lock));
+        }
+    }
+
+    /// A listener to a server, or to the channel of a lock there.
+    fn listener(self: &Arc<Self>, server: usize, lock: Option<&str>) -> Listener {
+        let (session, lock) = (Arc::downgrade(self), lock.map(str::to_owned));
+        Arc::new(move |notice| {
+            if let Some(session) = session.upgrade() {
+                session.notice(server, lock.as_deref(), notice);
+            }
+        })
+    }
+
+    fn notice(&self, server: usize, lock: Option<&str>, notice: Notice) {
         match notice {
             Notice::Message(message) => self.hint(server, &message),
-            Notice::Listening => self.set_listening(server, true),
+            Notice::Listening => self.set_listening(server, true, lock),
             Notice::NotListening(failure) => {
-                self.set_listening(server, false);
+                self.set_listening(server, false, lock);
                 // A broken connection has an event of its own, and is opened again.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
                     let mut event = self.warning_about(server);
@@ -115,12 +166,8 @@ impl Session {
 
     /// Notes that a server announces releases from now on, or no longer. The first waiter of each local queue tries, and then
     /// knows how long it may wait.
-    fn set_listening(&self, server: usize, listens: bool) {
-        let first: Vec<u64> = {
-            let queues = self.wakeups.queues.lock();
-            queues.listen_state().set(server, listens);
-            queues.fronts().collect()
-        };
+    fn set_listening(&self, server: usize, listens: bool, lock: Option<&str>) {
+        let first = self.wakeups.queues.lock().set_listening(server, listens, lock);
         first.into_iter().for_each(|waiter| self.deliver(waiter, Input::Listens(server)));
     }
 

@@ -17,18 +17,20 @@ use crate::wait::{Hint, Hinted, ListenState, Role, Seat, Slot};
 pub struct LocalQueues {
     client: Arc<str>,
     who: Arc<str>,
-    listen_state: Arc<ListenState>,
+    /// What is known of the channels of the client; `None` if each lock has its own ones.
+    listen_state: Option<Arc<ListenState>>,
     servers: usize,
     queues: BTreeMap<Box<str>, LocalQueue>,
     last_number: u64,
     passed: PassedNotices,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LocalQueue {
     /// The slot of all waiters that are not fair.
     shared: Option<Arc<Slot>>,
     outage: Arc<SharedOutage>,
+    listen_state: Arc<ListenState>,
     waiters: VecDeque<(u64, Arc<Slot>)>,
 }
 
@@ -66,7 +68,7 @@ impl LocalQueues {
         Self {
             client: client.into(),
             who: who.into(),
-            listen_state: Arc::new(ListenState::new(servers)),
+            listen_state: Some(Arc::new(ListenState::new(servers))),
             servers,
             queues: BTreeMap::new(),
             last_number: 0,
@@ -74,10 +76,34 @@ impl LocalQueues {
         }
     }
 
-    /// The servers that announce releases to this client.
-    #[must_use]
-    pub fn listen_state(&self) -> &Arc<ListenState> {
-        &self.listen_state
+    /// The same where releases are announced on a channel of each lock.
+    pub(crate) fn by_lock(self) -> Self {
+        Self { listen_state: None, ..self }
+    }
+
+    /// A server announces releases from now on, or announces none: of the lock with the key `lock`, or of all. Gives the first waiter of
+    /// each queue that this concerns.
+    pub fn set_listening(&self, server: usize, listens: bool, lock: Option<&str>) -> Vec<u64> {
+        if let Some(state) = &self.listen_state {
+            state.set(server, listens);
+        }
+        let record = lock.map(name::record_of);
+        // The queues of a job's waiters go by the key of its record.
+        let concerns = |line: &str| match (lock, &record) {
+            (Some(lock), Some(record)) => line == lock || line.starts_with(&**record),
+            _ => true,
+        };
+        let concerned = self.queues.iter().filter(|(line, _)| concerns(line)).map(|(_, queue)| queue);
+        let firsts = concerned.filter_map(|queue| {
+            queue.listen_state.set(server, listens);
+            queue.waiters.front().map(|(waiter, _)| *waiter)
+        });
+        firsts.collect()
+    }
+
+    /// Whether anybody waits in a local queue.
+    pub(crate) fn is_waited_for(&self, line: &str) -> bool {
+        self.queues.contains_key(line)
     }
 
     /// The entry of a waiter of this client.
@@ -88,11 +114,23 @@ impl LocalQueues {
         entry.into()
     }
 
+    /// The local queue of a lock, which may be new.
+    fn queue(&mut self, lock: &str) -> &mut LocalQueue {
+        let (known, servers) = (&self.listen_state, self.servers);
+        self.queues.entry(lock.into()).or_insert_with(|| LocalQueue {
+            shared: None,
+            outage: Arc::default(),
+            listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
+            waiters: VecDeque::new(),
+        })
+    }
+
     fn slot(&mut self, lock: &str, fair: bool) -> Arc<Slot> {
         self.last_number += 1;
-        let entry = self.entry(fair, self.last_number);
-        let outage = Arc::clone(&self.queues.entry(lock.into()).or_default().outage);
-        Arc::new(Slot::new(self.last_number, fair, entry, self.servers, (outage, Arc::clone(&self.listen_state))))
+        let (number, entry, servers) = (self.last_number, self.entry(fair, self.last_number), self.servers);
+        let queue = self.queue(lock);
+        let shared = (Arc::clone(&queue.outage), Arc::clone(&queue.listen_state));
+        Arc::new(Slot::new(number, fair, entry, servers, shared))
     }
 
     /// Puts a waiter at the end of the local queue of the lock with the key `lock`.
@@ -108,10 +146,7 @@ impl LocalQueues {
         };
         let slot = shared.unwrap_or_else(|| self.slot(lock, fair));
         slot.enter();
-        let queue = match self.queues.get_mut(lock) {
-            Some(queue) => queue,
-            None => self.queues.entry(lock.into()).or_default(),
-        };
+        let queue = self.queue(lock);
         if !fair {
             queue.shared = Some(Arc::clone(&slot));
         }

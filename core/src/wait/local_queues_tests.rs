@@ -1,6 +1,7 @@
 //! The local queues: which waiter is the first, what roles the others get, and who is woken.
 
 use crate::clock::Tick;
+use crate::name;
 use crate::wait::{Hint, Hinted, LeaveReason, LocalQueues, Role, Slot, Wakeup};
 
 const LOCK: &str = "orders:42";
@@ -242,13 +243,26 @@ fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
 
 #[test]
 fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
-    let queues = LocalQueues::new("c", "", 3);
-    let listen_state = queues.listen_state();
-    assert!(listen_state.suffices(2), "nothing is known yet");
+    let mut queues = LocalQueues::new("c", "", 3);
+    let slot = queues.join(LOCK, 1, false).slot;
+    assert!(slot.listen_state().suffices(2), "nothing is known yet");
     for (server, listens, enough) in [(0, false, true), (1, true, true), (2, false, false), (0, true, true)] {
-        listen_state.set(server, listens);
-        assert_eq!(listen_state.suffices(2), enough, "{server} {listens}");
+        assert_eq!(queues.set_listening(server, listens, None), [1]);
+        assert_eq!(slot.listen_state().suffices(2), enough, "{server} {listens}");
     }
+}
+
+#[test]
+fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_hear_of_it() {
+    let mut queues = LocalQueues::new("@c", "", 1).by_lock();
+    let record = name::record_of("a");
+    let lines = ["a", "b", &record, &format!("{record}@1700000000000")];
+    let slots: Vec<_> = (1..).zip(lines).map(|(waiter, line)| queues.join(line, waiter, false).slot).collect();
+    let mut first = queues.set_listening(0, false, Some("a"));
+    first.sort_unstable();
+    assert_eq!(first, [1, 3, 4], "waiters for a job stand in the queue of its lock");
+    assert_eq!(slots.iter().map(|slot| slot.listen_state().suffices(1)).collect::<Vec<_>>(), [false, true, false, false]);
+    assert_eq!(queues.set_listening(0, true, Some("b")), [2]);
 }
 
 #[test]

@@ -38,8 +38,7 @@ impl World {
     /// The client receives a server's messages from now on, or no longer.
     pub(super) fn set_listening(&mut self, client: usize, server: usize, listens: bool) {
         self.routes[client][server].subscribed = listens;
-        self.processes[client].local_queues.listen_state().set(server, listens);
-        for waiter in self.processes[client].local_queues.fronts().collect::<Vec<_>>() {
+        for waiter in self.processes[client].local_queues.set_listening(server, listens, None) {
             self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
         }
     }

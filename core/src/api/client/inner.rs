@@ -21,7 +21,7 @@ use crate::options::{ClientOptions, Failover};
 use crate::server::Server;
 use crate::server::memory::MemoryServer;
 use crate::server::own::OwnServer;
-use crate::server::redis::{self, RedisServer, ServerState};
+use crate::server::redis::{self, ClusterServer, RedisServer, ServerState};
 use crate::session::{Registry, Session};
 
 /// Where a client's events go.
@@ -132,13 +132,13 @@ impl Inner {
         Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, (self.emitter.clone(), meters), registry))
     }
 
-    /// A server of the client. `confirm` is called for each new era of the server.
+    /// A server of the client. `confirm` is called for each new era of the server, with the address of its node.
     fn connect(
         &self,
         source: &Source,
         runtime: &Runtime,
         reactor: &Arc<LazyReactor>,
-        (meter, confirm): (Arc<ServerMeter>, impl Fn() + Send + Sync + 'static),
+        (meter, confirm): (Arc<ServerMeter>, impl Fn(Option<String>) + Send + Sync + 'static),
     ) -> Result<Arc<dyn Server>, Error> {
         match source {
             Source::Own(server) => Ok(Arc::new(OwnServer::new(Arc::clone(server), self.emitter.clone()))),
@@ -149,16 +149,21 @@ impl Inner {
                     let (quorum_config, host) = (self.quorum_config(), runtime.handle());
                     let timeout = self.options.response_timeout_for(self.server_count() == 1);
                     let tell = move |state: ServerState| {
-                        let has_failed_over = matches!(state, ServerState::FailedOver(_));
+                        let failed_over = match &state {
+                            ServerState::FailedOver(failover) => Some(failover.address.clone()),
+                            _ => None,
+                        };
                         let event = server_event(&address, state);
                         meter.note(event.kind);
                         emitter.emit(&event);
-                        if has_failed_over {
-                            confirm();
+                        if let Some(address) = failed_over {
+                            confirm(address);
                         }
                     };
-                    let server = RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?;
-                    Ok(server)
+                    if redis::is_of_cluster(url) {
+                        return Ok(ClusterServer::new(url, &self.options, timeout, host, reactor, tell)?);
+                    }
+                    Ok(RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?)
                 }
             },
         }
@@ -184,12 +189,12 @@ fn server_event(address: &str, state: ServerState) -> Event {
     event
 }
 
-/// Has the I/O thread confirm every hold, all in one write: the connection of renewals is there.
-fn confirm_on(runtime: &Runtime, registry: &Arc<Registry>, server: usize) -> impl Fn() + Send + Sync + 'static {
+/// Has the I/O thread confirm every hold that the node at an address serves, all in one write: the connection of renewals is there.
+fn confirm_on(runtime: &Runtime, registry: &Arc<Registry>, server: usize) -> impl Fn(Option<String>) + Send + Sync + 'static {
     let (host, registry) = (runtime.handle().clone(), Arc::downgrade(registry));
-    move || {
+    move |address| {
         if let Some(registry) = registry.upgrade() {
-            drop(host.spawn(async move { registry.confirm(server) }));
+            drop(host.spawn(async move { registry.confirm(server, address.as_deref()) }));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::server::redis::sentinel::Address;
+use crate::server::redis::address::Address;
 
 /// The reachable address for each announced one that isn't reachable itself.
 #[derive(Debug, Default)]

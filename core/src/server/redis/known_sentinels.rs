@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::op::SentinelFacts;
-use crate::server::redis::sentinel::{Address, Said};
+use crate::server::redis::address::Address;
+use crate::server::redis::sentinel::Said;
 
 /// The most sentinels that are remembered besides those of the URL.
 const LEARNED: usize = 32;

@@ -5,16 +5,20 @@
 //! them. The crate `redis` appears nowhere outside this directory.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 mod account;
+mod address;
 mod address_map;
+mod cluster;
+mod cluster_url;
 mod commands;
 mod connection;
+mod hosts;
 mod known_sentinels;
 mod login;
 mod mistakes;
@@ -28,6 +32,8 @@ mod tls_names;
 mod transport;
 mod url;
 
+pub(crate) use self::cluster::ClusterServer;
+use self::cluster::target::ClusterTarget;
 pub use self::commands::script::Script;
 pub use self::connection::buffers::Buffers;
 pub use self::connection::connection::Connection;
@@ -93,16 +99,7 @@ impl RedisServer {
         let provided = options.credentials.as_ref();
         let provided = provided.map(|provider| Provided::new(provider, &address, options.connect_timeout, host));
         settings.provided.clone_from(&provided);
-        let routes = Arc::new_cyclic(|routes: &Weak<Routes>| {
-            let routes = Weak::clone(routes);
-            let tell = move |state: ServerState| {
-                let others = routes.upgrade().filter(|_| matches!(state, ServerState::FailedOver(_)));
-                // The other connections leave the old primary before anybody hears of the new one.
-                others.inspect(|routes| routes.wake());
-                on_state(state);
-            };
-            Routes::new(settings, Primary::new(tell), host, Arc::clone(reactor))
-        });
+        let routes = Routes::reporting(settings, None, (host, reactor), on_state);
         let renewal = provided.map(|provided| {
             let routes = Arc::downgrade(&routes);
             provided.keep(move |change| {
@@ -119,7 +116,7 @@ impl RedisServer {
 
 /// Checks a URL and the certificate files without making a server.
 pub(crate) fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
-    Target::parse(url, options).map(|_| ())
+    if is_of_cluster(url) { ClusterTarget::parse(url, options).map(|_| ()) } else { Target::parse(url, options).map(|_| ()) }
 }
 
 /// Whether the server at a URL speaks TLS, or one of the sentinels that name it.
@@ -130,6 +127,11 @@ pub(crate) fn speaks_tls(url: &str) -> bool {
 /// Whether sentinels name the server at a URL.
 pub(crate) fn is_of_sentinel(url: &str) -> bool {
     self::url::is_of_sentinel(url)
+}
+
+/// Whether the server at a URL is a cluster.
+pub(crate) fn is_of_cluster(url: &str) -> bool {
+    self::url::is_of_cluster(url)
 }
 
 /// A URL without its password, for messages.

@@ -17,8 +17,9 @@ pub(crate) fn redacted(text: &str) -> String {
     };
     let (rest, tail) = rest.find(['?', '#']).map_or((rest, ""), |at| (&rest[..at], "?***"));
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // Only URLs of Sentinel have several hosts. Elsewhere the comma may be a part of a password.
-    let several = scheme.to_ascii_lowercase().contains("sentinel");
+    // Only URLs of Sentinel and of Cluster have several hosts. Elsewhere the comma may be a part of a password.
+    let scheme = scheme.to_ascii_lowercase();
+    let several = scheme.contains("sentinel") || scheme.contains("cluster");
     let places = if several { authority.split(',').collect() } else { vec![authority] };
     let places: Vec<String> = places.into_iter().map(place).collect();
     shown + &places.join(",") + path + tail

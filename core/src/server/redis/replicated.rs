@@ -65,10 +65,10 @@ impl Replicated {
 
     /// Sends operations, and a `WAIT` behind them.
     fn send(self: &Arc<Self>, jobs: impl IntoIterator<Item = Job>) {
-        for Job { request, completion, .. } in jobs {
+        for Job { request, completion, asking, .. } in jobs {
             let (this, kept) = (Arc::clone(self), request.clone());
             let completion = Completion::new(move |answer| this.answered(kept, completion, answer));
-            self.send_one(request, completion);
+            self.send_job(Job { asking, ..Job::new(request, completion) });
         }
         let this = Arc::clone(self);
         let timeout_ms = u64::try_from(self.terms.timeout.as_millis()).unwrap_or(u64::MAX);
@@ -77,7 +77,11 @@ impl Replicated {
     }
 
     fn send_one(&self, request: Request, completion: Completion) {
-        if let Err(refused) = self.inbox.send(Input::Submit(Job::new(request, completion)))
+        self.send_job(Job::new(request, completion));
+    }
+
+    fn send_job(&self, job: Job) {
+        if let Err(refused) = self.inbox.send(Input::Submit(job))
             && let Input::Submit(job) = refused.0
         {
             job.completion.complete(Err(closed(false)));

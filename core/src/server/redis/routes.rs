@@ -5,7 +5,7 @@
 //! the I/O thread and back costs more than the operation. Operations on different routes have no order, and the protocol needs
 //! none: a success that arrives after its round was undone is undone again. A route ends with its runtime.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
@@ -20,7 +20,7 @@ use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::connection::primary::{Lineage, Primary};
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::replicated::Replicated;
 use crate::server::redis::settings::Settings;
@@ -70,7 +70,7 @@ struct RuntimeRoute {
 }
 
 impl Routes {
-    pub(crate) fn new(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
+    fn new(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
         let (settings, primary) = (Arc::new(settings), Arc::new(primary));
         let background = open(&settings, &primary, host);
         let hints = settings.target.endpoint.service().map(|_| Hints::default());
@@ -88,6 +88,25 @@ impl Routes {
             hints,
             replicated,
         }
+    }
+
+    /// Connections whose changes `on_state` gets. `lineage` has the eras of the other nodes, for a node of a cluster.
+    pub(crate) fn reporting(
+        settings: Settings,
+        lineage: Option<Arc<Lineage>>,
+        (host, reactor): (&Handle, &Arc<LazyReactor>),
+        on_state: impl Fn(ServerState) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|routes: &Weak<Self>| {
+            let routes = Weak::clone(routes);
+            let tell = move |state: ServerState| {
+                let others = routes.upgrade().filter(|_| matches!(state, ServerState::FailedOver(_)));
+                // The other connections leave the old primary before anybody hears of the new one.
+                others.inspect(|routes| routes.wake());
+                on_state(state);
+            };
+            Self::new(settings, Primary::of(lineage, tell), host, Arc::clone(reactor))
+        })
     }
 
     pub(crate) fn submit(&self, job: Job) {

@@ -3,8 +3,6 @@
 //! The role that a node shows is not enough: an old primary that is started again calls itself `master` for some ten seconds, until
 //! a sentinel finds it. So the choice goes by the *config epoch*, a number that rises with each failover.
 
-use std::fmt;
-use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use redis::{RedisResult, Value};
@@ -13,37 +11,11 @@ use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::mutant::mutant;
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::address::Address;
 use crate::server::redis::commands::refusal;
 
 /// The time for which later answers are waited for after the first one that names a primary.
 const GATHER: Duration = Duration::from_millis(50);
-
-/// A host and a port.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Address {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl Address {
-    /// Reads a host and a port; an IPv6 address stands in brackets.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let (host, port) = text.rsplit_once(':')?;
-        let port = port.parse().ok().filter(|port| *port > 0)?;
-        let host = match host.strip_prefix('[') {
-            Some(rest) => rest.strip_suffix(']').filter(|host| host.parse::<Ipv6Addr>().is_ok())?,
-            None => Some(host).filter(|host| host.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_')))?,
-        };
-        (!host.is_empty()).then(|| Self { host: host.to_owned(), port })
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port } = self;
-        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
-    }
-}
 
 /// The primary of a service, as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! Sentinel URL: the sentinels to ask, the service that they watch, and the credentials for both. Pure.
 
-use std::net::Ipv6Addr;
-
-use crate::server::redis::mistakes::{ESCAPES, FRAGMENT, PORT, instead_of_parameter};
-use crate::server::redis::sentinel::Address;
+use crate::server::redis::address::Address;
+use crate::server::redis::hosts::{Noun, Parts, decoded};
+use crate::server::redis::mistakes::instead_of_parameter;
 use crate::wording::Text;
 
 /// The form of such a URL.
@@ -13,8 +12,7 @@ pub(crate) const FORM: &str =
 const PLAIN: [&str; 2] = ["redis+sentinel", "valkey+sentinel"];
 const WITH_TLS: [&str; 2] = ["rediss+sentinel", "valkeys+sentinel"];
 
-/// The port of a sentinel whose URL names none.
-const DEFAULT_PORT: u16 = 26_379;
+const SENTINELS: Noun = Noun { one: "sentinel", default_port: 26_379 };
 
 const PARAMETERS: &str = "db, user, pass, sentinel_user, sentinel_password and sentinel_tls";
 
@@ -56,27 +54,14 @@ impl SentinelUrl {
     /// # Errors
     /// A sentence that says what is wrong. It has no part of the URL that may be a password.
     pub(crate) fn parse(text: &str) -> Result<Self, Text> {
-        let (scheme, rest) = text.split_once("://").ok_or(FORM)?;
-        let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = before.split_at(before.find('/').unwrap_or(before.len()));
-        if path.contains('@') || query.contains('@') {
-            return Err(ESCAPES.into());
-        }
-        if rest.contains('#') {
-            return Err(Text::new(FRAGMENT, []));
-        }
-        let (login, hosts) = authority.rsplit_once('@').map_or((None, authority), |(login, hosts)| (Some(login), hosts));
-        let (user, password) = login.map_or((None, None), |login| match login.split_once(':') {
-            Some((user, password)) => (Some(user), Some(password)),
-            None => (Some(login), None),
-        });
+        let Parts { scheme, user, password, hosts, path, query } = Parts::read(text, FORM, &SENTINELS)?;
         let mut url = Self {
-            scheme: scheme.to_ascii_lowercase(),
-            sentinels: sentinels(hosts)?,
+            scheme,
+            sentinels: hosts,
             service: String::new(),
             database: 0,
-            user: user.filter(|user| !user.is_empty()).map(decoded).transpose()?,
-            password: password.map(decoded).transpose()?,
+            user,
+            password,
             sentinel_user: None,
             sentinel_password: None,
             sentinel_tls: false,
@@ -155,54 +140,6 @@ impl SentinelUrl {
 fn database(text: &str) -> Result<i64, Text> {
     let number = text.parse().ok().filter(|number| *number >= 0);
     number.ok_or_else(|| "what stands behind the service is a database: a number, 0 or more".into())
-}
-
-fn sentinels(hosts: &str) -> Result<Vec<Address>, Text> {
-    let mut sentinels = Vec::new();
-    for host in hosts.split(',') {
-        let address = address(host.trim())?;
-        if sentinels.contains(&address) {
-            return Err(format!("names the sentinel {address} twice").into());
-        }
-        sentinels.push(address);
-    }
-    Ok(sentinels)
-}
-
-fn address(text: &str) -> Result<Address, Text> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok()).ok_or(HOST)?;
-            (host, if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or(PORT)?) })
-        }
-        None if text.parse::<Ipv6Addr>().is_ok() => return Err("an IPv6 address stands in brackets, as in [::1]:26379".into()),
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let is_fit = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
-    if host.is_empty() || !host.chars().all(is_fit) {
-        return Err(HOST.into());
-    }
-    let port = port.map_or(Ok(DEFAULT_PORT), |port| port.parse().ok().filter(|port| *port > 0).ok_or(PORT))?;
-    Ok(Address { host: host.to_owned(), port })
-}
-
-const HOST: &str = "each sentinel is host or host:port, with a comma between two of them; one of these is no host";
-
-/// A text without its percent escapes.
-fn decoded(text: &str) -> Result<String, Text> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-        match byte {
-            b'%' => match (digit(rest.next()), digit(rest.next())) {
-                (Some(high), Some(low)) => bytes.push(u8::try_from(16 * high + low).unwrap_or_default()),
-                _ => return Err(ESCAPES.into()),
-            },
-            other => bytes.push(other),
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| "has escapes that are no UTF-8".into())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::op::{Failure, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::redis::login::Login;
 use crate::server::redis::transport::provided::Provided;
-use crate::server::redis::url::Target;
+use crate::server::redis::url::{Endpoint, Target};
 
 /// The values that connecting needs, fixed for a server's life, and whether they have proved right.
 pub struct Settings {
@@ -25,6 +25,8 @@ pub struct Settings {
     pub(crate) answered: AtomicBool,
     /// The account whose credentials are used instead of the URL's.
     pub(crate) provided: Option<Arc<Provided>>,
+    /// Whether the server is a node of a cluster.
+    pub(crate) in_cluster: bool,
 }
 
 /// How many replicas have to confirm what is written, and how long a server waits for them.
@@ -83,11 +85,36 @@ impl Settings {
         response_timeout: Duration,
         quorum_config: Option<QuorumConfig>,
     ) -> Result<Self, Error> {
-        let (target, name) = (Target::parse(url, options)?, name(options.app_name().as_deref()));
-        let (connect_timeout, answered) = (options.connect_timeout, AtomicBool::default());
+        Ok(Self { quorum_config, ..Self::of(Target::parse(url, options)?, options, response_timeout) })
+    }
+
+    /// The settings of the node of a cluster at `target`.
+    pub(crate) fn of_node(target: Target, options: &ClientOptions, response_timeout: Duration) -> Self {
+        Self { in_cluster: true, ..Self::of(target, options, response_timeout) }
+    }
+
+    fn of(target: Target, options: &ClientOptions, response_timeout: Duration) -> Self {
         let terms = ReplicaTerms { replicas: options.replicas, timeout: options.replicas_timeout };
-        let replicas = Some(terms).filter(|terms| terms.replicas > 0);
-        Ok(Self { target, name, quorum_config, connect_timeout, response_timeout, replicas, answered, provided: None })
+        Self {
+            target,
+            name: name(options.app_name().as_deref()),
+            quorum_config: None,
+            connect_timeout: options.connect_timeout,
+            response_timeout,
+            replicas: Some(terms).filter(|terms| terms.replicas > 0),
+            answered: AtomicBool::default(),
+            provided: None,
+            in_cluster: false,
+        }
+    }
+
+    /// The scheme of the URL without TLS, and of the URL with TLS.
+    pub(crate) fn schemes(&self) -> [&'static str; 2] {
+        match self.target.endpoint {
+            _ if self.in_cluster => ["redis+cluster", "rediss+cluster"],
+            Endpoint::Sentinel(_) => ["redis+sentinel", "rediss+sentinel"],
+            Endpoint::Tcp { .. } | Endpoint::Tls { .. } | Endpoint::Unix { .. } => ["redis", "rediss"],
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use rustls::pki_types::ServerName;
 use crate::error::Error;
 use crate::options::ClientOptions;
 use crate::server::redis::address_map::AddressMap;
+use crate::server::redis::cluster_url::{self, ClusterUrl};
 use crate::server::redis::known_sentinels::Known;
 use crate::server::redis::login::Login;
 use crate::server::redis::mistakes::{ESCAPES, FRAGMENT, PORT, instead_of_parameter};
@@ -21,7 +22,7 @@ use crate::sync::Mutex;
 use crate::wording::Text;
 
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
-                     same), unix:///path[?db=2&user=…&pass=…], or redis+sentinel://host[,host…]/service";
+                     same), unix:///path[?db=2&user=…&pass=…], redis+sentinel://host[,host…]/service, or redis+cluster://host[,host…]";
 
 /// The schemes of servers without TLS, in small letters.
 const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"];
@@ -36,12 +37,20 @@ fn scheme(text: &str) -> String {
 pub(crate) fn speaks_tls(text: &str) -> bool {
     let scheme = scheme(text);
     let of_sentinel = || SentinelUrl::parse(text).is_ok_and(|url| url.primary_tls() || url.sentinel_tls);
-    WITH_TLS.contains(&&*scheme) || sentinel_url::is_of_sentinel(&scheme) && of_sentinel()
+    let of_cluster = || ClusterUrl::parse(text).is_ok_and(|url| url.has_tls());
+    WITH_TLS.contains(&&*scheme)
+        || sentinel_url::is_of_sentinel(&scheme) && of_sentinel()
+        || cluster_url::is_of_cluster(&scheme) && of_cluster()
 }
 
 /// Whether a URL is one of Sentinel.
 pub(crate) fn is_of_sentinel(text: &str) -> bool {
     sentinel_url::is_of_sentinel(&scheme(text))
+}
+
+/// Whether a URL is one of Cluster.
+pub(crate) fn is_of_cluster(text: &str) -> bool {
+    cluster_url::is_of_cluster(&scheme(text))
 }
 
 /// The text about a scheme that no server has.
@@ -50,7 +59,7 @@ fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
         return format!("a service of Sentinel is {}, and rediss+sentinel://… for TLS", sentinel_url::FORM);
     }
     if scheme.contains("cluster") {
-        return "Cluster URLs are not supported yet; what works is a server without cluster mode, redis://host".to_owned();
+        return format!("a cluster is {}, and rediss+cluster://… for TLS", cluster_url::FORM);
     }
     let host = text.split_once(':').map_or(text, |(host, _)| host);
     let bare = !text.contains(['/', '@', ' ']) && !host.is_empty() && text.len() < 100;
@@ -83,11 +92,6 @@ impl Endpoint {
     pub(crate) fn service(&self) -> Option<&Arc<Service>> {
         if let Self::Sentinel(service) = self { Some(service) } else { None }
     }
-
-    /// The scheme of the URL without TLS, and of the URL with TLS.
-    pub(crate) fn schemes(&self) -> [&'static str; 2] {
-        if self.service().is_some() { ["redis+sentinel", "rediss+sentinel"] } else { ["redis", "rediss"] }
-    }
 }
 
 /// A service that sentinels watch.
@@ -116,10 +120,7 @@ impl Target {
     /// Reads a URL, and for TLS the certificate files.
     pub(crate) fn parse(text: &str, options: &ClientOptions) -> Result<Self, Error> {
         let target = Self::of_url(text, options)?;
-        if options.credentials.is_some() && target.login.password.is_some() {
-            let why = "has a user or a password, and the option credentials gives them, too: leave one of them out";
-            return Err(Error::invalid("url", redacted(text), why));
-        }
+        check_credentials(&target.login, text, options)?;
         Ok(target)
     }
 
@@ -206,8 +207,17 @@ impl Target {
     }
 }
 
+/// Refuses credentials of a URL beside those of a provider.
+pub(crate) fn check_credentials(login: &Login, text: &str, options: &ClientOptions) -> Result<(), Error> {
+    if options.credentials.is_some() && login.password.is_some() {
+        let why = "has a user or a password, and the option credentials gives them, too: leave one of them out";
+        return Err(Error::invalid("url", redacted(text), why));
+    }
+    Ok(())
+}
+
 /// A user without a password has an empty one.
-fn login(user: Option<String>, password: Option<String>) -> Arc<Login> {
+pub(crate) fn login(user: Option<String>, password: Option<String>) -> Arc<Login> {
     let password = password.or_else(|| user.as_ref().map(|_| String::new()));
     Arc::new(Login { user, password })
 }

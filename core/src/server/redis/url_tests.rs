@@ -78,7 +78,7 @@ fn what_is_wrong_is_named_with_what_is_right() {
         ("redis-sentinel://a,b/primary", "a service of Sentinel is redis+sentinel://"),
         ("SENTINEL://a", "a service of Sentinel is redis+sentinel://"),
         ("redis+sentinel://a,b", "names no service"),
-        ("redis-cluster://a", "Cluster URLs are not supported yet; what works is"),
+        ("redis-cluster://a", "a cluster is redis+cluster://[user:password@]host"),
         ("localhost", "write redis://localhost"),
         ("localhost:6380", "write redis://localhost:6380"),
         ("db.example", "write redis://db.example"),

@@ -110,6 +110,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
         }
         // Nothing can prevent these operations.
         Op::Lock(LockOp { verb: Verb::Leave { .. } | Verb::Reset, .. })
+        | Op::Part(_)
         | Op::Examine
         | Op::Probe { .. }
         | Op::Scan { .. }

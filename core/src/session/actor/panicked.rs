@@ -25,7 +25,7 @@ impl LockActor {
         let mut warning = panic.warning("the lock's state machine");
         warning.lock = Some(self.recipe.keys.shared().0);
         self.session.emit(&warning);
-        self.session.leave_queue(self.recipe.keys.lock(), self.id, LeaveReason::GaveUp);
+        self.session.leave_queue(&self.recipe, self.id, LeaveReason::GaveUp);
         self.session.runtime().cancel_alarm(set, self.id);
         self.session.remove(self.id);
         self.call_watchers(loss.as_ref());

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{env, thread};
 
 use locktender_tests::{Binary, long};
-use step::{ALIKE, LOCKS, Named, Steps};
+use step::{ALIKE, LOCKS, Named, PARTED, Steps};
 use twins::Twins;
 
 /// Sequences per server version, in `tests/run` and where the long tests run. Two steps in five are about plain locks: with 1,000
@@ -37,8 +37,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[allow(clippy::print_stdout, reason = "a single seed is shown step by step")]
-fn run(twins: &mut Twins, seed: u64, locks: &[Named], shown: bool) {
-    let mut steps = Steps::new(seed, locks);
+fn run(twins: &mut Twins, seed: u64, mut steps: Steps, shown: bool) {
     twins.begin(seed);
     for at in 0..STEPS {
         let step = steps.next(twins.now_us(), twins.fences());
@@ -85,10 +84,36 @@ fn run_all(binary: &Binary, seeds: RangeInclusive<u64>, locks: &[Named], shown: 
             break;
         }
         // The assertion has printed itself; what is missing is how to see it again.
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, locks, shown)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, Steps::new(seed, locks), shown)));
         assert!(outcome.is_ok(), "{} differs from the machine: DIFFERENTIAL_SEED={seed}", binary.name);
     }
     assert!(shown || twins.verdicts().len() == VERDICTS, "not every kind of answer was compared: {:?}", twins.verdicts());
+}
+
+/// The answers of parts that were done.
+const DONE_IN_PARTS: [&str; 10] = [
+    "take Vote",
+    "raise Vote",
+    "count Vote",
+    "extend Ok",
+    "release Ok",
+    "note Ok",
+    "look Seen",
+    "fence Seen",
+    "status Recorded(JobRecord",
+    "forget Ok",
+];
+
+/// Runs sequences of parts of operations, as a cluster does them while a slot moves.
+fn run_parts(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
+    let mut twins = Twins::start(binary);
+    for seed in seeds {
+        let steps = Steps::new(seed, PARTED).in_parts();
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, steps, shown)));
+        assert!(outcome.is_ok(), "{} differs from the machine in parts: DIFFERENTIAL_SEED={seed}", binary.name);
+    }
+    let missed: Vec<_> = DONE_IN_PARTS.into_iter().filter(|done| !twins.verdicts().contains(*done)).collect();
+    assert!(shown || missed.is_empty(), "{missed:?}: not compared");
 }
 
 #[test]
@@ -104,7 +129,8 @@ fn scripts_and_machine_agree_on_every_server_version() {
             let (seeds, alike) = (seeds.clone(), alike.clone());
             scope.spawn(move || {
                 run_all(&binary, seeds, LOCKS, shown);
-                run_all(&binary, alike, ALIKE, shown);
+                run_all(&binary, alike.clone(), ALIKE, shown);
+                run_parts(&binary, alike, shown);
             });
         }
     });

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
 use locktender::op::job::{Ending, FireTime, Terms};
-use locktender::op::{Adoption, LockOp, Op, Place, QuorumConfig, Verb};
+use locktender::op::{Adoption, LockOp, Op, Part, PartOp, Place, QuorumConfig, Verb};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -36,6 +36,9 @@ pub(crate) const LOCKS: &[Named] = &[("a", 3), ("{shop}:b", 1), ("ключ", 3)]
 /// Names that are each other's tag, beginning or end.
 pub(crate) const ALIKE: &[Named] = &[("x", 1), ("{x}", 1), ("{x}y", 1), ("x:~", 1), ("{x}:~lt", 1)];
 
+/// Names of locks on single servers, as each shard of a cluster is one.
+pub(crate) const PARTED: &[Named] = &[("a", 1), ("{shop}:b", 1)];
+
 pub(crate) const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
@@ -49,13 +52,13 @@ pub(crate) const FLEETS: [QuorumConfig; 4] = [
 
 /// Waiters of two clients, fair and barging.
 pub(crate) const WAITERS: [&str; 6] =
-    ["b:c1:1 host=a pid=1", "b:c2:7 host=b pid=2", "f:c1:2 host=a", "f:c2:8 ", "f:c2:9 pid=2 x y", "b:c1:3"];
+    ["b:c1:1 host=a pid=1", "b:@c2:7 host=b pid=2", "f:c1:2 host=a", "f:@c2:8 ", "f:@c2:9 pid=2 x y", "b:c1:3"];
 
 /// How long what somebody else writes may be: in letters of two bytes, so that no cut is between two of them by chance.
 const LONG: usize = 50_000;
 
-/// The clients of the waiters.
-pub(crate) const CLIENTS: [&str; 2] = ["c1", "c2"];
+/// The clients of the waiters. The second one has a channel for each lock.
+pub(crate) const CLIENTS: [&str; 2] = ["c1", "@c2"];
 
 /// The steps of one seed.
 pub(crate) struct Steps {
@@ -65,6 +68,8 @@ pub(crate) struct Steps {
     jobs: Vec<Arc<Keys>>,
     /// The job of the last operation on one.
     job: usize,
+    /// Whether operations are done in parts.
+    in_parts: bool,
 }
 
 impl Steps {
@@ -72,7 +77,13 @@ impl Steps {
         let keys = |kind| -> Vec<Arc<Keys>> {
             locks.iter().map(|(name, servers)| Arc::new(Keys::new(kind, "", name, *servers == 1).unwrap())).collect()
         };
-        Self { rng: Rng::with_seed(seed), keys: keys(Kind::Exclusive), jobs: keys(Kind::Job), job: 0 }
+        let (rng, job, in_parts) = (Rng::with_seed(seed), 0, false);
+        Self { rng, keys: keys(Kind::Exclusive), jobs: keys(Kind::Job), job, in_parts }
+    }
+
+    /// The same operations, of which only a part is done.
+    pub(crate) fn in_parts(self) -> Self {
+        Self { in_parts: true, ..self }
     }
 
     /// The side keys and the lock keys of all locks but that of `step`, if it is an operation of the library.
@@ -84,11 +95,42 @@ impl Steps {
 
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.
     pub(crate) fn next(&mut self, now_us: u64, fences: &[u64]) -> Step {
-        match self.rng.u8(..100) {
+        let step = match self.rng.u8(..100) {
             0..40 => Step::Op(self.op(now_us, fences)),
             40..80 => Step::Op(self.job_op(now_us, fences)),
             _ => self.disturbance(now_us),
+        };
+        match step {
+            Step::Op(Op::Lock(whole)) if self.in_parts => Step::Op(self.part_of(whole, fences)),
+            step => step,
         }
+    }
+
+    /// A part of an operation, where a cluster does that in parts.
+    fn part_of(&mut self, mut whole: LockOp, fences: &[u64]) -> Op {
+        if let Verb::Acquire { quorum_config, .. } = &mut whole.verb {
+            *quorum_config = None;
+        }
+        let mut parts = match &whole.verb {
+            Verb::Acquire { .. } => vec![Part::Take, Part::RaiseFence],
+            Verb::Extend { .. } => vec![Part::Extend],
+            Verb::Release { .. } | Verb::Leave { .. } => vec![Part::Release],
+            Verb::EndAttempt { .. } => vec![Part::EndAttempt],
+            Verb::Inspect => vec![Part::Look, Part::SeeFence],
+            Verb::JobStatus => vec![Part::Status],
+            Verb::Reset => {
+                let holder = (self.rng.u8(..3) > 0).then(|| self.pick(&OWNERS).to_owned());
+                vec![Part::Reset { holder }]
+            }
+            _ => return Op::Lock(whole),
+        };
+        if matches!(whole.verb, Verb::Acquire { job: Some(_), .. }) {
+            // The fence that was raised a moment ago.
+            let fence = fences.last().copied().unwrap_or(FENCE_LIMIT - 1);
+            parts.extend([Part::CountAttempt { fence }, Part::CountAttempt { fence }, Part::CountAttempt { fence }]);
+        }
+        let part = parts.swap_remove(self.rng.usize(..parts.len()));
+        Op::Part(Box::new(PartOp { whole, part }))
     }
 
     /// An operation on a job, or on the lock of one.

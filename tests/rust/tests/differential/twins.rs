@@ -10,13 +10,14 @@ use std::time::Duration;
 use locktender::ClientOptions;
 use locktender::Remaining;
 use locktender::internals::clock::Tick;
+use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
 use locktender::op::{LockOp, Op, Queued, QuorumConfig, Reply, Verb, Verdict};
 use locktender::server::{Completion, Listener, Notice, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
-use crate::step::{CLIENTS, Step};
+use crate::step::{ALIKE, CLIENTS, LOCKS, PARTED, Step};
 
 /// A server may take its time between reading the clock for a key's expiry and the script's asking for TIME.
 const TOLERANCE_MS: u64 = 500;
@@ -76,7 +77,10 @@ impl Twins {
         let raw = server.connection().unwrap();
         let machine = State::new();
         let mut ear = server.connection().unwrap();
-        for channel in CLIENTS.map(machine::channel) {
+        let names = [LOCKS, ALIKE, PARTED].concat();
+        let keys = names.iter().map(|(name, servers)| Keys::new(Kind::Exclusive, "", name, *servers == 1).unwrap());
+        let by_lock: BTreeSet<String> = keys.map(|keys| machine::channel_of(&keys, CLIENTS[1])).collect();
+        for channel in CLIENTS.map(machine::channel).into_iter().chain(by_lock) {
             ear.command(&["SUBSCRIBE", &channel]).unwrap();
             // Refused by servers that don't know it, whose scripts don't use it either.
             ear.command(&["SSUBSCRIBE", &channel]).unwrap();

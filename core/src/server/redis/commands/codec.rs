@@ -16,6 +16,9 @@ use crate::server::redis::commands::rights;
 
 /// The meaning of the server's answer to `op`.
 pub(crate) fn reply(op: &Op, value: Value) -> Answer {
+    if let Op::Part(part) = op {
+        return reply(&Op::Lock(part.whole.clone()), value);
+    }
     let fields = match value {
         Value::Array(parts) if matches!(op, Op::Scan { .. } | Op::Present { .. }) => return listing::listed(op, parts),
         Value::Array(fields) => fields,

@@ -21,6 +21,17 @@ pub(crate) struct Era {
     pub(crate) before: Option<Arc<str>>,
 }
 
+/// What a server is to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The only server.
+    Single,
+    /// One of several independent servers, or one with a marker.
+    OneOfSeveral,
+    /// A node of a cluster.
+    Cluster,
+}
+
 /// The facts about a server. A server that doesn't permit `INFO` shows none of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Greeting {
@@ -45,14 +56,16 @@ impl Greeting {
     /// Takes the answer to `INFO server`.
     ///
     /// # Errors
-    /// `Mismatch` for a sentinel, and for a node of a cluster among several servers: whatever it holds, it is no such server.
-    pub(crate) fn server(&mut self, info: &Value, is_one_of_several: bool) -> Result<(), Failure> {
+    /// `Mismatch` for a sentinel, for a node of a cluster among several servers, and for a server in place of such a node: whatever it
+    /// holds, it is no such server.
+    pub(crate) fn server(&mut self, info: &Value, place: Place) -> Result<(), Failure> {
         let Some(info) = text(info) else { return Ok(()) };
         // Valkey has a word of its own for the mode.
         let mode = info::field(info, "redis_mode").or_else(|| info::field(info, "server_mode"));
         let why = match mode.as_deref() {
             Some("sentinel") => Some(refusal::SENTINEL.to_owned()),
-            Some("cluster") if is_one_of_several => Some(refusal::cluster("its mode is cluster")),
+            Some("cluster") if place == Place::OneOfSeveral => Some(refusal::cluster("its mode is cluster")),
+            Some("standalone") if place == Place::Cluster => Some(refusal::NO_CLUSTER.to_owned()),
             _ => None,
         };
         if let Some(why) = why {
@@ -113,22 +126,28 @@ mod tests {
             [("6.2.14", false), ("7.0.0", true), ("7.2.4", true), ("8.2.3", true), ("255.255.255", true), ("?", false)]
         {
             let mut greeting = Greeting::default();
-            greeting.server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), true).unwrap();
+            greeting
+                .server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), Place::OneOfSeveral)
+                .unwrap();
             assert_eq!((greeting.is_since_7, greeting.run_id.as_deref()), (expected, Some("abc")), "{version}");
         }
     }
 
     #[test]
     fn a_server_that_is_none_is_refused_by_its_mode() {
-        for (field, mode, is_one_of_several, words) in [
-            ("redis_mode", "sentinel", false, Some("this is a sentinel")),
-            ("server_mode", "sentinel", true, Some("this is a sentinel")),
-            ("redis_mode", "cluster", true, Some("node of a cluster")),
-            ("server_mode", "cluster", true, Some("node of a cluster")),
-            ("redis_mode", "cluster", false, None),
-            ("redis_mode", "standalone", true, None),
+        for (field, mode, place, words) in [
+            ("redis_mode", "sentinel", Place::Single, Some("this is a sentinel")),
+            ("server_mode", "sentinel", Place::OneOfSeveral, Some("this is a sentinel")),
+            ("redis_mode", "sentinel", Place::Cluster, Some("this is a sentinel")),
+            ("redis_mode", "cluster", Place::OneOfSeveral, Some("node of a cluster")),
+            ("server_mode", "cluster", Place::OneOfSeveral, Some("node of a cluster")),
+            ("redis_mode", "cluster", Place::Single, None),
+            ("server_mode", "cluster", Place::Cluster, None),
+            ("redis_mode", "standalone", Place::OneOfSeveral, None),
+            ("redis_mode", "standalone", Place::Cluster, Some("no node of a cluster")),
+            ("no_mode", "at_all", Place::Cluster, None),
         ] {
-            let judged = Greeting::default().server(&info(&[&format!("{field}:{mode}")]), is_one_of_several);
+            let judged = Greeting::default().server(&info(&[&format!("{field}:{mode}")]), place);
             let said = judged.err().map(|failure| (failure.kind, failure.message));
             assert_eq!(said.is_some(), words.is_some(), "{mode}");
             if let (Some((kind, message)), Some(words)) = (said, words) {

@@ -35,6 +35,7 @@ pub(crate) fn examined(value: Value) -> Answer {
         is_writable_replica: get("slave_read_only").as_deref() == Some("0"),
         replicas: get("connected_slaves").and_then(|count| count.parse().ok()).unwrap_or(0),
         sentinels: None,
+        cluster: None,
     };
     let time_us = get("server_time_usec").and_then(|time| time.parse().ok()).unwrap_or(0);
     Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0))

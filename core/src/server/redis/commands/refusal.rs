@@ -3,7 +3,7 @@
 use redis::RedisError;
 
 use crate::error::quoted::quoted;
-use crate::op::{Failure, FailureKind, Op};
+use crate::op::{Failure, FailureKind, Op, Redirect};
 use crate::server::redis::commands::rights;
 
 /// The failure of an operation that the server refused.
@@ -27,7 +27,7 @@ pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
         let detail = error.detail().unwrap_or_default();
         let (kind, refused) = refusal(code, detail);
         let failure = Failure::unknown(kind, sentence(code, detail));
-        return Failure { maybe_applied: sent && !refused, ..failure };
+        return Failure { maybe_applied: sent && !refused, redirect: redirect(code, detail).map(Box::new), ..failure };
     }
     let kind = match error.kind() {
         redis::ErrorKind::AuthenticationFailed => FailureKind::Denied,
@@ -41,6 +41,24 @@ pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
     let said = error.to_string();
     let sentence = said.strip_suffix(&format!(" - {:?}", error.kind())).unwrap_or(&said);
     Failure { maybe_applied: sent, ..Failure::unknown(kind, quoted(sentence)) }
+}
+
+/// What a node of a cluster says of an operation that it doesn't serve: `MOVED 3999 127.0.0.1:6381`. An IPv6 address has no brackets
+/// there.
+fn redirect(code: &str, detail: &str) -> Option<Redirect> {
+    let place = || {
+        let (slot, address) = detail.split_once(' ')?;
+        let (host, port) = address.rsplit_once(':')?;
+        // A node that doesn't know its own name says `?`.
+        let host = if host == "?" { "" } else { host };
+        Some((slot.parse().ok()?, host.to_owned(), port.parse().ok()?))
+    };
+    match code {
+        "MOVED" => place().map(|(slot, host, port)| Redirect::Moved { slot, host, port }),
+        "ASK" => place().map(|(_, host, port)| Redirect::Ask { host, port }),
+        "TRYAGAIN" => Some(Redirect::TryAgain),
+        _ => None,
+    }
 }
 
 /// Whether the server has no scripts at all, or lets no user run them.
@@ -68,9 +86,12 @@ fn sentence(code: &str, detail: &str) -> String {
 /// The advice for people where a node of a cluster answers.
 pub(crate) fn cluster(said: &str) -> String {
     format!(
-        "this is a node of a cluster, and redis+cluster:// is not supported yet: give the URL of a server that is no cluster ({said})"
+        "this is a node of a cluster: write redis+cluster://host:port, with the host and the port of any of its nodes ({said})"
     )
 }
+
+/// The advice for people where a server without cluster mode answers.
+pub(crate) const NO_CLUSTER: &str = "this is no node of a cluster: a server without cluster mode is redis://host:port";
 
 /// The advice for people where a sentinel answers.
 pub(crate) const SENTINEL: &str = "this is a sentinel, and locks are on the primary that it watches: write \
@@ -139,6 +160,27 @@ mod tests {
             sentence("ERR", "unknown command `EVAL`, with args beginning with: `local x`"),
             "scripts are not allowed on this server, and a lock can't do without (ERR unknown command `EVAL`)"
         );
+    }
+
+    #[test]
+    fn a_node_of_a_cluster_says_where_else() {
+        let moved = |slot, host: &str, port| Some(Redirect::Moved { slot, host: host.to_owned(), port });
+        let ask = |host: &str, port| Some(Redirect::Ask { host: host.to_owned(), port });
+        for (code, detail, expected) in [
+            ("MOVED", "3999 127.0.0.1:6381", moved(3_999, "127.0.0.1", 6_381)),
+            ("MOVED", "16383 node.example:7000", moved(16_383, "node.example", 7_000)),
+            ("MOVED", "0 ::1:7000", moved(0, "::1", 7_000)),
+            ("MOVED", "0 :7000", moved(0, "", 7_000)),
+            ("MOVED", "0 ?:7000", moved(0, "", 7_000)),
+            ("ASK", "3999 127.0.0.1:6381", ask("127.0.0.1", 6_381)),
+            ("TRYAGAIN", "Multiple keys request during rehashing of slot", Some(Redirect::TryAgain)),
+            ("MOVED", "3999", None),
+            ("MOVED", "3999 host:port", None),
+            ("ASK", "no place", None),
+            ("CLUSTERDOWN", "Hash slot not served", None),
+        ] {
+            assert_eq!(redirect(code, detail), expected, "{code} {detail}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 
 use crate::name::Kind;
-use crate::op::{Op, Verb};
+use crate::op::{Op, Part, Verb};
 
 /// A script, and the hashes by which a server that has seen it knows it.
 ///
@@ -41,6 +41,7 @@ impl Script {
     pub fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
             Op::Lock(op) => script_of(op.keys.kind(), &op.verb),
+            Op::Part(op) => script_of_part(&op.part),
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
@@ -65,6 +66,21 @@ fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
         (_, Verb::Release { .. } | Verb::Leave { .. }) => &RELEASE,
         // Only a job has a record.
         (_, Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus) => &INSPECT,
+    }
+}
+
+/// The script of a part of an operation.
+fn script_of_part(part: &Part) -> &'static Script {
+    match part {
+        Part::Take => &TAKE,
+        Part::RaiseFence | Part::SeeFence => &FENCE,
+        Part::Extend => &EXTEND_ALONE,
+        Part::Release => &RELEASE_ALONE,
+        Part::Look => &LOOK,
+        Part::CountAttempt { .. } => &COUNT_ATTEMPT,
+        Part::EndAttempt => &NOTE_END,
+        Part::Status => &RECORD,
+        Part::Reset { .. } => &FORGET,
     }
 }
 
@@ -95,9 +111,21 @@ static JOB_BEGIN: Script = script!(
     "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_vote.lua" "job/begun.lua"
 );
 static JOB_EXTEND: Script = script!("#!lua flags=allow-oom\n": "job/extend.lua" "exclusive/extend.lua");
-static JOB_END: Script = script!("#!lua flags=allow-oom\n": "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/ended.lua");
+static JOB_END: Script = script!("#!lua flags=allow-oom\n": "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/noted.lua" "job/ended.lua");
 static JOB_RESET: Script = script!("#!lua flags=allow-oom\n": "queue.lua" "job/reset.lua" "job/found.lua" "job/forgotten.lua");
 static JOB_STATUS: Script = script!("": "job/status.lua" "exclusive/seen.lua" "job/shown.lua");
+
+static TAKE: Script = script!("#!lua\n": "part/take.lua");
+static FENCE: Script = script!("#!lua\n": "part/fence.lua");
+static EXTEND_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/extend.lua");
+static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/release.lua");
+static LOOK: Script = script!("": "part/look.lua");
+static COUNT_ATTEMPT: Script = script!(
+    "#!lua\n": "part/record.lua" "part/begin.lua" "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua" "job/begun.lua"
+);
+static NOTE_END: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/end.lua" "job/noted.lua" "part/noted.lua");
+static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/status.lua");
+static FORGET: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/reset.lua" "part/forgotten.lua");
 
 // A greeting is sent before the version is known.
 static GREET: Script = script!("": "greet.lua");

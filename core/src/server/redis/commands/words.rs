@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::machine::{self, UNKNOWN_ERA};
 use crate::name::{Keys, fences_pattern};
-use crate::op::job::{Ending, FireTime};
-use crate::op::{LockOp, Op, QuorumConfig, Verb};
+use crate::op::job::{Ending, FireTime, Terms};
+use crate::op::{LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::rights;
 use crate::server::redis::commands::script::Script;
@@ -148,6 +148,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     }
     match op {
         Op::Lock(op) => command.lock_op(op, era),
+        Op::Part(op) => command.part_op(op),
         Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } | Op::AwaitReplicas { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
@@ -161,19 +162,74 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     command
 }
 
+/// A proposal that may be taken: any other one is 0.
+fn believable(proposal: u64) -> u64 {
+    if machine::is_time(proposal) { proposal } else { 0 }
+}
+
 /// The words of an operation on a lock, behind those of its script.
 impl<'a> Words<'a> {
+    /// The terms of a job.
+    fn terms(&mut self, terms: &Terms) {
+        self.number(terms.max_attempts).number(terms.keep_ms);
+        match terms.fire_time {
+            Some(FireTime { at_ms, late_ms, waits }) => {
+                let mode = if waits { 'w' } else { 's' };
+                self.0.push(Word::Made(format!("{at_ms} {late_ms} {mode}")));
+            }
+            None => _ = self.text(""),
+        }
+    }
+
+    /// How the attempt with this fence ends.
+    fn ending(&mut self, ending: &'a Ending, fence: u64) {
+        match ending {
+            Ending::Done { result, keep_ms } => self.text("done").number(fence).number(*keep_ms).text(result),
+            Ending::Failed { error, retry_in_ms } => self.text("failed").number(fence).number(*retry_in_ms).text(error),
+            Ending::GivenBack => self.text("back").number(fence).text("").text(""),
+        };
+    }
+
+    /// The words of a part of an operation on a lock.
+    fn part_op(&mut self, op: &'a PartOp) {
+        let PartOp { whole: LockOp { by, verb, .. }, part } = op;
+        self.number(1_u64).text(op.key());
+        match (part, verb) {
+            (Part::Take, Verb::Acquire { ttl_ms, adopt, place, .. }) => {
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+                let entry = place.as_ref().map_or("", |place| &place.entry);
+                self.text(by).number(*ttl_ms).text(if only_adopts { "o" } else { entry });
+                self.text(adopt.as_ref().map_or("", |adopt| &adopt.owner));
+            }
+            (Part::RaiseFence, Verb::Acquire { ttl_ms, proposal, .. }) => {
+                self.text(by).number(*ttl_ms).number(believable(*proposal)).number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
+            }
+            (Part::CountAttempt { fence }, Verb::Acquire { ttl_ms, job: Some(terms), .. }) => {
+                self.text(by).number(*ttl_ms).number(*fence).terms(terms);
+            }
+            (Part::Extend, Verb::Extend { ttl_ms, fence, .. }) => _ = self.text(by).number(*ttl_ms).number(*fence),
+            (Part::Release, Verb::Release { leave, kept_ms, .. }) => {
+                self.text(by).text(leave.as_deref().unwrap_or_default()).count(*kept_ms);
+            }
+            // A waiter that leaves has no hold: its own name is no owner.
+            (Part::Release, Verb::Leave { .. }) => _ = self.text(by).text(by).text(""),
+            (Part::EndAttempt, Verb::EndAttempt { ending, fence, .. }) => {
+                self.text(by).ending(ending, *fence);
+            }
+            (Part::Reset { holder }, _) => _ = self.text(holder.as_deref().unwrap_or_default()),
+            _ => {}
+        }
+    }
+
     fn lock_op(&mut self, LockOp { keys, by, verb }: &'a LockOp, era: &str) {
         let command = self;
         match verb {
             Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job } => {
-                // Any other proposal wouldn't be taken.
-                let proposal = if machine::is_time(*proposal) { *proposal } else { 0 };
                 command
                     .keys(keys)
                     .text(by)
                     .number(*ttl_ms)
-                    .number(proposal)
+                    .number(believable(*proposal))
                     .number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 let begin = command.0.len();
@@ -193,14 +249,7 @@ impl<'a> Words<'a> {
                     None => command.without_empty_end(begin),
                 }
                 if let Some(terms) = job {
-                    command.number(terms.max_attempts).number(terms.keep_ms);
-                    match terms.fire_time {
-                        Some(FireTime { at_ms, late_ms, waits }) => {
-                            let mode = if waits { 'w' } else { 's' };
-                            command.0.push(Word::Made(format!("{at_ms} {late_ms} {mode}")));
-                        }
-                        None => _ = command.text(""),
-                    }
+                    command.terms(terms);
                 }
             }
             Verb::Confirm { fence } => {
@@ -231,13 +280,7 @@ impl<'a> Words<'a> {
             Verb::EndAttempt { ending, fence, leave } => {
                 command.keys(keys).text(by);
                 let begin = command.0.len() + 2;
-                match ending {
-                    Ending::Done { result, keep_ms } => command.text("done").number(*fence).number(*keep_ms).text(result),
-                    Ending::Failed { error, retry_in_ms } => {
-                        command.text("failed").number(*fence).number(*retry_in_ms).text(error)
-                    }
-                    Ending::GivenBack => command.text("back").number(*fence).text("").text(""),
-                };
+                command.ending(ending, *fence);
                 command.text(leave.as_deref().unwrap_or_default()).without_empty_end(begin);
             }
             Verb::Inspect | Verb::Reset | Verb::JobStatus => {

@@ -283,6 +283,7 @@ impl Connection {
                     Landing::Unknown(job) | Landing::Instead(job) => out.push(job.end(Err(too_late()))),
                     Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
                     Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
+                    Landing::Heard(Question::Asking, ..) => {}
                     Landing::Heard(question, value, _) => self.heard(question, value, now, out),
                     Landing::LoggedIn(value) => self.logged_in(value, now, out),
                     Landing::Late => {}
@@ -316,7 +317,8 @@ impl Connection {
                 out.extend(self.primary.health.recovered().map(Effect::Report));
                 None
             }
-            Err(failure) if is_servers_fault(failure.kind) => {
+            // A node of a cluster that sends on serves well.
+            Err(failure) if is_servers_fault(failure.kind) && failure.redirect.is_none() => {
                 out.extend(self.primary.health.failed(failure).map(Effect::Report));
                 Some(failure.clone())
             }

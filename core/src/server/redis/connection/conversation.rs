@@ -71,7 +71,10 @@ impl Conversation {
         let op = &job.request.op;
         let is_urgent =
             op.counts_late() && !mutant!(FirstExtensionByHash) || op.survives_reconnect() && !mutant!(FirstReleaseByHash);
-        let form = if is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
+        let form = if job.asking || is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
+        if job.asking {
+            self.ask(&[Question::Asking], "", now);
+        }
         words::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
         self.pipeline.push(job, form, now);
     }

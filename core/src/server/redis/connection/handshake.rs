@@ -9,7 +9,7 @@ use crate::clock::Tick;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec;
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::greeting::{Greeting, Place};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
@@ -126,13 +126,23 @@ pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8
         questions.push((Step::Database, redis::cmd("SELECT").arg(target.database).get_packed_command()));
     }
     questions.push((Step::Name, redis::cmd("CLIENT").arg("SETNAME").arg(&settings.name).get_packed_command()));
-    if settings.quorum_config.is_none() {
+    // In a cluster the marker's key has a slot, and most nodes don't serve that.
+    if settings.quorum_config.is_none() && !settings.in_cluster {
         // The script as text: one round trip, whatever the server's script cache holds.
         let mut command = Vec::new();
         words::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
         questions.push((Step::Marker, command));
     }
     questions
+}
+
+/// What the server has to be.
+fn expected_mode(settings: &Settings) -> Place {
+    match settings.quorum_config {
+        Some(_) => Place::OneOfSeveral,
+        None if settings.in_cluster => Place::Cluster,
+        None => Place::Single,
+    }
 }
 
 /// What the server told of itself, or the reason why there is no connection. A server that hangs up says why first.
@@ -162,7 +172,7 @@ pub(crate) fn judge(
             }
         };
         match step {
-            Step::Server => greeting.server(&value, settings.quorum_config.is_some())?,
+            Step::Server => greeting.server(&value, expected_mode(settings))?,
             Step::Replication => greeting.replication(&value)?,
             Step::Marker => greeted(value, &mut greeting)?,
             Step::Credentials | Step::Database | Step::Name => {}
@@ -195,7 +205,7 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         Endpoint::Sentinel(service) => service.primary_tls.is_none(),
         Endpoint::Tls { .. } | Endpoint::Unix { .. } => false,
     };
-    let [_, with_tls] = endpoint.schemes();
+    let [_, with_tls] = settings.schemes();
     let doubt = match failure.kind {
         FailureKind::Disconnected if is_plain => format!("; does that port speak TLS? If so, its URL begins with {with_tls}://"),
         _ => String::new(),

@@ -20,6 +20,7 @@ fn settings(url: &str) -> Settings {
         replicas: None,
         answered: AtomicBool::default(),
         provided: None,
+        in_cluster: false,
     }
 }
 
@@ -148,11 +149,7 @@ fn why_the_first_words_were_refused_is_reported_all_the_same() {
         (&["+OK", "+OK", "+OK", "-BUSY Redis is busy"], FailureKind::Other, "database 3 can't be used: BUSY"),
         (&["+OK", "+OK", "+OK", "-ERR max number of clients reached"], FailureKind::Other, "max number of clients"),
         (&["+OK", "+OK", "+OK", "+OK", "+OK", "-LOADING Redis is loading"], FailureKind::Loading, "LOADING Redis is loading"),
-        (
-            &["+OK", "+OK", "+OK", "+OK", "+OK", "-MOVED 866 127.0.0.1:7001"],
-            FailureKind::Mismatch,
-            "redis+cluster:// is not supported yet",
-        ),
+        (&["+OK", "+OK", "+OK", "+OK", "+OK", "-MOVED 866 127.0.0.1:7001"], FailureKind::Mismatch, "write redis+cluster://"),
         (
             &["+OK", "+OK", "+OK", "+OK", "+OK", "-ERR unknown command 'EVAL', with args beginning with: '-- Asks'"],
             FailureKind::Denied,

@@ -13,13 +13,15 @@ pub struct Job {
     pub(crate) repeated: bool,
     /// Whether it was refused before, and the server was asked for its era since, or greeted again.
     pub(crate) doubted: bool,
+    /// Whether the node serves it only because it is asked to: its slot is moving there.
+    pub(crate) asking: bool,
 }
 
 impl Job {
     /// An operation that was not sent so far.
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
-        Self { request, completion, repeated: false, doubted: false }
+        Self { request, completion, repeated: false, doubted: false, asking: false }
     }
 
     /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.

@@ -42,7 +42,7 @@ impl ChannelListener {
         self.listener.strong_count() == 0
     }
 
-    fn tell(&self, notice: Notice, out: &mut Vec<Effect>) {
+    pub(crate) fn tell(&self, notice: Notice, out: &mut Vec<Effect>) {
         out.extend(self.listener.upgrade().map(|listener| Effect::Tell(listener, notice)));
     }
 

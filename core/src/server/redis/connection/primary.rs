@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::greeting::{Era, Greeting};
 use crate::server::redis::connection::eras::{Eras, Judgement};
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::server_clock::ServerClock;
@@ -26,6 +26,8 @@ pub struct Primary {
     greeted_at: AtomicU64,
     /// The number of connections on which something was given up.
     given_up: AtomicUsize,
+    /// The eras of the other nodes of its cluster, if it is in one.
+    lineage: Option<Arc<Lineage>>,
 }
 
 /// A node was greeted, and is taken for the primary.
@@ -35,6 +37,27 @@ pub(crate) struct Accepted {
     pub(crate) era: u64,
     /// The time from which on its node has votes: later than now if the era was left before.
     pub(crate) votes_from: Tick,
+}
+
+/// The eras of all nodes of a cluster that were primaries. A primary that comes after another one shows the era of that.
+#[derive(Default)]
+pub(crate) struct Lineage(Mutex<Vec<Arc<str>>>);
+
+/// How many eras are remembered. A cluster has at most 1,000 primaries or so.
+const REMEMBERED: usize = 4_096;
+
+impl Lineage {
+    /// A node shows this era. Gives the era of another node that it has followed, if that is news.
+    fn greeted(&self, shown: &Era) -> Option<Arc<str>> {
+        let mut eras = self.0.lock();
+        if eras.contains(&shown.id) {
+            return None;
+        }
+        let full = eras.len().saturating_sub(REMEMBERED);
+        eras.drain(..full);
+        eras.push(Arc::clone(&shown.id));
+        shown.before.as_ref().filter(|before| eras.contains(before)).cloned()
+    }
 }
 
 /// A connection on which something was given up that may come late. It counts until this is dropped.
@@ -49,7 +72,13 @@ impl Drop for GivenUp {
 impl Primary {
     /// A server that nothing is known of. `report` gets its changes.
     pub fn new(report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
+        Self::of(None, report)
+    }
+
+    /// The same for one of several nodes, whose eras are in `lineage`.
+    pub(crate) fn of(lineage: Option<Arc<Lineage>>, report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
         Self {
+            lineage,
             health: Health::new(report),
             clock: ServerClock::default(),
             eras: Mutex::default(),
@@ -82,6 +111,7 @@ impl Primary {
         now: Tick,
     ) -> Result<(Accepted, Option<ServerState>), Failure> {
         let (mut eras, shown) = (self.eras.lock(), greeting.era.as_ref());
+        let follows = self.lineage.as_ref().zip(shown).and_then(|(lineage, shown)| lineage.greeted(shown));
         let judgement = shown.map_or(Judgement::Present, |shown| eras.greeted(shown, max_ttl, now));
         let failover = match (judgement, shown) {
             (Judgement::Left, _) => {
@@ -93,7 +123,11 @@ impl Primary {
                 let (old_era, new_era) = (before.id, Arc::clone(&shown.id));
                 Some(ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era }))
             }
-            _ => None,
+            (Judgement::Present, Some(shown)) => follows.map(|old_era| {
+                let new_era = Arc::clone(&shown.id);
+                ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era })
+            }),
+            (Judgement::Present | Judgement::Follows(_), None) => None,
         };
         eras.connected();
         self.greeted_at.fetch_max(now.as_micros(), Ordering::Relaxed);

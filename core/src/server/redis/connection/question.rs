@@ -17,6 +17,8 @@ pub(crate) enum Question {
     Hello,
     Subscribe(Kind),
     Ping,
+    /// That it serves the next command of a slot that is moving there.
+    Asking,
 }
 
 impl Question {
@@ -29,6 +31,7 @@ impl Question {
             Self::Era => redis::cmd("INFO").arg("replication").take(),
             Self::Time => redis::cmd("TIME"),
             Self::Ping => redis::cmd("PING"),
+            Self::Asking => redis::cmd("ASKING"),
         };
         command.get_packed_command()
     }

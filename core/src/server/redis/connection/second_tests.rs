@@ -38,6 +38,7 @@ impl Test {
             replicas: None,
             answered: AtomicBool::default(),
             provided: Some(Arc::clone(&provided)),
+            in_cluster: false,
         });
         let kept: Listener = Arc::new(|_| ());
         let (listener, mut out) = (ChannelListener::new("news", &kept), Vec::new());

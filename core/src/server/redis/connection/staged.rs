@@ -66,6 +66,7 @@ impl Test {
             replicas: None,
             answered: AtomicBool::default(),
             provided,
+            in_cluster: false,
         };
         let connection = Connection::new(Arc::new(settings), primary, 7);
         Self { connection, now: START, out: Vec::new() }

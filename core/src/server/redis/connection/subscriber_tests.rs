@@ -30,6 +30,7 @@ impl Test {
             replicas: None,
             answered: AtomicBool::default(),
             provided: None,
+            in_cluster: false,
         };
         let listener: Listener = Arc::new(|_| ());
         let subscriber = Subscriber::new(ChannelListener::new("news", &listener), Arc::new(settings));

@@ -4,7 +4,7 @@ use crate::op::Failure;
 
 /// The kind of a channel. A server of 7.0 or later has channels that belong to a slot, and its scripts publish there. An older one
 /// has only plain channels. The client subscribes to both, and so finds out which kind the server has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Plain,
     Sharded,

@@ -62,7 +62,7 @@ fn about(named: &Named, why: &str) -> String {
 }
 
 async fn secure(stream: TcpStream, tls: (&TlsNames, &Tls), settings: &Settings, limit: Limit) -> Result<Socket, Failure> {
-    let [plain, _] = settings.target.endpoint.schemes();
+    let [plain, _] = settings.schemes();
     let socket = shake_hands(stream, tls, (!settings.has_answered()).then_some(plain), limit).await?;
     settings.answered();
     Ok(socket)

@@ -1,0 +1,100 @@
+//! Parts of an operation on a lock: the same as the operation would do if there were no key but one.
+
+use std::sync::Arc;
+
+use super::exclusive::conflict;
+use super::fence;
+use super::state::{State, Value};
+use super::{Env, apply as apply_whole};
+use crate::error::Remaining;
+use crate::op::{LockOp, Op, Part, PartOp, Queued, Reply, Verb, Verdict};
+
+/// Applies a part of an operation.
+pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Reply {
+    let PartOp { whole, part } = op;
+    match part {
+        Part::RaiseFence => raise(state, whole, env.now_us),
+        Part::SeeFence => match fence::read(state, whole.keys.fence(), env.now_us) {
+            Ok(fence) => Reply::new(nobody_seen(), env.now_us, fence.number),
+            Err(found) => conflict(0, found, env.now_us),
+        },
+        Part::CountAttempt { fence } => count(state, op, *fence, env),
+        Part::Reset { holder } => {
+            let lock = holder.as_deref().map(|holder| (whole.keys.lock(), holder));
+            let reply = alone(state, op.key(), lock, &Op::Lock(whole.clone()), env);
+            match reply.verdict {
+                Verdict::No { holder, .. } => Reply { verdict: Verdict::No { holder, remaining: Remaining::Gone }, ..reply },
+                _ => reply,
+            }
+        }
+        Part::Extend => {
+            let mut whole = whole.clone();
+            if let Verb::Extend { lock_only, .. } = &mut whole.verb {
+                *lock_only = false;
+            }
+            alone(state, op.key(), None, &Op::Lock(whole), env)
+        }
+        Part::Take | Part::Release | Part::Look | Part::EndAttempt | Part::Status => {
+            let mut whole = whole.clone();
+            whole.verb = match whole.verb {
+                // What belongs to a job is counted later.
+                Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, .. } => {
+                    Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job: None }
+                }
+                verb => verb,
+            };
+            let reply = alone(state, op.key(), None, &Op::Lock(whole), env);
+            let fence = if *part == Part::Take { 0 } else { reply.fence };
+            Reply { queued: Queued::Nothing, fence, ..reply }
+        }
+    }
+}
+
+fn nobody_seen() -> Verdict {
+    Verdict::Seen { holder: None, remaining: Remaining::Gone }
+}
+
+/// Applies an operation where there is no key but `key`, and perhaps a lock with a holder, and keeps what becomes of that key.
+fn alone(state: &mut State, key: &str, lock: Option<(&str, &str)>, op: &Op, env: &Env<'_>) -> Reply {
+    let mut only = State::new();
+    let now_us = env.now_us;
+    only.restore(key, state.get(key, now_us).cloned());
+    if let Some((lock, holder)) = lock {
+        only.put(lock, Value::Text(Arc::from(holder)), now_us, None);
+    }
+    let reply = apply_whole(&mut only, op, env);
+    state.restore(key, only.get(key, now_us).cloned());
+    reply
+}
+
+fn raise(state: &mut State, LockOp { keys, verb, .. }: &LockOp, now_us: u64) -> Reply {
+    let found = match fence::read(state, keys.fence(), now_us) {
+        Ok(found) => found,
+        Err(found) => return conflict(0, found, now_us),
+    };
+    let Verb::Acquire { ttl_ms, proposal, .. } = verb else { return Reply::new(nobody_seen(), now_us, found.number) };
+    let vote = fence::vote(found.number, *proposal, now_us);
+    fence::write(state, keys.fence(), vote, found.is_marked, *ttl_ms, now_us);
+    Reply::new(Verdict::Vote, now_us, vote)
+}
+
+fn count(state: &mut State, op: &PartOp, fence: u64, env: &Env<'_>) -> Reply {
+    let (keys, by) = (&op.whole.keys, &op.whole.by);
+    let field = |name: &str| state.fields(keys.record(), env.now_us).and_then(|fields| fields.get(name)).cloned();
+    // The lock was ours before, if the request comes twice.
+    let is_ours = field("state").as_deref() == Some("running") && field("by").as_ref() == Some(by);
+    let mut whole = op.whole.clone();
+    if let Verb::Acquire { place, adopt, .. } = &mut whole.verb {
+        (*place, *adopt) = (None, None);
+    }
+    let lock = is_ours.then_some((keys.lock(), &**by));
+    let reply = alone(state, op.key(), lock, &Op::Lock(whole), env);
+    match reply.verdict {
+        Verdict::Vote => {
+            state.put_fields(keys.record(), &[("fence", &*fence.to_string())], env.now_us);
+            Reply { fence, ..reply }
+        }
+        Verdict::Later { .. } => Reply { fence, ..reply },
+        _ => reply,
+    }
+}

@@ -1,0 +1,26 @@
+
+-- Counts the attempt of a job whose lock was taken and whose fence was raised: a part of begin.
+--
+-- KEYS     record
+-- ARGV     owner, ttl (ms), fence; behind them those of begin's end: how many attempts are allowed, how long the record is kept (ms),
+--          '' or the fire time with what belongs to it
+-- returns  as begin; without a vote the lock that was taken has to be released
+
+local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
+local keep, allowed = table.remove(ARGV), table.remove(ARGV)
+local state, attempts, by, not_before, last_error, is_anew
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+local function noted(...)
+  redis.call('HSET', KEYS[5], ...)
+end
+
+-- The end of the script for whoever can't begin an attempt.
+local function not_begun(now, word, text)
+  return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
+end
+
+local over, waits, entry = not_begun, false, ''
+
+local function acquire()

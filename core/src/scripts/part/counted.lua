@@ -1,0 +1,3 @@
+
+-- Stands behind due.
+return { 'vote', now, fence, ARGV[1], tonumber(ARGV[2]) }

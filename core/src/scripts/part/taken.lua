@@ -1,0 +1,3 @@
+
+-- Stands before due: the lock is ours. It was ours before if a request comes twice.
+local fence, holder = tonumber(ARGV[3]), state == 'running' and by == ARGV[1] and by or ''

@@ -1,0 +1,29 @@
+//! Cluster: a Redis or Valkey Cluster as one lock server.
+//!
+//! The `topology` says which node serves the `slot` of a lock, and each node in use has the connections of a single server (`nodes`,
+//! `joining`). What a node says instead of an answer (`MOVED`, `ASK`) is followed where the answer is read (`sending`): by the caller's
+//! own thread, if that does its I/O. While a slot moves, an operation is `split` into parts on single keys. The `mapping` is asked for
+//! anew when it proves wrong (`refreshing`, `asking`). Waiters are told on `channels` in the slot of their lock (`listening`).
+
+mod asking;
+mod channels;
+#[allow(clippy::module_inception, reason = "the room is called after what it is for")]
+mod cluster;
+mod ears;
+mod facts;
+mod gathered;
+mod joining;
+mod listening;
+mod mapping;
+mod nodes;
+mod parcel;
+mod refreshing;
+mod scanned;
+mod sending;
+mod server;
+mod slot;
+mod split;
+pub(crate) mod target;
+mod topology;
+
+pub(crate) use self::server::ClusterServer;

@@ -1,0 +1,48 @@
+//! Parcels: an operation on its way through a cluster, and where it has to go. Pure.
+
+use crate::op::{Failure, Op};
+use crate::server::redis::cluster::scanned::Scanned;
+use crate::server::redis::cluster::slot::slot_of;
+use crate::server::{Completion, Request};
+
+/// An operation on its way.
+pub(super) struct Parcel {
+    pub(super) request: Request,
+    pub(super) completion: Completion,
+    /// From how many nodes it was sent on.
+    pub(super) hops: u8,
+    /// How often it came while its slot was moving.
+    pub(super) waits: u32,
+}
+
+/// The node for an operation.
+pub(super) enum Destination {
+    /// The one that serves this slot.
+    Slot(u16),
+    /// Any one.
+    Any,
+    /// The one with this number, of all primaries.
+    Numbered(usize),
+}
+
+impl Parcel {
+    pub(super) fn new(request: Request, completion: Completion) -> Self {
+        Self { request, completion, hops: 0, waits: 0 }
+    }
+
+    pub(super) fn fail(self, failure: Failure) {
+        self.completion.complete(Err(failure));
+    }
+
+    pub(super) fn destination(&self) -> Destination {
+        match &self.request.op {
+            Op::Lock(op) => Destination::Slot(slot_of(op.keys.lock())),
+            Op::Part(op) => Destination::Slot(slot_of(op.key())),
+            Op::Probe { keys } => Destination::Slot(slot_of(keys.lock())),
+            Op::Publish { channel, .. } => Destination::Slot(slot_of(channel)),
+            Op::Present { keys } => keys.first().map_or(Destination::Any, |key| Destination::Slot(slot_of(key))),
+            Op::Scan { cursor, .. } => Destination::Numbered(Scanned::read(*cursor).node),
+            _ => Destination::Any,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Sending: an operation on its way to the node that serves it, from node to node if it has to be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::clock::Tick;
+use crate::io::doer::{is_on_this_thread, on_this_thread};
+use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
+use crate::server::redis::address::Address;
+use crate::server::redis::cluster::cluster::Cluster;
+use crate::server::redis::cluster::facts;
+use crate::server::redis::cluster::gathered::Gathered;
+use crate::server::redis::cluster::nodes::{Stage, about};
+use crate::server::redis::cluster::parcel::{Destination, Parcel};
+use crate::server::redis::cluster::scanned::Scanned;
+use crate::server::redis::cluster::split::{Next, Split};
+use crate::server::redis::connection::failure::{closed, too_late};
+use crate::server::redis::connection::job::Job;
+use crate::server::{Completion, Request};
+
+/// From how many nodes an operation may be sent on.
+const HOPS: u8 = 5;
+
+/// The pause before an operation is sent again whose slot is moving.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+
+impl Cluster {
+    /// Sends an operation to the node that serves it. Before the map is known it waits for that.
+    pub(super) fn submit(self: &Arc<Self>, parcel: Parcel) {
+        if self.nodes.stage() >= Stage::GivenUp && !parcel.request.op.survives_reconnect() || self.nodes.stage() == Stage::Closed
+        {
+            return parcel.fail(closed(false));
+        }
+        if parcel.request.deadline <= Tick::now() {
+            return parcel.fail(too_late());
+        }
+        match &parcel.request.op {
+            Op::Examine => return self.examine(parcel),
+            Op::Present { keys } if keys.len() > 1 => return self.look_at_each(&Arc::clone(keys), parcel),
+            _ => {}
+        }
+        let destination = parcel.destination();
+        let mapping = self.mapping.lock();
+        let found = mapping.primaries().map(|primaries| match destination {
+            Destination::Slot(slot) => mapping.primary_of(slot),
+            Destination::Any => (!primaries.is_empty()).then(|| primaries[fastrand::usize(..primaries.len())].clone()),
+            Destination::Numbered(number) => primaries.get(number).cloned(),
+        });
+        drop(mapping);
+        match found {
+            Some(Some(address)) => self.send_to(&address, parcel, false),
+            Some(None) => {
+                self.refresh();
+                parcel.fail(Failure::not_applied(FailureKind::ClusterDown, "no node of the cluster serves this slot"));
+            }
+            None => {
+                // The map may have come meanwhile.
+                let parcel = self.mapping.lock().wait(parcel);
+                match parcel {
+                    Some(parcel) => self.submit(parcel),
+                    None => self.refresh(),
+                }
+            }
+        }
+    }
+
+    /// Sends an operation to a node. `asking` says whether that serves it only because it is asked to.
+    fn send_to(self: &Arc<Self>, address: &Address, parcel: Parcel, asking: bool) {
+        let node = match self.node(address) {
+            Ok(Some(node)) => node,
+            Ok(None) => return parcel.fail(closed(false)),
+            Err(failure) => return parcel.fail(about(address, failure)),
+        };
+        let (cluster, address, mut request) = (Arc::clone(self), address.clone(), parcel.request.clone());
+        if let Op::Scan { cursor, .. } = &mut request.op {
+            *cursor = Scanned::read(*cursor).cursor;
+        }
+        let completion = Completion::new(move |answer| cluster.answered(&address, parcel, answer));
+        node.routes.submit(Job { asking, ..Job::new(request, completion) });
+    }
+
+    /// Sends an operation on, where its answer was read.
+    fn send_on(self: &Arc<Self>, address: &Address, parcel: Parcel, asking: bool) {
+        let parcel = Parcel { hops: parcel.hops + 1, ..parcel };
+        if parcel.hops > HOPS {
+            let why = "the nodes of the cluster send this operation from one to the other";
+            return parcel.fail(Failure::not_applied(FailureKind::ClusterDown, why));
+        }
+        if parcel.request.deadline <= Tick::now() {
+            return parcel.fail(too_late());
+        }
+        // An event loop that reads the answer sends the operation now, with no other.
+        if is_on_this_thread() {
+            on_this_thread(|| self.send_to(address, parcel, asking));
+        } else {
+            self.send_to(address, parcel, asking);
+        }
+    }
+
+    /// Takes the answer of a node.
+    fn answered(self: &Arc<Self>, from: &Address, parcel: Parcel, answer: Answer) {
+        let failure = match answer {
+            Ok(reply) => return parcel.completion.complete(Ok(self.whole(&parcel.request.op, reply))),
+            Err(failure) => failure,
+        };
+        match failure.redirect.as_deref() {
+            Some(Redirect::Moved { slot, host, port }) => {
+                let to = from.elsewhere(host, *port);
+                self.mapping.lock().moved(*slot, &to);
+                self.place_channels();
+                self.refresh();
+                return self.send_on(&to, parcel, false);
+            }
+            Some(Redirect::Ask { host, port }) => return self.send_on(&from.elsewhere(host, *port), parcel, true),
+            Some(Redirect::TryAgain) => return self.split(parcel, failure),
+            None => {}
+        }
+        use FailureKind::{Closed, ClusterDown, Disconnected, Dns, ReadOnly, Refused, Timeout};
+        match failure.kind {
+            // The node was given up, not the client.
+            Closed if self.nodes.stage() < Stage::Closed => {
+                if parcel.request.op.survives_reconnect() && parcel.hops < HOPS {
+                    return self.submit(Parcel { hops: parcel.hops + 1, ..parcel });
+                }
+                if self.nodes.stage() < Stage::GivenUp {
+                    let why = "the node is no primary of the cluster any more";
+                    let failure = Failure { kind: Disconnected, message: why.to_owned(), ..failure };
+                    return parcel.fail(about(from, failure));
+                }
+            }
+            ClusterDown | Disconnected | Dns | ReadOnly | Refused | Timeout => self.refresh(),
+            // Managed services say this of a script while they scale.
+            _ if failure.message.contains("non local key") => self.refresh(),
+            _ => {}
+        }
+        parcel.fail(if failure.kind == Closed { failure } else { about(from, failure) });
+    }
+
+    /// Does an operation in parts, as its slot is moving. What has none is sent again later.
+    fn split(self: &Arc<Self>, parcel: Parcel, failure: Failure) {
+        let begun = match &parcel.request.op {
+            Op::Lock(op) => Split::begin(op),
+            _ => None,
+        };
+        match begun {
+            Some((split, first)) => self.send_part(split, first, parcel.request.deadline, parcel.completion),
+            None => self.send_later(parcel, failure),
+        }
+    }
+
+    fn send_part(self: &Arc<Self>, mut split: Split, part: Op, deadline: Tick, completion: Completion) {
+        let cluster = Arc::clone(self);
+        // What was taken is given back also behind the deadline of the whole.
+        let is_late = part.survives_reconnect();
+        let until = if is_late { deadline.max(Tick::now().after(self.response_timeout)) } else { deadline };
+        let next = Completion::new(move |answer| match split.next(answer) {
+            Next::Send(part) => cluster.send_part(split, part, deadline, completion),
+            Next::Done(answer) => completion.complete(answer),
+        });
+        let parcel = Parcel::new(Request::new(part, until), next);
+        if is_on_this_thread() { on_this_thread(|| self.submit(parcel)) } else { self.submit(parcel) }
+    }
+
+    /// Sends an operation again, as its slot is moving, if it has the time.
+    fn send_later(self: &Arc<Self>, parcel: Parcel, failure: Failure) {
+        let (least, most) = AGAIN;
+        let pause = most.min(least * 2_u32.saturating_pow(parcel.waits)).mul_f64(0.5 + fastrand::f64() / 2.0);
+        if parcel.request.deadline <= Tick::now().after(pause) {
+            return parcel.fail(failure);
+        }
+        let (cluster, parcel) = (Arc::clone(self), Parcel { waits: parcel.waits + 1, ..parcel });
+        self.host.spawn(async move {
+            sleep(pause).await;
+            cluster.submit(parcel);
+        });
+    }
+
+    /// What a node's reply says of the whole cluster.
+    fn whole(&self, op: &Op, reply: Reply) -> Reply {
+        let (Op::Scan { cursor, .. }, Verdict::Scanned { next, fences }) = (op, &reply.verdict) else { return reply };
+        let nodes = self.mapping.lock().primaries().map_or(0, <[_]>::len);
+        let next = Scanned::read(*cursor).next(*next, nodes);
+        Reply { verdict: Verdict::Scanned { next, fences: fences.clone() }, ..reply }
+    }
+
+    /// Looks at keys of several slots, each by itself.
+    fn look_at_each(self: &Arc<Self>, keys: &Arc<[String]>, parcel: Parcel) {
+        let Parcel { request, completion, .. } = parcel;
+        let ops = keys.iter().map(|key| Op::Present { keys: [key.clone()].into() }).collect();
+        let gather = |answers: Vec<Answer>| {
+            let mut found = Vec::with_capacity(answers.len());
+            for answer in answers {
+                let reply = answer?;
+                match reply.verdict {
+                    Verdict::Present(present) => found.extend(present),
+                    _ => return Ok(reply),
+                }
+            }
+            Ok(Reply::new(Verdict::Present(found), 0, 0))
+        };
+        self.submit_all(ops, request.deadline, completion, gather);
+    }
+
+    /// Submits several operations, and completes with what `gather` makes of all answers.
+    fn submit_all(
+        self: &Arc<Self>,
+        ops: Vec<Op>,
+        deadline: Tick,
+        completion: Completion,
+        gather: impl FnOnce(Vec<Answer>) -> Answer + Send + 'static,
+    ) {
+        let gathered = Arc::new(Gathered::new(ops.len(), completion, Box::new(gather)));
+        for (at, op) in ops.into_iter().enumerate() {
+            let gathered = Arc::clone(&gathered);
+            let completion = Completion::new(move |answer| gathered.take(at, answer));
+            self.submit(Parcel::new(Request::new(op, deadline), completion));
+        }
+    }
+
+    /// Asks every primary what it is.
+    fn examine(self: &Arc<Self>, parcel: Parcel) {
+        let primaries = self.mapping.lock().primaries().map(<[_]>::to_vec);
+        let Some(primaries) = primaries else {
+            let parcel = self.mapping.lock().wait(parcel);
+            return match parcel {
+                Some(parcel) => self.submit(parcel),
+                None => self.refresh(),
+            };
+        };
+        let Parcel { request, completion, .. } = parcel;
+        if primaries.is_empty() {
+            self.refresh();
+            return completion
+                .complete(Err(Failure::not_applied(FailureKind::ClusterDown, "no node of the cluster serves a slot")));
+        }
+        let gathered = Arc::new(Gathered::new(primaries.len(), completion, Box::new(facts::of_all)));
+        for (at, address) in primaries.iter().enumerate() {
+            let gathered = Arc::clone(&gathered);
+            let completion = Completion::new(move |answer| gathered.take(at, answer));
+            self.send_to(address, Parcel::new(request.clone(), completion), false);
+        }
+    }
+
+    /// Gives up all operations but releases, also those that are submitted later.
+    pub(super) fn give_up(&self) {
+        self.nodes.begin(Stage::GivenUp).iter().for_each(|node| node.routes.give_up());
+        let waiting = self.mapping.lock().take_waiting();
+        waiting.into_iter().for_each(|parcel| parcel.fail(closed(false)));
+    }
+
+    pub(super) fn close(&self) {
+        self.nodes.begin(Stage::Closed).iter().for_each(|node| node.routes.close());
+        self.stop_listening();
+        let waiting = {
+            let mut mapping = self.mapping.lock();
+            mapping.close();
+            mapping.take_waiting()
+        };
+        waiting.into_iter().for_each(|parcel| parcel.fail(closed(false)));
+    }
+}

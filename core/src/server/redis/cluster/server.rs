@@ -1,0 +1,142 @@
+//! The server: a cluster as one lock server.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::clock::Tick;
+use crate::error::Error;
+use crate::io::reactor::LazyReactor;
+use crate::name::Keys;
+use crate::options::ClientOptions;
+use crate::server::redis::cluster::cluster::Cluster;
+use crate::server::redis::cluster::nodes::Nodes;
+use crate::server::redis::cluster::parcel::Parcel;
+use crate::server::redis::cluster::slot::slot_of;
+use crate::server::redis::cluster::target::ClusterTarget;
+use crate::server::redis::connection::server_state::ServerState;
+use crate::server::redis::connection::subscription::Kind;
+use crate::server::redis::transport::provided::{Change, Provided};
+use crate::server::{Completion, Listener, Request, Server};
+use crate::sync::Mutex;
+
+/// A cluster. Each node in use has a connection for each kind of caller.
+pub(crate) struct ClusterServer {
+    cluster: Arc<Cluster>,
+    /// The task that asks for new credentials in time.
+    renewal: Option<AbortHandle>,
+}
+
+impl ClusterServer {
+    /// A cluster at `url`: `redis+cluster://` or `rediss+cluster://`. Reads the certificate files of `options`, but does no network
+    /// I/O. The other arguments are those of a [`RedisServer`](crate::server::redis::RedisServer).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL or a certificate file that can't be used. Passwords are never shown.
+    pub(crate) fn new(
+        url: &str,
+        options: &ClientOptions,
+        response_timeout: Duration,
+        host: &Handle,
+        reactor: &Arc<LazyReactor>,
+        on_state: impl Fn(ServerState) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, Error> {
+        let target = ClusterTarget::parse(url, options)?;
+        let provided = options.credentials.as_ref();
+        let provided = provided.map(|provider| Provided::new(provider, &target.address, options.connect_timeout, host));
+        let cluster = Arc::new(Cluster {
+            target,
+            options: options.clone(),
+            response_timeout,
+            provided: provided.clone(),
+            host: host.clone(),
+            reactor: Arc::clone(reactor),
+            nodes: Nodes::default(),
+            mapping: Mutex::default(),
+            channels: Mutex::default(),
+            ears: Mutex::default(),
+            on_state: Box::new(on_state),
+        });
+        let renewal = provided.map(|provided| {
+            let cluster = Arc::downgrade(&cluster);
+            provided.keep(move |change| {
+                let Some(cluster) = cluster.upgrade() else { return };
+                match change {
+                    Change::Login => cluster.nodes.all().iter().for_each(|node| node.routes.log_in()),
+                    Change::Trouble(failure) => (cluster.on_state)(ServerState::Warning(failure.message)),
+                }
+            })
+        });
+        Ok(Arc::new(Self { cluster, renewal }))
+    }
+}
+
+impl Server for ClusterServer {
+    fn address(&self) -> &str {
+        &self.cluster.target.address
+    }
+
+    fn submit(&self, request: Request, completion: Completion) {
+        self.cluster.submit(Parcel::new(request, completion));
+    }
+
+    /// The clock that is furthest behind: a proposal for a fence is ahead of no node then.
+    fn clock(&self, at: Tick) -> Option<u64> {
+        self.cluster.nodes.all().iter().filter_map(|node| node.routes.clock(at)).min()
+    }
+
+    fn warm(&self) {
+        self.cluster.nodes.all().iter().for_each(|node| node.routes.warm());
+    }
+
+    fn is_served_at(&self, keys: &Keys, address: &str) -> bool {
+        let primary = self.cluster.mapping.lock().primary_of(slot_of(keys.lock()));
+        primary.is_none_or(|primary| primary.to_string() == address)
+    }
+
+    fn tells_by_lock(&self) -> bool {
+        true
+    }
+
+    /// Listens on one more connection to the node of the channel, which carries the subscriptions to all channels there.
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        self.cluster.listen(channel, Kind::Sharded, &listener)
+    }
+
+    /// The same for a channel that crosses to every node.
+    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
+        self.cluster.listen(channel, Kind::Plain, &listener)
+    }
+
+    fn give_up(&self) {
+        self.cluster.give_up();
+    }
+
+    fn close(&self) {
+        self.stop();
+    }
+}
+
+impl ClusterServer {
+    fn stop(&self) {
+        if let Some(task) = &self.renewal {
+            task.abort();
+        }
+        self.cluster.close();
+    }
+}
+
+impl Drop for ClusterServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for ClusterServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterServer").field("address", &self.cluster.target.address).finish_non_exhaustive()
+    }
+}

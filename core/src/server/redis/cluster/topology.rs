@@ -1,0 +1,235 @@
+//! Topology: which node of a cluster serves which slot. Pure: answers of nodes in, the map out.
+//!
+//! The map is `CLUSTER SLOTS`. `CLUSTER SHARDS` lists a dead primary beside its successor for a while, both as `master`.
+
+use std::fmt;
+
+use redis::Value;
+
+use crate::server::redis::address::Address;
+use crate::server::redis::cluster::slot::SLOTS;
+
+/// The primaries, and the slots of each.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Topology {
+    /// In order, so that two maps that say the same are the same.
+    primaries: Vec<Address>,
+    /// For each slot the place of its primary, counted from 1; 0 if no node serves it.
+    slots: Box<[u16]>,
+}
+
+impl Topology {
+    /// Reads the answer to `CLUSTER SLOTS` of the node that was asked at `asked`, with all nodes that it names; `None` if it is no such
+    /// answer.
+    pub(crate) fn read(answer: &Value, asked: &Address) -> Option<(Self, Vec<Address>)> {
+        let Value::Array(ranges) = answer else { return None };
+        let (mut served, mut nodes) = (Vec::new(), Vec::new());
+        for range in ranges {
+            let Value::Array(parts) = range else { return None };
+            let [first, last, primary, replicas @ ..] = &parts[..] else { return None };
+            let (first, last) = (slot(first)?, slot(last)?);
+            if first > last {
+                return None;
+            }
+            // A node that doesn't know where its primary is names no host.
+            if let Some(primary) = address(primary, asked)? {
+                served.push((first, last, primary));
+            }
+            for replica in replicas {
+                nodes.extend(address(replica, asked)?);
+            }
+        }
+        let mut primaries: Vec<Address> = served.iter().map(|(.., primary)| primary.clone()).collect();
+        primaries.sort();
+        primaries.dedup();
+        nodes.extend(primaries.iter().cloned());
+        nodes.sort();
+        nodes.dedup();
+        let mut topology = Self { primaries, slots: vec![0; usize::from(SLOTS)].into() };
+        for (first, last, primary) in served {
+            let place = topology.place(&primary);
+            topology.slots.get_mut(usize::from(first)..=usize::from(last))?.fill(place);
+        }
+        Some((topology, nodes))
+    }
+
+    /// The place of a primary, counted from 1. A new one comes last.
+    fn place(&mut self, primary: &Address) -> u16 {
+        let known = self.primaries.iter().position(|known| known == primary);
+        let at = known.unwrap_or_else(|| {
+            self.primaries.push(primary.clone());
+            self.primaries.len() - 1
+        });
+        u16::try_from(at + 1).unwrap_or_default()
+    }
+
+    /// The primary that serves a slot, if one does.
+    pub(crate) fn primary_of(&self, slot: u16) -> Option<&Address> {
+        let place = self.slots.get(usize::from(slot))?.checked_sub(1)?;
+        self.primaries.get(usize::from(place))
+    }
+
+    /// A slot is served by this node from now on.
+    pub(crate) fn moved(&mut self, slot: u16, primary: &Address) {
+        let place = self.place(primary);
+        if let Some(known) = self.slots.get_mut(usize::from(slot)) {
+            *known = place;
+        }
+    }
+
+    /// All primaries.
+    pub(crate) fn primaries(&self) -> &[Address] {
+        &self.primaries
+    }
+}
+
+/// All slots would fill pages.
+impl fmt::Debug for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topology").field("primaries", &self.primaries).finish_non_exhaustive()
+    }
+}
+
+/// The answers of several nodes, and which map counts. Nodes disagree for a moment after a change. A node that is cut off from the
+/// others keeps its old map for longer.
+#[derive(Debug)]
+pub(crate) struct Ballot {
+    asked: usize,
+    maps: Vec<(Topology, usize)>,
+}
+
+impl Ballot {
+    /// No answers so far of so many nodes.
+    pub(crate) fn new(asked: usize) -> Self {
+        Self { asked, maps: Vec::new() }
+    }
+
+    /// A node has answered. Gives the map if more than half of the nodes say the same.
+    pub(crate) fn vote(&mut self, map: Topology) -> Option<Topology> {
+        let known = self.maps.iter().position(|(known, _)| *known == map);
+        let at = known.unwrap_or_else(|| {
+            self.maps.push((map, 0));
+            self.maps.len() - 1
+        });
+        let (map, votes) = &mut self.maps[at];
+        *votes += 1;
+        (2 * *votes > self.asked).then(|| map.clone())
+    }
+
+    /// All nodes have answered that will: the map that most of them agree on, if any node gave one; of several the first.
+    pub(crate) fn close(self) -> Option<Topology> {
+        let most = self.maps.iter().map(|(_, votes)| *votes).max()?;
+        self.maps.into_iter().find(|(_, votes)| *votes == most).map(|(map, _)| map)
+    }
+}
+
+fn slot(value: &Value) -> Option<u16> {
+    let Value::Int(number) = value else { return None };
+    u16::try_from(*number).ok().filter(|slot| *slot < SLOTS)
+}
+
+/// The address of a node: its host and its port. Without a host it is that of the node that was asked. `Some(None)` for a node whose
+/// host nobody knows.
+fn address(value: &Value, asked: &Address) -> Option<Option<Address>> {
+    let Value::Array(parts) = value else { return None };
+    let [host, Value::Int(port), ..] = &parts[..] else { return None };
+    let host = match host {
+        Value::BulkString(host) => std::str::from_utf8(host).ok()?,
+        Value::SimpleString(host) => host,
+        Value::Nil => "",
+        _ => return None,
+    };
+    let port = u16::try_from(*port).ok()?;
+    Some(match host {
+        "?" => None,
+        host => Some(asked.elsewhere(host, port)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(port: u16) -> Address {
+        Address { host: "10.0.0.1".into(), port }
+    }
+
+    fn node(host: &str, port: i64) -> Value {
+        Value::Array(vec![Value::BulkString(host.into()), Value::Int(port), Value::BulkString("id".into())])
+    }
+
+    fn range(first: i64, last: i64, nodes: Vec<Value>) -> Value {
+        Value::Array([Value::Int(first), Value::Int(last)].into_iter().chain(nodes).collect())
+    }
+
+    fn map(ranges: Vec<Value>) -> Topology {
+        Topology::read(&Value::Array(ranges), &at(9)).unwrap().0
+    }
+
+    #[test]
+    fn a_map_says_who_serves_a_slot() {
+        let answer = Value::Array(vec![
+            range(0, 5_460, vec![node("10.0.0.1", 2), node("10.0.0.1", 3)]),
+            range(5_461, 5_461, vec![node("", 1)]),
+            range(5_463, 16_383, vec![node("?", 4), node("10.0.0.1", 5)]),
+        ]);
+        let (map, nodes) = Topology::read(&answer, &at(9)).unwrap();
+        for (slot, port) in [(0, Some(2)), (5_460, Some(2)), (5_461, Some(1)), (5_462, None), (5_463, None), (16_383, None)] {
+            assert_eq!(map.primary_of(slot), port.map(at).as_ref(), "{slot}");
+        }
+        assert_eq!((map.primaries(), nodes), (&[at(1), at(2)][..], vec![at(1), at(2), at(3), at(5)]));
+        assert_eq!(map.primary_of(16_384), None);
+    }
+
+    #[test]
+    fn two_maps_that_say_the_same_are_the_same() {
+        let (low, high) = (|| range(0, 8_000, vec![node("a", 2)]), || range(8_001, 16_383, vec![node("a", 1)]));
+        assert_eq!(map(vec![low(), high()]), map(vec![high(), low()]));
+        assert_eq!(
+            map(vec![low(), high()]),
+            map(vec![range(0, 4_000, vec![node("a", 2)]), range(4_001, 8_000, vec![node("a", 2)]), high()])
+        );
+        assert_ne!(map(vec![low(), high()]), map(vec![low()]));
+    }
+
+    #[test]
+    fn what_is_no_map_is_none() {
+        for answer in [
+            Value::Nil,
+            Value::Array(vec![Value::Nil]),
+            Value::Array(vec![range(0, 1, vec![])]),
+            Value::Array(vec![range(-1, 1, vec![node("a", 1)])]),
+            Value::Array(vec![range(0, 16_384, vec![node("a", 1)])]),
+            Value::Array(vec![range(2, 1, vec![node("a", 1)])]),
+            Value::Array(vec![range(0, 1, vec![node("a", 65_536)])]),
+            Value::Array(vec![range(0, 1, vec![Value::Int(1)])]),
+        ] {
+            assert_eq!(Topology::read(&answer, &at(9)), None, "{answer:?}");
+        }
+        assert!(Topology::read(&Value::Array(vec![]), &at(9)).is_some(), "a node that knows nobody");
+    }
+
+    #[test]
+    fn a_slot_that_moved_is_elsewhere_at_once() {
+        let mut map = map(vec![range(0, 16_383, vec![node("10.0.0.1", 1)])]);
+        map.moved(7, &at(2));
+        map.moved(9, &at(2));
+        assert_eq!([6, 7, 8, 9].map(|slot| map.primary_of(slot).unwrap().port), [1, 2, 1, 2]);
+        assert_eq!(map.primaries(), [at(1), at(2)]);
+        map.moved(16_384, &at(3));
+    }
+
+    #[test]
+    fn the_map_counts_that_most_nodes_agree_on() {
+        let of = |port| map(vec![range(0, 16_383, vec![node("a", port)])]);
+        let mut ballot = Ballot::new(3);
+        assert_eq!(ballot.vote(of(1)), None);
+        assert_eq!(ballot.vote(of(2)), None);
+        assert_eq!(ballot.vote(of(2)), Some(of(2)), "two of three, whatever the third says");
+        for (votes, expected) in [(&[1, 2][..], Some(1)), (&[1, 2, 2, 3], Some(2)), (&[], None)] {
+            let mut ballot = Ballot::new(9);
+            assert!(votes.iter().all(|port| ballot.vote(of(*port)).is_none()));
+            assert_eq!(ballot.close(), expected.map(of), "{votes:?}");
+        }
+    }
+}

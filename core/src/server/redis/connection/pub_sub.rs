@@ -1,0 +1,265 @@
+//! Publish and subscribe: what is said on a connection that carries the subscriptions to many channels, and nothing else. Decided without
+//! I/O.
+//!
+//! A node of a cluster has channels that belong to a slot. It ends a subscription by itself when the slot goes to another node. Before
+//! version 7 there are only plain channels, whose messages cross to every node.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use redis::Value;
+
+use crate::clock::Tick;
+use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::refusal;
+use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
+use crate::server::redis::connection::question::Question;
+use crate::server::redis::connection::subscription::Kind;
+
+/// A channel, and whether it belongs to a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Channel {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: Kind,
+}
+
+/// What was asked, and is not answered yet.
+enum Asked {
+    Subscribe(Channel),
+    Unsubscribe(Arc<str>),
+    Ping,
+}
+
+/// What a node says of a channel.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Said {
+    Subscribed(Arc<str>),
+    /// There is no subscription, and why.
+    Refused(Arc<str>, Failure),
+    /// The node has ended the subscription: the slot went to another one.
+    Ended(Arc<str>),
+    Message(Arc<str>, String),
+}
+
+/// The conversation on one socket, behind its handshake.
+pub(crate) struct PubSub {
+    pub(crate) buffers: Buffers,
+    asked: VecDeque<Asked>,
+    /// Whether the server has plain channels alone.
+    only_plain: bool,
+    idle_check: IdleCheck,
+    reads: u64,
+}
+
+impl PubSub {
+    pub(crate) fn new(buffers: Buffers, response_timeout: std::time::Duration) -> Self {
+        let (asked, only_plain, reads) = (VecDeque::new(), false, 0);
+        Self { buffers, asked, only_plain, idle_check: IdleCheck::new(response_timeout), reads }
+    }
+
+    pub(crate) fn subscribe(&mut self, channel: Channel, now: Tick) {
+        let kind = if self.only_plain { Kind::Plain } else { channel.kind };
+        self.say(&Question::Subscribe(kind).command(&channel.name), now);
+        self.asked.push_back(Asked::Subscribe(Channel { kind, ..channel }));
+    }
+
+    pub(crate) fn unsubscribe(&mut self, channel: &Channel, now: Tick) {
+        let is_plain = self.only_plain || channel.kind == Kind::Plain;
+        let command = redis::cmd(if is_plain { "UNSUBSCRIBE" } else { "SUNSUBSCRIBE" }).arg(&*channel.name).get_packed_command();
+        self.say(&command, now);
+        self.asked.push_back(Asked::Unsubscribe(Arc::clone(&channel.name)));
+    }
+
+    fn say(&mut self, command: &[u8], now: Tick) {
+        self.buffers.output.end().extend_from_slice(command);
+        self.idle_check.asked(1, now, self.reads);
+    }
+
+    /// The time of the next look at the clock.
+    pub(crate) fn wake_at(&self) -> Tick {
+        self.idle_check.due()
+    }
+
+    /// Looks at the clock; says whether the socket is dead.
+    pub(crate) fn wake(&mut self, now: Tick) -> bool {
+        match self.idle_check.look(now, self.reads) {
+            Finding::Nothing => false,
+            Finding::Quiet => {
+                self.say(&Question::Ping.command(""), now);
+                self.asked.push_back(Asked::Ping);
+                false
+            }
+            Finding::HalfOpen => true,
+        }
+    }
+
+    /// Takes what was read, and gives what the node says.
+    ///
+    /// # Errors
+    /// The socket is of no use any more.
+    pub(crate) fn read(&mut self, count: usize, now: Tick) -> Result<Vec<Said>, Failure> {
+        self.buffers.replies.filled(count);
+        let mut said = Vec::new();
+        while let Some(value) = self.buffers.replies.next() {
+            self.reads += 1;
+            match value.map_err(|error| refusal::failure(&error, true))? {
+                Value::ServerError(error) => said.extend(self.refused(&error.into(), now)?),
+                Value::Array(words) => said.extend(self.heard(&words, now)?),
+                // A server may answer a ping so.
+                Value::SimpleString(_) => self.answered(now),
+                _ => return Err(out_of_step()),
+            }
+        }
+        Ok(said)
+    }
+
+    fn answered(&mut self, now: Tick) {
+        self.asked.pop_front();
+        self.idle_check.answered(now, self.reads);
+    }
+
+    fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<Said>, Failure> {
+        let failure = refusal::failure(error, true);
+        let front = self.asked.pop_front().ok_or_else(out_of_step)?;
+        self.idle_check.answered(now, self.reads);
+        let Asked::Subscribe(channel) = front else { return Ok(None) };
+        let text = failure.message.to_ascii_lowercase();
+        if channel.kind == Kind::Sharded && text.contains("unknown command") {
+            self.only_plain = true;
+            self.subscribe(channel, now);
+            return Ok(None);
+        }
+        Ok(Some(Said::Refused(channel.name, failure)))
+    }
+
+    /// Takes a list of words: a message, or the answer about a subscription.
+    fn heard(&mut self, words: &[Value], now: Tick) -> Result<Option<Said>, Failure> {
+        let word = |at: usize| match words.get(at) {
+            Some(Value::BulkString(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Some(Value::SimpleString(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let kind = word(0).ok_or_else(out_of_step)?;
+        let name: Arc<str> = word(1).unwrap_or_default().into();
+        match &*kind {
+            "message" | "smessage" => Ok(word(2).map(|message| Said::Message(name, message))),
+            "subscribe" | "ssubscribe" => match self.asked.front() {
+                Some(Asked::Subscribe(channel)) if channel.name == name => {
+                    self.answered(now);
+                    Ok(Some(Said::Subscribed(name)))
+                }
+                _ => Err(out_of_step()),
+            },
+            "unsubscribe" | "sunsubscribe" => match self.asked.front() {
+                Some(Asked::Unsubscribe(asked)) if *asked == name => {
+                    self.answered(now);
+                    Ok(None)
+                }
+                _ => Ok(Some(Said::Ended(name))),
+            },
+            "pong" => {
+                self.answered(now);
+                Ok(None)
+            }
+            _ => Err(out_of_step()),
+        }
+    }
+}
+
+fn out_of_step() -> Failure {
+    Failure::unknown(FailureKind::Protocol, "an answer about a subscription came that nobody had asked for")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Tick {
+        Tick::from_micros(seconds * 1_000_000)
+    }
+
+    fn sharded(name: &str) -> Channel {
+        Channel { name: name.into(), kind: Kind::Sharded }
+    }
+
+    fn new() -> PubSub {
+        PubSub::new(Buffers::default(), Duration::from_secs(1))
+    }
+
+    fn wrote(pub_sub: &mut PubSub) -> String {
+        let written = String::from_utf8_lossy(pub_sub.buffers.unwritten()).into_owned();
+        pub_sub.buffers.wrote(written.len());
+        written.split("\r\n").filter(|word| !word.starts_with(['*', '$'])).collect::<Vec<_>>().join(" ").trim().to_owned()
+    }
+
+    fn says(pub_sub: &mut PubSub, bytes: &str) -> Result<Vec<Said>, Failure> {
+        pub_sub.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
+        pub_sub.read(bytes.len(), at(1))
+    }
+
+    fn list(words: &[&str]) -> String {
+        let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect::<String>();
+        format!("*{}\r\n{words}", words.matches('$').count())
+    }
+
+    #[test]
+    fn each_channel_is_subscribed_heard_and_left() {
+        let mut pub_sub = new();
+        pub_sub.subscribe(sharded("a"), at(1));
+        pub_sub.subscribe(Channel { name: "b".into(), kind: Kind::Plain }, at(1));
+        assert_eq!(wrote(&mut pub_sub), "SSUBSCRIBE a SUBSCRIBE b");
+        let said =
+            says(&mut pub_sub, &(list(&["ssubscribe", "a"]) + &list(&["smessage", "a", "free"]) + &list(&["subscribe", "b"])));
+        assert_eq!(
+            said.unwrap(),
+            [Said::Subscribed("a".into()), Said::Message("a".into(), "free".into()), Said::Subscribed("b".into())]
+        );
+        pub_sub.unsubscribe(&sharded("a"), at(1));
+        assert_eq!(wrote(&mut pub_sub), "SUNSUBSCRIBE a");
+        assert_eq!(says(&mut pub_sub, &list(&["sunsubscribe", "a"])).unwrap(), []);
+        assert_eq!(
+            says(&mut pub_sub, &list(&["sunsubscribe", "b"])).unwrap(),
+            [Said::Ended("b".into())],
+            "nobody asked for that"
+        );
+    }
+
+    #[test]
+    fn a_refused_channel_is_named_and_an_older_server_is_asked_for_a_plain_one() {
+        let mut pub_sub = new();
+        pub_sub.subscribe(sharded("a"), at(1));
+        pub_sub.subscribe(sharded("b"), at(1));
+        let said = says(&mut pub_sub, "-MOVED 7 h:1\r\n-ERR unknown command `SSUBSCRIBE`, with args\r\n").unwrap();
+        assert!(matches!(&said[..], [Said::Refused(name, failure)] if &**name == "a" && failure.redirect.is_some()), "{said:?}");
+        assert_eq!(wrote(&mut pub_sub), "SSUBSCRIBE a SSUBSCRIBE b SUBSCRIBE b");
+        assert_eq!(says(&mut pub_sub, &list(&["subscribe", "b"])).unwrap(), [Said::Subscribed("b".into())]);
+        pub_sub.subscribe(sharded("c"), at(1));
+        pub_sub.unsubscribe(&sharded("b"), at(1));
+        assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE c UNSUBSCRIBE b");
+    }
+
+    #[test]
+    fn an_answer_that_nobody_asked_for_ends_the_conversation() {
+        for bytes in ["-ERR no\r\n".to_owned(), list(&["ssubscribe", "x"]), ":1\r\n".to_owned(), list(&["what", "x"])] {
+            assert!(says(&mut new(), &bytes).is_err(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_quiet_socket_is_asked_and_a_silent_one_is_dead() {
+        let mut pub_sub = new();
+        pub_sub.subscribe(sharded("a"), at(1));
+        says(&mut pub_sub, &list(&["ssubscribe", "a"])).unwrap();
+        wrote(&mut pub_sub);
+        for _ in 0..2 {
+            let due = pub_sub.wake_at();
+            assert!(!pub_sub.wake(due));
+        }
+        assert_eq!(wrote(&mut pub_sub), "PING");
+        let due = pub_sub.wake_at();
+        assert!(pub_sub.wake(due), "no answer at all");
+    }
+}

@@ -1,0 +1,90 @@
+//! Primaries that fail.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use locktender::{Client, Code, EventKind};
+use locktender_tests::{ClusterOptions, Events, PATIENCE, TTL, eventually};
+
+use crate::everyday::names;
+
+/// What locks protect: it refuses a fence that is not above all before.
+#[derive(Default)]
+struct Resource {
+    last: Mutex<HashMap<String, u64>>,
+    writes: AtomicUsize,
+}
+
+impl Resource {
+    fn write(&self, name: &str, fence: u64) {
+        let mut last = self.last.lock().unwrap();
+        let before = last.insert(name.to_owned(), fence).unwrap_or_default();
+        assert!(fence > before, "{name}: the fence {fence} came after {before}");
+        self.writes.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_primary_is_killed_under_load_and_its_replica_goes_on() {
+    let mut cluster = ClusterOptions::new().replicas(1).start();
+    let (resource, stop) = (Arc::new(Resource::default()), Arc::new(AtomicBool::new(false)));
+    let all = names(&cluster, 2);
+    let (client, events) = Events::of(Client::builder().url(cluster.url()).ttl(TTL));
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            let (client, all) = (client.clone(), all.clone());
+            let (resource, stop) = (Arc::clone(&resource), Arc::clone(&stop));
+            thread::spawn(move || {
+                for name in all.iter().cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
+                    match client.lock(name).ttl(Duration::from_secs(1)).wait(Duration::from_millis(200)).acquire_blocking() {
+                        Ok(held) => {
+                            resource.write(name, held.fence());
+                            // The primary may be gone by now: then the lease ends by itself.
+                            let _ = held.release_blocking();
+                        }
+                        Err(error) => assert!([Code::Unavailable, Code::AcquireTimeout].contains(&error.code()), "{error}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    eventually("all are used", PATIENCE, || resource.writes.load(Ordering::SeqCst) > 100);
+    // A hold of another shard isn't concerned.
+    let elsewhere = all.iter().find(|name| cluster.primary(cluster.slot(name)) != 0).unwrap();
+    let other = Client::builder().url(cluster.url()).ttl(TTL).build().unwrap();
+    let held = other.lock(format!("{{{elsewhere}}}:held")).acquire_blocking().unwrap();
+    cluster.fail_over(0);
+    held.renew_now_blocking().unwrap();
+    let written = resource.writes.load(Ordering::SeqCst);
+    eventually("all go on", PATIENCE, || resource.writes.load(Ordering::SeqCst) > written + 100);
+    stop.store(true, Ordering::SeqCst);
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    for name in &all {
+        client.lock(name).wait(PATIENCE).acquire_blocking().unwrap().release_blocking().unwrap();
+    }
+    eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    held.release_blocking().unwrap();
+}
+
+#[test]
+fn a_shard_without_a_primary_concerns_its_own_locks_only() {
+    let mut cluster = ClusterOptions::new().start();
+    let all = names(&cluster, 1);
+    let client = Client::builder().url(cluster.url()).ttl(TTL).build().unwrap();
+    let held: Vec<_> = all.iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
+    let at: Vec<usize> = all.iter().map(|name| cluster.primary(cluster.slot(name))).collect();
+    cluster.nodes[0].kill();
+    for (held, _) in held.iter().zip(&at).filter(|(_, at)| **at != 0) {
+        held.renew_now_blocking().unwrap();
+    }
+    for (name, at) in all.iter().zip(&at) {
+        let other = client.lock(format!("{{{name}}}:other")).wait(Duration::from_millis(500)).acquire_blocking();
+        match other {
+            Ok(other) => assert!(*at != 0 && other.release_blocking().is_ok()),
+            Err(error) => assert!(*at == 0 && error.code() == Code::Unavailable, "{error}"),
+        }
+    }
+}
