@@ -6,19 +6,24 @@ import net from 'node:net'
 import { Client } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
 
+import { Cluster } from '../support/cluster.mjs'
 import { RealServer } from '../support/server.mjs'
 
 /** The places of a case's `at`. */
 export function placesOf(at = 'any') {
   const chosen = (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis,quorum').split(',')
+  if (at === 'redis') return [at, ...chosen.filter((name) => name === 'cluster')]
   if (at === 'one_server') return chosen.filter((name) => name !== 'quorum')
   return at === 'any' ? chosen : [at]
 }
 
+/** The commands without a key, which every node of a cluster is asked. */
+const KEYLESS = ['KEYS', 'SCRIPT']
+
 /** How long clients wait for an answer, where there is one: an attempt that isn't repeated may meet a stalled machine. */
 const patience = { responseTimeoutMs: 5_000, connectTimeoutMs: 5_000 }
 
-/** Makes places: `{ name, urls, servers, patience }`. What they need is started when it is first asked for, and closed with `close`. */
+/** Makes places: `{ name, urls, servers, patience, cluster }`. What they need is started when it is first asked for, and closed with `close`. */
 export class Places {
   #started = new Map()
   #listeners = []
@@ -46,6 +51,10 @@ export class Places {
     return this.#start('sentinel', { sentinel: true, config: [`sentinel monitor main 127.0.0.1 ${port} 1`] })
   }
   #tls = () => this.#start('tls', { tls: 'server' })
+  #cluster = () => {
+    if (!this.#started.has('cluster')) this.#started.set('cluster', Cluster.start())
+    return this.#started.get('cluster')
+  }
   #quorum = () => (this.#three ??= this.#startQuorum())
   #elsewhere = () => this.#start('elsewhere', { tls: 'elsewhere' })
 
@@ -55,6 +64,10 @@ export class Places {
     sentinel: async () => {
       const [{ port }, plain] = [await this.#sentinel(), await this.#plain()]
       return { urls: [`redis+sentinel://127.0.0.1:${port}/main`], servers: [plain] }
+    },
+    cluster: async () => {
+      const cluster = await this.#cluster()
+      return { urls: [cluster.url], servers: cluster.nodes, cluster }
     },
     quorum: async () => {
       const servers = await this.#quorum()
@@ -102,6 +115,20 @@ export class Places {
     }
     for (const server of this.#started.values()) await (await server).close()
   }
+}
+
+/** What each of a place's servers says that have to do with a command: in a cluster the one that serves its key. */
+export async function repliesOf({ servers, cluster }, name, ...words) {
+  if (cluster && !KEYLESS.includes(name)) return [await cluster.command(words[0], name, ...words)]
+  const replies = []
+  for (const server of servers) replies.push(await server.command(name, ...words))
+  return replies
+}
+
+/** What all servers of a place say together. In a cluster each has a part of a list; elsewhere they should not differ. */
+export async function replyOf(place, ...words) {
+  const replies = await repliesOf(place, ...words)
+  return place.cluster && Array.isArray(replies[0]) ? replies.flat() : replies.at(-1)
 }
 
 function reached(server) {

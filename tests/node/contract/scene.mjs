@@ -8,6 +8,7 @@ import { Client, LockError, safeName } from 'locktender'
 
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
+import { repliesOf, replyOf } from './place.mjs'
 import { describe, ended, look, observed, outcomeOf, show, showHold, statusOf } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
@@ -290,7 +291,7 @@ export class Scene {
     // A majority has released a lock, and let it expire, before the last server of a quorum.
     wait_free: async (step) => {
       const lock = this.#lock(step)
-      const left = () => Promise.all(this.#place.servers.map((server) => server.command('EXISTS', lock.name)))
+      const left = () => repliesOf(this.#place, 'EXISTS', lock.name)
       await eventually(() => 'the lock is not free', async () => !(await lock.inspect()) && !(await left()).includes(1))
     },
 
@@ -320,10 +321,9 @@ export class Scene {
     server: async ({ command, until }) => {
       const deadline = performance.now() + PATIENCE_MS
       for (;;) {
-        const replies = []
-        for (const server of this.#place.servers) replies.push(await server.command(...command))
-        const awaited = until !== undefined && mismatch(until, replies.at(-1))
-        if (!awaited || performance.now() > deadline) return { reply: replies.at(-1) }
+        const reply = await replyOf(this.#place, ...command)
+        const awaited = until !== undefined && mismatch(until, reply)
+        if (!awaited || performance.now() > deadline) return { reply }
         await sleep(5)
       }
     },

@@ -11,18 +11,42 @@ from typing import Any, NamedTuple
 
 from locktender import Client
 from locktender.testing import ScriptedServer
+from support.cluster import Cluster
 from support.server import RealServer
 
 HTTP = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"
 
 
+# The commands without a key, which every node of a cluster is asked.
+KEYLESS = ("KEYS", "SCRIPT")
+
+
 class Place(NamedTuple):
-    """Where a case is played; `servers` are those that `server` steps reach, `scripted` the one that `script` steps do."""
+    """Where a case is played.
+
+    servers: those that `server` steps reach
+    scripted: the one that `script` steps reach
+    cluster: the cluster of whose nodes `servers` are all
+    """
 
     name: str
     urls: list[Any]
     servers: list[RealServer]
     scripted: ScriptedServer | None = None
+    cluster: Cluster | None = None
+
+    def replies(self, *words: Any) -> list[Any]:
+        """What each of the servers says that have to do with a command: in a cluster the one that serves its key."""
+        if self.cluster and words[0] not in KEYLESS:
+            return [self.cluster.command(words[1], *words)]
+        return [server.command(*words) for server in self.servers]
+
+    def reply(self, *words: Any) -> Any:
+        """What all servers say together. In a cluster each has a part of a list; elsewhere they should not differ."""
+        replies = self.replies(*words)
+        if self.cluster and isinstance(replies[0], list):
+            return [item for part in replies for item in part]
+        return replies[-1]
 
     @property
     def patience(self) -> dict[str, Any]:
@@ -35,6 +59,8 @@ def names(at: Any) -> list[Any]:
     chosen = os.environ.get("LOCKTENDER_CONTRACT_PLACES", "memory,redis,quorum").split(",")
     if at == "any":
         return chosen
+    if at == "redis":
+        return [at, *(name for name in chosen if name == "cluster")]
     if at == "one_server":
         return [name for name in chosen if name != "quorum"]
     return [at]
@@ -55,7 +81,8 @@ class Places:
         if isinstance(at, dict):
             return Place("urls", at["urls"], [])
         with self._starting:
-            return Place(at, *self._parts(at))
+            cluster = self._cluster if at == "cluster" else None
+            return Place(at, *self._parts(at), cluster=cluster)
 
     def _parts(self, name: str) -> tuple[list[Any], list[RealServer]]:
         def local(scheme: str, port: int, login: str = "") -> list[Any]:
@@ -65,6 +92,7 @@ class Places:
             "memory": lambda: ([f"memory://contract-{next(self._numbers)}"], []),
             "redis": lambda: ([self._plain.url], [self._plain]),
             "sentinel": lambda: ([f"redis+sentinel://127.0.0.1:{self._sentinel.port}/main"], [self._plain]),
+            "cluster": lambda: ([self._cluster.url], self._cluster.nodes),
             "quorum": lambda: ([server.url for server in self._quorum], self._quorum),
             "unix": lambda: ([self._plain.unix_url], [self._plain]),
             "password": lambda: ([self._guarded.url], [self._guarded]),
@@ -93,6 +121,10 @@ class Places:
     @functools.cached_property
     def _sentinel(self) -> RealServer:
         return self._start(sentinel=True, config=[f"sentinel monitor main 127.0.0.1 {self._plain.port} 1"])
+
+    @functools.cached_property
+    def _cluster(self) -> Cluster:
+        return Cluster(self._start)
 
     @functools.cached_property
     def _quorum(self) -> list[RealServer]:

@@ -330,7 +330,7 @@ class Scene:
         # A majority has released a lock, and let it expire, before the last server of a quorum.
         deadline = time.monotonic() + PATIENCE
         lock = self._lock(step)
-        while await self._done(lock, "inspect") or any(server.command("EXISTS", lock.name) for server in self._place.servers):
+        while await self._done(lock, "inspect") or any(self._place.replies("EXISTS", lock.name)):
             assert time.monotonic() < deadline, "the lock does not become free"
             await self._pause(0.005)
 
@@ -365,10 +365,10 @@ class Scene:
     async def _do_server(self, step: dict[str, Any]) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE
         while True:
-            replies = [server.command(*step["command"]) for server in self._place.servers]
-            awaited = "until" in step and mismatch(step["until"], replies[-1])
+            reply = self._place.reply(*step["command"])
+            awaited = "until" in step and mismatch(step["until"], reply)
             if not awaited or time.monotonic() > deadline:
-                return {"reply": replies[-1]}
+                return {"reply": reply}
             await self._pause(0.005)
 
     async def _do_script(self, step: dict[str, Any]) -> None:

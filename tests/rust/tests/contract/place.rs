@@ -9,7 +9,7 @@ use std::{env, thread};
 
 use locktender::server::scripted::ScriptedServer;
 use locktender::{Client, ClientOptions};
-use locktender_tests::{RealServer, ServerOptions};
+use locktender_tests::{Cluster, RealServer, Reply, ServerOptions};
 use serde_json::Value;
 
 static PLAIN: LazyLock<RealServer> = LazyLock::new(RealServer::start);
@@ -29,13 +29,20 @@ static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
     servers
 });
 
+static CLUSTER: LazyLock<Cluster> = LazyLock::new(Cluster::start);
+
+/// The commands without a key, which every node of a cluster is asked.
+const KEYLESS: [&str; 2] = ["KEYS", "SCRIPT"];
+
 /// Where a case is played.
 #[derive(Default)]
 pub struct Place {
     pub name: String,
     pub urls: Vec<String>,
     /// The servers that `server` steps reach.
-    pub servers: Vec<&'static RealServer>,
+    servers: Vec<&'static RealServer>,
+    /// The cluster of whose nodes these are all.
+    cluster: Option<&'static Cluster>,
     /// The server that plays what the case says, if it says so.
     pub scripted: Option<Arc<ScriptedServer>>,
     /// Open for as long as somebody may connect.
@@ -59,6 +66,9 @@ impl Place {
             Value::String(name) if name == "one_server" => {
                 chosen.split(',').filter(|name| *name != "quorum").map(Self::named).collect()
             }
+            Value::String(name) if name == "redis" => {
+                ["redis"].into_iter().chain(chosen.split(',').filter(|name| *name == "cluster")).map(Self::named).collect()
+            }
             Value::String(name) if name != "any" => vec![Self::named(name)],
             _ => chosen.split(',').map(Self::named).collect(),
         }
@@ -75,6 +85,27 @@ impl Place {
         options
     }
 
+    /// What each of the servers says that have to do with a command: in a cluster the one that serves its key.
+    pub fn replies(&self, words: &[&str]) -> Vec<Reply> {
+        match self.cluster {
+            Some(cluster) if !KEYLESS.contains(&words[0]) => vec![cluster.command(words[1], words)],
+            _ => self.servers.iter().map(|server| server.command(words)).collect(),
+        }
+    }
+
+    /// What all servers say together. In a cluster each has a part of a list; elsewhere they should not differ.
+    pub fn reply(&self, words: &[&str]) -> Reply {
+        let mut replies = self.replies(words);
+        let last = replies.pop().expect("this place has no server to command");
+        match (self.cluster, last) {
+            (Some(_), Reply::Array(last)) => {
+                let parts = replies.into_iter().map(|reply| if let Reply::Array(part) = reply { part } else { Vec::new() });
+                Reply::Array(parts.flatten().chain(last).collect())
+            }
+            (_, last) => last,
+        }
+    }
+
     fn named(name: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let at = |server: &'static RealServer, url: String| Self { urls: vec![url], servers: vec![server], ..Self::default() };
@@ -86,6 +117,10 @@ impl Place {
             }
             "redis" => at(&PLAIN, PLAIN.url()),
             "sentinel" => at(&PLAIN, format!("redis+sentinel://127.0.0.1:{}/main", SENTINEL.port())),
+            "cluster" => {
+                let (urls, servers) = (vec![CLUSTER.url()], CLUSTER.nodes.iter().collect());
+                Self { urls, servers, cluster: Some(&CLUSTER), ..Self::default() }
+            }
             "quorum" => {
                 Self { urls: QUORUM.iter().map(RealServer::url).collect(), servers: QUORUM.iter().collect(), ..Self::default() }
             }
