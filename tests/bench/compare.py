@@ -2,7 +2,7 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was
-measured into the table of docs/performance.md, and draws its plots. Groups: rust, holds, quorum, waiting, peers, python, node; all but waiting
+measured into the table of docs/performance.md, and draws its plots. Groups: rust, holds, quorum, cluster, waiting, peers, python, node; all but waiting
 and peers unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
 their titles.
 """
@@ -23,7 +23,7 @@ from sides import Sides
 from waiting import waiting
 
 PAGE = ROOT / "docs/performance.md"
-GROUPS = ["rust", "holds", "quorum", "waiting", "peers", "python", "node"]
+GROUPS = ["rust", "holds", "quorum", "cluster", "waiting", "peers", "python", "node"]
 
 
 def compare(sides, places, rows, rounds, seconds):

@@ -1,15 +1,27 @@
-"""Fleets: the private servers of the sides. There are one, five, five of which one is down, and five of which one is stopped."""
+"""Fleets: the private servers of the sides.
+
+There are one, five, five of which one is down, five of which one is stopped, clusters of one, three and six primaries, and as many
+servers apart.
+"""
 
 import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "tests/python"))
+
+from support.cluster import Cluster
+from support.server import RealServer
+
+# The primaries of the largest cluster.
+MOST = 6
 
 
 class Server:
@@ -81,6 +93,34 @@ class Server:
         self.process.wait()
 
 
+class Primary:
+    """A node of a cluster."""
+
+    def __init__(self, node):
+        self.node = node
+        self.name = f"{node.binary.kind} {node.binary.version}"
+        self.host = f"127.0.0.1:{node.port}"
+
+    def cpu_us(self):
+        fields = dict(line.split(":") for line in self.node.command("INFO", "cpu").splitlines() if ":" in line)
+        return 1e6 * (float(fields["used_cpu_user"]) + float(fields["used_cpu_sys"]))
+
+
+def own_processors(pids):
+    """Gives each server a processor of its own, if there are enough for the most servers of any place and for the client."""
+    _, *others = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    if len(others) >= MOST:
+        for pid, processor in zip(pids, others, strict=False):
+            os.sched_setaffinity(pid, {processor})
+
+
+def primaries(stack, count):
+    """The nodes of a cluster."""
+    nodes = Cluster(lambda **options: stack.enter_context(RealServer(**options)), count).nodes
+    own_processors([node.pid for node in nodes])
+    return [Primary(node) for node in nodes]
+
+
 class Fleets:
     """Places by name; each is made when it is first asked for."""
 
@@ -88,9 +128,14 @@ class Fleets:
         self.stack, self.trust, self.places = stack, trust, {}
 
     def __getitem__(self, place):
+        if place not in self.places and place.startswith("cluster-"):
+            self.places[place] = primaries(self.stack, int(place.removeprefix("cluster-")))
         if place not in self.places:
-            servers = [Server(self.stack) for _ in range(1 if place == "one" else 5)]
-            if len(servers) > 1:
+            kind, _, count = place.partition("-")
+            servers = [Server(self.stack) for _ in range(int(count or (1 if place == "one" else 5)))]
+            if kind == "apart":
+                own_processors([server.process.pid for server in servers])
+            elif len(servers) > 1:
                 self.trust(urls(servers))
             # Not the first: who asks servers in turn shall meet it half-way.
             if place == "refused":
@@ -102,6 +147,8 @@ class Fleets:
 
 
 def urls(servers):
+    if isinstance(servers[0], Primary):
+        return f"redis+cluster://{','.join(server.host for server in servers)}"
     return ",".join(server.url for server in servers)
 
 

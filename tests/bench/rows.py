@@ -78,6 +78,17 @@ NODE = [
     Row("Node, start to exit with one lock / bare node", "node", "node-once-1", ("node-bare-1",), "process_ms"),
 ]
 
+# A primary shall need no more for a pair where it is one of many. So one of them has work at a time: with all of them at once, the
+# processors are shared by more programs the more primaries there are. What that costs, servers that stand apart show, too.
+CLUSTER = [
+    Row("server CPU per pair: a cluster of one / one server", "cluster", "spread-64@cluster-1", ("spread-64@apart-1",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: one primary of three / a cluster of one", "cluster", "spread-64of3@cluster-3", ("spread-64@cluster-1",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: one primary of six / a cluster of one", "cluster", "spread-64of6@cluster-6", ("spread-64@cluster-1",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: all of three / three servers apart", "cluster", "spread-64x3@cluster-3", ("spread-64x3@apart-3",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: all of six / six servers apart", "cluster", "spread-64x6@cluster-6", ("spread-64x6@apart-6",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: six servers apart / one server", "cluster", "spread-64x6@apart-6", ("spread-64@apart-1",), "server_cpu_us_per_pair"),
+]
+
 # The same bytes with no client around them, over the peer's figure: no client that sends these two scripts is faster than that.
 BOUNDS = [
     Row("the most there is to gain, 1 thread: raw socket / redis-py's Lock", "python", "raw-1", ("redis-py-1",), "pairs_per_second"),
@@ -87,4 +98,4 @@ BOUNDS = [
     Row("the most there is to gain, 256 callers: raw loader / ioredis", "node", "raw-50x16", ("ioredis-256",), "pairs_per_second"),
 ]
 
-ROWS = [*CPU, *ONE, BLOCKING, *QUORUM, *PYTHON, *NODE, *BOUNDS]
+ROWS = [*CPU, *ONE, BLOCKING, *QUORUM, *PYTHON, *NODE, *CLUSTER, *BOUNDS]

@@ -8,7 +8,7 @@ use crate::meter::{Span, Tally, cpu, report};
 
 /// `callers` tasks of one ordinary current-thread runtime, each with its own lock.
 pub fn tasks(urls: &str, span: Duration, callers: usize) {
-    each(urls, span, callers, |client, caller, mut tally| {
+    each(&[urls], span, callers, |client, caller, mut tally| {
         let lock = client.lock(name(caller));
         async move {
             loop {
@@ -22,9 +22,43 @@ pub fn tasks(urls: &str, span: Duration, callers: usize) {
     });
 }
 
+/// How many locks a caller of [`spread`] takes in turn. Each is taken again within a second: after a longer rest a pair costs more.
+const LOCKS: usize = 32;
+
+/// For each of the first `used` of all shards as many tasks as `callers`, each of which takes many locks of its shard in turn. Together
+/// they lie in all slots of these shards. So a shard has the same load in a cluster of any size. Several URLs mean servers that stand
+/// apart in place of shards.
+pub fn spread(urls: &str, span: Duration, callers: usize, used: usize, shards: usize) {
+    let each_url = if urls.contains("+cluster") { vec![urls] } else { urls.split(',').collect() };
+    each(&each_url, span, callers * used, |client, caller, mut tally| {
+        let names = (0..).map(|number| format!("{}:{number:03}", name(caller)));
+        let locks: Vec<_> = names.filter(|name| shard(name, shards) == caller % used).take(LOCKS).collect();
+        let locks: Vec<_> = locks.into_iter().map(|name| client.lock(name)).collect();
+        async move {
+            for lock in locks.iter().cycle() {
+                let held = lock.acquire().await.unwrap();
+                held.release().await.unwrap();
+                if !tally.count(1) {
+                    break;
+                }
+            }
+            tally
+        }
+    });
+}
+
+/// The shard of a key without a tag, where the slots are split evenly and in order.
+fn shard(key: &str, shards: usize) -> usize {
+    let crc = key.bytes().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| crc << 1 ^ if crc & 0x8000 == 0 { 0 } else { 0x1021 })
+    });
+    let slot = usize::from(crc) % 16_384;
+    (0..shards).rfind(|shard| slot >= shard * 16_384 / shards).unwrap_or_default()
+}
+
 /// The same tasks, each with one job after the other: a job that is done never begins again.
 pub fn jobs(urls: &str, span: Duration, callers: usize) {
-    each(urls, span, callers, |client, caller, mut tally| {
+    each(&[urls], span, callers, |client, caller, mut tally| {
         let (client, process, mut number) = (client.clone(), std::process::id(), 0_u64);
         async move {
             loop {
@@ -40,17 +74,21 @@ pub fn jobs(urls: &str, span: Duration, callers: usize) {
     });
 }
 
-/// Has each caller work until the span is over: `work` gets the client, the caller and its tally.
-fn each<F>(urls: &str, span: Duration, callers: usize, work: impl Fn(&Client, usize, Tally) -> F)
+/// Has each caller work until the span is over: `work` gets the client, the caller and its tally. If there are clients of several
+/// servers, callers take turns in using them.
+fn each<F>(urls: &[&str], span: Duration, callers: usize, work: impl Fn(&Client, usize, Tally) -> F)
 where
     F: Future<Output = Tally> + Send + 'static,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let client = Client::open(urls).unwrap();
-        client.lock("bench:first").acquire().await.unwrap().release().await.unwrap();
+        let clients: Vec<Client> = urls.iter().map(|url| Client::open(*url).unwrap()).collect();
+        for client in &clients {
+            client.lock("bench:first").acquire().await.unwrap().release().await.unwrap();
+        }
+        let client = |caller: usize| &clients[caller % clients.len()];
         let span = Span::starting_now(span);
-        let tasks: Vec<_> = (0..callers).map(|caller| tokio::spawn(work(&client, caller, Tally::new(span)))).collect();
+        let tasks: Vec<_> = (0..callers).map(|caller| tokio::spawn(work(client(caller), caller, Tally::new(span)))).collect();
         tokio::time::sleep_until(span.begin.into()).await;
         let before = cpu();
         let mut tallies = Vec::new();

@@ -20,7 +20,9 @@ use work::Work;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [side, urls, seconds] = arguments.as_slice() else {
-        return println!("usage: sides <side> <redis://host:port,…> <seconds>; sides are compared by tests/bench/compare.py");
+        return println!(
+            "usage: sides <side> <redis://host:port,… or redis+cluster://host:port,…> <seconds>; sides are compared by tests/bench/compare.py"
+        );
     };
     if let Some((count, mode)) = side.strip_prefix("waiters-").and_then(|what| what.split_once('-')) {
         let hold = Duration::from_secs_f64(seconds.parse().unwrap());
@@ -41,6 +43,11 @@ fn main() {
         "plain-50x16" => raw::pipelined(first, span, &Work::plain(first), 50, 16),
         "holds-1000" => holds::renewed(urls, span, 1_000),
         "holder" => waiting::holder(urls),
+        "spread-64" => callers::spread(urls, span, 64, 1, 1),
+        "spread-64of3" => callers::spread(urls, span, 64, 1, 3),
+        "spread-64of6" => callers::spread(urls, span, 64, 1, 6),
+        "spread-64x3" => callers::spread(urls, span, 64, 3, 3),
+        "spread-64x6" => callers::spread(urls, span, 64, 6, 6),
         "trust" => callers::trust(urls),
         other => panic!("no side {other}"),
     }
