@@ -20,12 +20,12 @@ def rows(table):
             yield cells(line), number(found[1])
 
 
-def chart(title, kind, labels, unit, values):
+def chart(title, kind, labels, unit, *series):
     names = ", ".join(f'"{label}"' for label in labels)
-    top = max(values) * 1.2
-    numbers = ", ".join(f"{value:g}" for value in values)
-    lines = ["```mermaid", "xychart-beta", f'    title "{title}"', f"    x-axis [{names}]"]
-    return "\n".join([*lines, f'    y-axis "{unit}" 0 --> {top:.1f}', f"    {kind} [{numbers}]", "```"])
+    top = max(map(max, series)) * 1.2
+    lines = ["```mermaid", "xychart-beta", f'    title "{title}"', f"    x-axis [{names}]", f'    y-axis "{unit}" 0 --> {top:.1f}']
+    lines += [f"    {kind} [{', '.join(f'{value:g}' for value in values)}]" for values in series]
+    return "\n".join([*lines, "```"])
 
 
 def plots(table):

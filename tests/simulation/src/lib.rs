@@ -7,6 +7,7 @@
 //! [`machine::apply`](locktender::machine::apply), which is a server. The rest is modelled: clocks, timers, the byte streams
 //! between them (`route`, `stream`, `session`), processes that stop and die (`process`), servers that do so (`node`) or whose replicas
 //! are promoted (`failover`), and users (`worker`).
+//! `fleet` is a simulation of its own, of the load on a cluster.
 //! The rules that must hold are in `history`, in true time, which no clock inside the simulation shows.
 
 mod brief;
@@ -14,6 +15,7 @@ mod clock;
 mod deeds;
 mod failover;
 mod faults;
+mod fleet;
 mod foreign;
 mod handover;
 mod history;
@@ -35,5 +37,6 @@ mod waiters;
 mod worker;
 mod world;
 
+pub use fleet::{FleetPlan, Report, Spread, run_fleet};
 pub use plan::Plan;
 pub use world::{Outcome, Stats, run, run_planned};
