@@ -89,8 +89,8 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
 
   /**
    * A client for the server that an ioredis client uses. Its address, credentials, TLS and database are copied, and its `keyPrefix`
-   * unless `prefix` is given. The client has its own connection. Its sentinels are copied, too. Throws `InvalidArgumentError`
-   * for a client of a cluster or of replicas, and for settings that can't be copied.
+   * unless `prefix` is given. The client has its own connection. Sentinels are copied, too, and the nodes of a `Cluster`. Throws
+   * `InvalidArgumentError` for a client of replicas, and for settings that can't be copied.
    *
    * @example
    * ```js

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from './errors.js'
 import type { ClientOptions } from './options.js'
 import { clientOf } from './servers.js'
 
-/** The part of an ioredis client that is read: its options. */
+/** The part of an ioredis client, or of its `Cluster`, that is read: its options. */
 export interface IoredisLike {
   readonly options: {
     readonly host?: string | undefined
@@ -21,6 +21,8 @@ export interface IoredisLike {
     readonly enableTLSForSentinelMode?: boolean | undefined
     readonly natMap?: unknown
     readonly keyPrefix?: string | undefined
+    readonly redisOptions?: object | undefined
+    readonly useSRVRecords?: boolean | undefined
   }
   readonly isCluster?: boolean | undefined
 }
@@ -30,7 +32,9 @@ export function ofIoredis(redis: unknown, options: ClientOptions): [string, Clie
   const given = optionsOf(redis)
   const { tls, keyPrefix } = given
   const own = { ...(keyPrefix ? { prefix: keyPrefix } : {}), ...tlsName(given) }
-  if (given.sentinels?.length) return [sentinelUrl(given, given.sentinels, options), { ...own, ...addressMap(given), ...options }]
+  const nodes = startupNodesOf(redis)
+  if (nodes) return [clusterUrl(given, nodes, options), { ...own, ...addressMap(given, options), ...options }]
+  if (given.sentinels?.length) return [sentinelUrl(given, given.sentinels, options), { ...own, ...addressMap(given, options), ...options }]
   if (tls) checkTls(tls, options)
   return [given.path ? socketUrl(given, given.path) : hostUrl(given), { ...own, ...options }]
 }
@@ -39,9 +43,41 @@ function optionsOf(redis: unknown): IoredisLike['options'] {
   if (typeof redis !== 'object' || redis === null) throw refused(typeof redis, 'must be an ioredis client')
   if (clientOf(redis) === 'a client of node-redis') throw refused('a client of node-redis', 'must be an ioredis client; of that one give the URL to new Client(url)')
   const { options, isCluster } = redis as Partial<IoredisLike>
-  if (isCluster) throw refused('a Cluster', 'a lock needs one server, or several that are independent of each other')
   if (typeof options !== 'object') throw refused('no options', 'must be an ioredis client')
-  return options
+  // A cluster has the options of its connections apart from its own.
+  return isCluster ? { ...options.redisOptions, ...options } : options
+}
+
+/** A node that a `Cluster` was given: a URL, a port or options. */
+type StartupNode = string | number | IoredisLike['options']
+
+/** The nodes that a `Cluster` was given; `undefined` for a client of one server. */
+function startupNodesOf(redis: unknown): readonly StartupNode[] | undefined {
+  const { isCluster, startupNodes = [] } = redis as { isCluster?: boolean; startupNodes?: readonly StartupNode[] }
+  return isCluster ? startupNodes : undefined
+}
+
+function clusterUrl(given: IoredisLike['options'], nodes: readonly StartupNode[], options: ClientOptions): string {
+  if (given.useSRVRecords) throw refused('useSRVRecords', 'names of SRV records are not resolved here: give new Client(url) the hosts of some nodes')
+  const read = nodes.map(startupNode)
+  const [first] = read
+  if (!first) throw refused('a Cluster without nodes', 'give it the host of a node')
+  const tls = given.tls ?? first.tls
+  if (tls) checkTls(tls, options)
+  const login = credentials(given.username || given.password ? given : first)
+  const hosts = new Set(read.map(({ host = '127.0.0.1', port = 6379 }) => place(host, Number(port))))
+  return `${tls ? 'rediss' : 'redis'}+cluster://${login}${[...hosts].join(',')}`
+}
+
+/** The options of a node, which may be a URL, such as `host:port`, or a port. */
+function startupNode(node: StartupNode): IoredisLike['options'] {
+  if (typeof node === 'number') return { port: node }
+  if (typeof node !== 'string') return node
+  if (/^\d+$/.test(node)) return { port: Number(node) }
+  const url = new URL(node.includes('://') ? node : `redis://${node}`)
+  const [username, password] = [url.username, url.password].map(decodeURIComponent)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  return { host, port: Number(url.port || 6379), username, password, ...(url.protocol === 'rediss:' ? { tls: {} } : {}) }
 }
 
 function hostUrl({ host = 'localhost', port = 6379, db = 0, tls, ...given }: IoredisLike['options']): string {
@@ -89,9 +125,9 @@ function tlsName({ tls, sentinels, sentinelTLS, enableTLSForSentinelMode }: Iore
   return tlsName === undefined ? {} : { tlsName }
 }
 
-/** The addresses of a `natMap`. One that is a function can't be copied. */
-function addressMap({ natMap }: IoredisLike['options']): ClientOptions {
-  if (!natMap) return {}
+/** The addresses of a `natMap`, unless the caller gives others. One that is a function can't be copied. */
+function addressMap({ natMap }: IoredisLike['options'], options: ClientOptions): ClientOptions {
+  if (!natMap || options.addressMap) return {}
   if (typeof natMap !== 'object') throw refused('natMap', 'a function can\'t be copied: give addressMap, an object of addresses')
   const pairs = Object.entries(natMap as Record<string, { host: string; port: number }>)
   return { addressMap: Object.fromEntries(pairs.map(([announced, { host, port }]) => [announced, place(host, port)])) }

@@ -7,6 +7,8 @@ import { Redis, Cluster } from 'ioredis'
 import { Client, InvalidArgumentError } from 'locktender'
 
 import { certificate } from './support/checkout.mjs'
+import { startCluster } from './support/cluster.mjs'
+import { until } from './support/observe.mjs'
 import { startServer } from './support/server.mjs'
 
 /** An ioredis client that connects only if it is asked to. */
@@ -104,17 +106,80 @@ test('TLS of a service of Sentinel is copied, for the primary and for the sentin
   }
 })
 
+/** An ioredis client of a cluster that connects only if it is asked to. */
+function ofCluster(t, nodes, given = {}) {
+  const redis = new Cluster(nodes, { ...given, lazyConnect: true })
+  t.after(() => redis.disconnect())
+  return redis
+}
+
+test('the nodes of a cluster are copied, with credentials and prefix', async (t) => {
+  const password = 'p@ss:w/rd#1%'
+  const cluster = await startCluster(t, { password })
+  const [first, second] = cluster.hosts
+  const redisOptions = { password, keyPrefix: 'of:' }
+  const login = `:${encodeURIComponent(password)}@`
+  const given = [
+    [cluster.hosts, { redisOptions }],
+    [[second], { redisOptions: { password }, keyPrefix: 'of:' }],
+    [[`redis://127.0.0.1:${first.port}`, first.port, `127.0.0.1:${second.port}`], { redisOptions }],
+    [[`redis://${login}127.0.0.1:${first.port}`], { keyPrefix: 'of:' }],
+  ]
+  for (const [nodes, options] of given) {
+    const client = Client.fromIoredis(ofCluster(t, nodes, options))
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const held = await client.lock(name).acquire()
+      assert.equal(await cluster.command(`of:${name}`, 'GET', `of:${name}`), held.owner)
+      await held.release()
+    }
+    await client.close()
+  }
+})
+
+test('TLS of a cluster is copied', async (t) => {
+  const cluster = await startCluster(t, { tls: 'server' })
+  const tls = { ca: 'the text of a certificate' }
+  const redis = ofCluster(t, cluster.hosts, { redisOptions: { tls }, dnsLookup: (address, callback) => callback(null, address) })
+  const client = Client.fromIoredis(redis, { tlsCa: certificate('ca.pem') })
+  assert.equal(await client.withLock(t.name, (held) => held.isValid()), true)
+  await client.close()
+  assert.throws(() => Client.fromIoredis(redis), { message: /name the files in tlsCa/ })
+})
+
+test('the natMap of a cluster is copied, and gives way to addressMap', async (t) => {
+  const cluster = await startCluster(t)
+  // It announces ports that lead nowhere.
+  const natMap = {}
+  for (const [index, node] of cluster.nodes.entries()) {
+    await node.command('CONFIG', 'SET', 'cluster-announce-port', index + 1)
+    natMap[`127.0.0.1:${index + 1}`] = { host: '127.0.0.1', port: node.port }
+  }
+  await until(async () => JSON.stringify(await cluster.nodes[0].command('CLUSTER', 'SLOTS')).includes('"127.0.0.1",3'))
+  const addressMap = Object.fromEntries(Object.entries(natMap).map(([announced, { port }]) => [announced, `127.0.0.1:${port}`]))
+  const nodes = cluster.hosts
+  const clients = [
+    Client.fromIoredis(ofCluster(t, nodes, { natMap })),
+    Client.fromIoredis(ofCluster(t, nodes, { natMap: () => null }), { addressMap }),
+  ]
+  for (const client of clients) {
+    for (const name of ['a', 'b', 'c', 'd']) assert.equal(await client.withLock(name, (held) => held.isValid()), true)
+    await client.close()
+  }
+})
+
 function options(server) {
   const { hostname, port } = new URL(server.url)
   return { host: hostname, port: Number(port) }
 }
 
 test('what cannot be copied is refused, without a word of the password', (t) => {
-  const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true, redisOptions: { password: 'secret' } })
-  t.after(() => cluster.disconnect())
+  const cluster = (options, nodes = [{ host: '127.0.0.1', port: 1 }]) => ofCluster(t, nodes, { redisOptions: { password: 'secret' }, ...options })
   const sentinels = { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'm', password: 'secret', sentinelPassword: 'secret' }
   const refused = [
-    [cluster, /Cluster/],
+    [cluster({ natMap: () => null }), /natMap/],
+    [cluster({ useSRVRecords: true }), /useSRVRecords/],
+    [cluster({}, []), /without nodes/],
+    [cluster({ redisOptions: { password: 'secret', tls: { rejectUnauthorized: false } } }), /always checked/],
     [ioredis(t, { ...sentinels, role: 'slave' }), /locks are on the primary/],
     [ioredis(t, { ...sentinels, natMap: () => null }), /natMap/],
     [ioredis(t, { ...sentinels, sentinelTLS: { servername: 'a' }, enableTLSForSentinelMode: true, tls: {} }), /the sentinels have another one/],

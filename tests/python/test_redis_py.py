@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import ssl
+from contextlib import ExitStack, closing
 
 import pytest
 import redis
@@ -12,6 +13,7 @@ from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.credentials import CredentialProvider, UsernamePasswordCredentialProvider
 from redis.sentinel import Sentinel
 from support.checkout import certificate
+from support.cluster import Cluster
 from support.observe import until
 from support.sentinel import Watched
 from support.server import RealServer
@@ -150,7 +152,7 @@ def test_tls_of_a_service_of_sentinel(flavour):
         settings({"ssl": True}, **both)
 
 
-def test_sentinels_without_a_service_replicas_and_clusters_are_refused_clearly():
+def test_sentinels_without_a_service_and_replicas_are_refused_clearly():
     sentinels = [("127.0.0.1", 1)]
     for sentinel in (Sentinel(sentinels), AsyncSentinel(sentinels)):
         for given, why in ((sentinel, r"sentinel.master_for\(service\)"), (sentinel.slave_for("main"), "this is for replicas")):
@@ -159,11 +161,50 @@ def test_sentinels_without_a_service_replicas_and_clusters_are_refused_clearly()
     for flavour in (Sentinel, AsyncSentinel):
         with pytest.raises(InvalidArgumentError, match="it has no sentinels"):
             Client.from_redis(flavour([]).master_for("main"))
-    cluster = redis.RedisCluster.__new__(redis.RedisCluster)  # a real one connects at once
-    with pytest.raises(InvalidArgumentError, match="Cluster isn't supported"):
-        Client.from_redis(cluster)
-    with pytest.raises(InvalidArgumentError, match="Cluster isn't supported"):
-        Client.from_redis(redis.asyncio.RedisCluster(host="127.0.0.1", port=1))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with ExitStack() as stack:
+        yield Cluster(lambda **options: stack.enter_context(RealServer(**options)), password="se@cret/:%")
+
+
+def test_a_cluster_with_its_credentials(cluster: Cluster, name):
+    host, port = cluster.hosts[0]
+    login = {"password": "se@cret/:%"}
+    nodes = [redis.cluster.ClusterNode(*place) for place in cluster.hosts]
+    with closing(redis.RedisCluster(host=host, port=port, **login)) as theirs:
+        others = [redis.RedisCluster(startup_nodes=nodes, **login), redis.RedisCluster.from_url(f"redis://:se%40cret%2F%3A%25@{host}:{port}")]
+        for given in (theirs, *others, redis.asyncio.RedisCluster(host=host, port=port, **login)):
+            for key in range(6):
+                assert holds(Client.from_redis(given), theirs, f"{name}:{key}")
+        for given in others:
+            given.close()
+
+
+def test_a_credential_provider_of_a_cluster_is_followed(cluster: Cluster, name):
+    host, port = cluster.hosts[0]
+    given = redis.asyncio.RedisCluster(host=host, port=port, credential_provider=RotatingAsync("old", "se@cret/:%", user=""))
+    with Client.from_redis(given) as client, client.lock(name) as held:
+        assert cluster.command(name, "GET", name) == held.owner
+
+
+def test_the_url_and_the_options_of_a_cluster():
+    files = {"ssl_ca_certs": str(certificate("ca.pem"))}
+    given = redis.asyncio.RedisCluster(host="a.invalid", port=1, ssl=True, username="u", password="p@", **files)
+    assert _redis_py.settings(given) == ("rediss+cluster://u:p%40@a.invalid:1", {"tls_ca": files["ssl_ca_certs"]})
+    nodes = [redis.asyncio.cluster.ClusterNode("::1", 7000), redis.asyncio.cluster.ClusterNode("b.invalid", 6379)]
+    assert _redis_py.settings(redis.asyncio.RedisCluster(startup_nodes=nodes)) == ("redis+cluster://[::1]:7000,b.invalid:6379", {})
+
+
+def test_what_of_a_cluster_cannot_be_copied_is_refused():
+    unfinished = redis.RedisCluster.__new__(redis.RedisCluster)  # a real one connects at once
+    mapped = redis.asyncio.RedisCluster(host="127.0.0.1", port=1, password="secret", address_remap=lambda place: place)
+    unchecked = redis.asyncio.RedisCluster(host="127.0.0.1", port=1, password="secret", ssl=True, ssl_cert_reqs="none")
+    for given, why in ((unfinished, "no nodes yet"), (mapped, "address_map"), (unchecked, "ssl_cert_reqs")):
+        with pytest.raises(InvalidArgumentError, match=why) as caught:
+            Client.from_redis(given)
+        assert "secret" not in str(caught.value)
 
 
 class Rotating(CredentialProvider):
@@ -226,6 +267,6 @@ def test_a_redis_client_in_place_of_a_url_names_from_redis(kind):
 
 def test_a_cluster_or_sentinel_in_place_of_a_url_is_refused_clearly():
     cluster = type("RedisCluster", (), {})()
-    for given, why in ((Sentinel([]), r"Client.from_redis\(sentinel.master_for\(service\)\)"), (cluster, "Cluster isn't supported yet")):
+    for given, why in ((Sentinel([]), r"Client.from_redis\(sentinel.master_for\(service\)\)"), (cluster, r"Client.from_redis\(cluster\)")):
         with pytest.raises(InvalidArgumentError, match=why):
             Client(given)

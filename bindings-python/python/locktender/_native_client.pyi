@@ -113,16 +113,16 @@ class Client:
     def from_redis(cls, redis: object, /, **options: Unpack[_ClientOptions]) -> Client:
         """A client of the server that a redis-py client uses: its address, credentials, database and TLS files are copied.
 
-        Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, of ``sentinel.master_for(service)``, or of a
-        connection pool; valkey-py's count as well. Nothing else is shared: it makes connections of its own, takes its own timeouts, and
-        always checks certificates and host names.
+        Of ``redis.Redis`` or ``redis.asyncio.Redis``, over TCP, TLS or a unix socket, of ``RedisCluster``, of
+        ``sentinel.master_for(service)``, or of a connection pool; valkey-py's count as well. Nothing else is shared: it makes
+        connections of its own, takes its own timeouts, and always checks certificates and host names.
 
             client = Client.from_redis(redis.Redis.from_url("redis://localhost"))
 
         Its credential provider becomes the option ``credentials``: it is asked again as passwords change.
 
-        Raises :exc:`InvalidArgumentError` for a client of a cluster or of replicas, a credential provider of its sentinels, and TLS
-        settings that have no counterpart.
+        Raises :exc:`InvalidArgumentError` for a client of replicas, a credential provider of its sentinels, an ``address_remap``, and
+        TLS settings that have no counterpart.
         """
 
     @classmethod

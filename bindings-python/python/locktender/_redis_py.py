@@ -18,7 +18,7 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
     """The URL of what the client (or the pool) connects to, and the options of ``Client`` it amounts to."""
     classes = _classes(type(redis))
     if any(name.endswith("Cluster") for name in classes):
-        raise _refused(redis, "a Redis Cluster isn't supported yet; name one server")
+        return _cluster(redis)
     if "Sentinel" in classes:
         raise _refused(redis, "this asks sentinels for any service; give the client of one, sentinel.master_for(service)")
     pool = getattr(redis, "connection_pool", redis)
@@ -34,7 +34,7 @@ def settings(redis: Any) -> tuple[str, dict[str, Any]]:
         query += [f"{key}={quote(value, safe='')}" for key, value in (("user", user), ("pass", password)) if value]
         return f"unix://{quote(given['path'])}?{'&'.join(query)}", provided
     tls = "SSLConnection" in _classes(kind)
-    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user or password else ""
+    login = _login(user, password)
     scheme, options = ("rediss", _tls(redis, given)) if tls else ("redis", {})
     if "SentinelConnectionPool" in _classes(type(pool)):
         hosts, for_sentinels, more = _sentinels(redis, pool)
@@ -49,12 +49,30 @@ def instead_of(server: Any) -> str | None:
     """What to write instead of giving a client of another library as a server; ``None`` if it isn't one."""
     names = _classes(type(server))
     if any(name.endswith("Cluster") for name in names):
-        return "a Redis Cluster isn't supported yet; name one server by its URL"
+        return "is another library's cluster: write Client.from_redis(cluster), or redis+cluster://host,host"
     if "Sentinel" in names:
         return "is another library's Sentinel: write Client.from_redis(sentinel.master_for(service)), or redis+sentinel://host,host/service"
     if hasattr(server, "connection_pool") or "ConnectionPool" in names:
         return "is another library's client: for its server write Client.from_redis(client), for several give their URLs"
     return None
+
+
+def _cluster(redis: Any) -> tuple[str, dict[str, Any]]:
+    """The same for a client of a cluster. Its nodes are those that it was given; the cluster tells of the others."""
+    manager: Any = getattr(redis, "nodes_manager", None)
+    given = getattr(manager, "connection_kwargs", None)
+    if not isinstance(given, dict):
+        raise _refused(redis, "it has no nodes yet: make it in full before")
+    if getattr(manager, "address_remap", None):
+        raise _refused(redis, "its function address_remap can't be copied: give Client the URL redis+cluster://host and the option address_map")
+    nodes = getattr(redis, "startup_nodes", None) or manager.startup_nodes.values()
+    hosts = dict.fromkeys(_place({"host": node.host, "port": node.port}, 6379) for node in nodes)
+    if not hosts:
+        raise _refused(redis, "it has no nodes")
+    tls = given.get("ssl") or "SSLConnection" in _classes(given.get("connection_class", object))
+    login = _login(*_credentials(redis, given))
+    options = _tls(redis, given) if tls else {}
+    return f"{'rediss' if tls else 'redis'}+cluster://{login}{','.join(hosts)}", {**options, **_provided(given, type(redis))}
 
 
 def _sentinels(redis: Any, pool: Any) -> tuple[str, str, dict[str, Any] | None]:
@@ -79,6 +97,10 @@ def _sentinels(redis: Any, pool: Any) -> tuple[str, str, dict[str, Any] | None]:
         query += f"&sentinel_password={quote(password, safe='')}"
     hosts = ",".join(dict.fromkeys(_place(each.connection_kwargs, 26379) for each in pools))
     return hosts, query, _tls(redis, first.connection_kwargs) if tls else None
+
+
+def _login(user: str, password: str) -> str:
+    return f"{quote(user, safe='')}:{quote(password, safe='')}@" if user or password else ""
 
 
 def _place(given: dict[str, Any], port: int) -> str:

@@ -4,7 +4,7 @@ import { tracingChannel } from 'node:diagnostics_channel'
 
 import { metrics, trace } from '@opentelemetry/api'
 import { registerInstrumentations } from '@opentelemetry/instrumentation'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, LocktenderInstrumentation, once, tryWithLock, UnavailableError, withLock } from 'locktender'
 import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
@@ -19,6 +19,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const made: Client = configure(['redis://a', 'redis://b', 'redis://c'])
   made.on('lost', (event) => same<typeof event, LockEvent>(true))
   Client.fromIoredis(new Redis(), { prefix: 'p:' })
+  Client.fromIoredis(new Cluster([{ host: 'localhost' }]))
   const instrumentation = new LocktenderInstrumentation({ client: made })
   instrumentation.setTracerProvider(trace.getTracerProvider())
   instrumentation.setMeterProvider(metrics.getMeterProvider())
