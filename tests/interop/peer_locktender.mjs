@@ -1,6 +1,6 @@
 // A peer that uses locktender in Node; README.md lists its commands.
 
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 
@@ -8,6 +8,7 @@ import { AcquireTimeoutError, Client, LockLostError } from 'locktender'
 
 const client = new Client(process.argv[2], { app: 'peer node' })
 let held = null
+let kept = []
 
 const shown = () => (held ? { owner: held.owner, fence: held.fence } : { owner: null })
 
@@ -73,6 +74,31 @@ const answers = {
       return held.fence
     })
     return { fence }
+  },
+  async keep({ names, ttl_ms: ttlMs }) {
+    kept = await Promise.all(names.map((name) => client.lock(name, { ttlMs }).acquire()))
+    return { fences: kept.map(({ fence }) => fence) }
+  },
+  async let_go() {
+    const releases = await Promise.all(kept.map((hold) => hold.release()))
+    return { released: releases.filter(({ outcome }) => outcome === 'released').length }
+  },
+  async rotate({ names, file, stop, wait_ms: waitMs }) {
+    const turns = async (name) => {
+      let done = 0
+      while (done === 0 || !existsSync(stop)) {
+        await client.withLock(name, { waitMs, fair: name.endsWith('7') }, async (hold) => {
+          for (let write = 0; write < 2; write++) {
+            hold.signal.throwIfAborted()
+            appendFileSync(file, `${name} ${hold.fence} node\n`)
+            await setTimeout(20)
+          }
+        })
+        done += 1
+      }
+      return done
+    }
+    return { turns: await Promise.all(names.map(turns)) }
   },
   async count({ name, file, times }) {
     for (let done = 0; done < times; done++) {

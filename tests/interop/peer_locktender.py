@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ class Peer:
     def __init__(self, url: str) -> None:
         self._client = Client(url, app="peer python")
         self._held: Held | None = None
+        self._kept: list[Held] = []
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["do"]:
@@ -44,6 +46,13 @@ class Peer:
                 return self._fire(asked["name"], asked["at_ms"], Path(asked["file"]))
             case "lead":
                 self._lead(asked["name"], asked["ttl_ms"], Path(asked["file"]))
+            case "keep":
+                self._kept = [self._client.lock(name, ttl=asked["ttl_ms"] / 1e3).acquire() for name in asked["names"]]
+                return {"fences": [held.fence for held in self._kept]}
+            case "let_go":
+                return {"released": sum(held.release().outcome == "released" for held in self._kept)}
+            case "rotate":
+                return self._rotate(asked["names"], Path(asked["file"]), Path(asked["stop"]), asked["wait_ms"])
             case "count":
                 return self._count(asked["name"], Path(asked["file"]), asked["times"])
         return shown(self._held)
@@ -94,6 +103,22 @@ class Peer:
         with self._client.lock(name, ttl=60, fair=fair) as held, file.open("a") as order:
             order.write(who + "\n")
         return {"fence": held.fence}
+
+    def _rotate(self, names: list[str], file: Path, stop: Path, wait_ms: int) -> dict[str, Any]:
+        def turns(name: str) -> int:
+            done = 0
+            while done == 0 or not stop.exists():
+                with self._client.lock(name, wait=wait_ms / 1e3, fair=name.endswith("7")).acquire() as held, file.open("a") as lines:
+                    for _ in range(2):
+                        held.check()
+                        lines.write(f"{name} {held.fence} python\n")
+                        lines.flush()
+                        time.sleep(0.02)
+                done += 1
+            return done
+
+        with ThreadPoolExecutor(len(names)) as threads:
+            return {"turns": list(threads.map(turns, names))}
 
     def _count(self, name: str, file: Path, times: int) -> dict[str, Any]:
         for _ in range(times):

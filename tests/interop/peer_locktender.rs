@@ -8,6 +8,7 @@
 )]
 
 use std::io::Write as _;
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, io, thread};
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 fn main() {
     let url = env::args().nth(1).unwrap();
     let builder = Client::builder().url(url).configure(|options| options.app = Some("peer rust".into()));
-    let mut peer = Peer { client: builder.build().unwrap(), held: None };
+    let mut peer = Peer { client: builder.build().unwrap(), held: None, kept: Vec::new() };
     for line in io::stdin().lines() {
         let asked: Value = serde_json::from_str(&line.unwrap()).unwrap();
         let answer = peer.answer(&asked).unwrap_or_else(
@@ -32,12 +33,14 @@ fn main() {
 struct Peer {
     client: Client,
     held: Option<Held>,
+    kept: Vec<Held>,
 }
 
 impl Peer {
     fn answer(&mut self, asked: &Value) -> Result<Value, Error> {
         let text = |key: &str| asked[key].as_str().unwrap();
         let span = |key: &str| Duration::from_millis(asked[key].as_u64().unwrap());
+        let names = || asked["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
         match text("do") {
             "try" => self.held = self.client.lock(text("name")).ttl(span("ttl_ms")).try_acquire_blocking()?,
             "acquire" => self.held = Some(self.client.lock(text("name")).wait(span("wait_ms")).acquire_blocking()?),
@@ -51,10 +54,17 @@ impl Peer {
             "turn" => return self.turn(text("name"), text("file"), asked["fair"].as_bool().unwrap(), text("who")),
             "work" => {
                 let max_attempts = u32::try_from(asked["max_attempts"].as_u64().unwrap()).unwrap();
-                return self.work(asked["names"].as_array().unwrap(), text("file"), max_attempts, span("ms"));
+                return self.work(&names().collect::<Vec<_>>(), text("file"), max_attempts, span("ms"));
             }
             "fire" => return self.fire(text("name"), asked["at_ms"].as_u64().unwrap(), text("file")),
             "lead" => return self.lead(text("name"), span("ttl_ms"), text("file")),
+            "keep" => {
+                let take = |name| self.client.lock(name).ttl(span("ttl_ms")).acquire_blocking();
+                self.kept = names().map(take).collect::<Result<_, _>>()?;
+                return Ok(json!({ "fences": self.kept.iter().map(Held::fence).collect::<Vec<_>>() }));
+            }
+            "let_go" => return self.let_go(),
+            "rotate" => return self.rotate(&names().collect::<Vec<_>>(), text("file"), text("stop").as_ref(), span("wait_ms")),
             "count" => return self.count(text("name"), text("file"), asked["times"].as_u64().unwrap()),
             other => panic!("asked to {other}"),
         }
@@ -64,9 +74,9 @@ impl Peer {
         })
     }
 
-    fn work(&self, names: &[Value], file: &str, max_attempts: u32, work: Duration) -> Result<Value, Error> {
+    fn work(&self, names: &[&str], file: &str, max_attempts: u32, work: Duration) -> Result<Value, Error> {
         let mut done = 0;
-        for name in names.iter().map(|name| name.as_str().unwrap()) {
+        for &name in names {
             let job = self.client.job(name).max_attempts(max_attempts);
             let job = job.ttl(Duration::from_millis(300)).wait(Duration::from_millis(100));
             let outcome = job.run_blocking(|attempt| {
@@ -137,6 +147,37 @@ impl Peer {
             held.fence()
         })?;
         Ok(json!({ "fence": fence }))
+    }
+
+    fn let_go(&mut self) -> Result<Value, Error> {
+        let mut released = 0;
+        for held in self.kept.drain(..) {
+            released += usize::from(held.release().wait()?.outcome == Outcome::Released);
+        }
+        Ok(json!({ "released": released }))
+    }
+
+    fn rotate(&self, names: &[&str], file: &str, stop: &Path, wait: Duration) -> Result<Value, Error> {
+        let turns = |name: &str| {
+            let mut done = 0;
+            while done == 0 || !stop.exists() {
+                let held = self.client.lock(name).wait(wait).fair(name.ends_with('7')).acquire_blocking()?;
+                for _ in 0..2 {
+                    held.check()?;
+                    let mut lines = fs::OpenOptions::new().append(true).open(file).unwrap();
+                    lines.write_all(format!("{name} {} rust\n", held.fence()).as_bytes()).unwrap();
+                    thread::sleep(Duration::from_millis(20));
+                }
+                held.release_blocking()?;
+                done += 1;
+            }
+            Ok(done)
+        };
+        let turns: Result<Vec<u64>, Error> = thread::scope(|scope| {
+            let threads: Vec<_> = names.iter().map(|name| scope.spawn(move || turns(name))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        Ok(json!({ "turns": turns? }))
     }
 
     fn count(&self, name: &str, file: &str, times: u64) -> Result<Value, Error> {
