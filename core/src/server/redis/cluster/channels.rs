@@ -24,6 +24,8 @@ const MOST: usize = 1_000;
 pub(super) enum Order {
     Subscribe(Channel),
     Unsubscribe(Channel),
+    /// There are new credentials: with subscriptions, only a new connection can tell them.
+    LogIn,
 }
 
 /// A channel, and who listens.

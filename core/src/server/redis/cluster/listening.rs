@@ -69,6 +69,15 @@ impl Cluster {
         }
     }
 
+    /// Has every connection tell the newest credentials.
+    pub(super) fn log_in(&self) {
+        self.nodes.all().iter().for_each(|node| node.routes.log_in());
+        for ear in self.ears.lock().0.values() {
+            // One that has ended begins with the newest ones.
+            let _ = ear.orders.send(Order::LogIn);
+        }
+    }
+
     /// Ends all connections that listen.
     pub(super) fn stop_listening(&self) {
         self.ears.lock().0.drain().for_each(|(_, ear)| ear.task.abort());
@@ -124,7 +133,8 @@ async fn hear(cluster: Weak<Cluster>, node: Address, mut inbox: UnboundedReceive
     loop {
         let begun = Tick::now();
         let failure = match heard_until_it_breaks(&cluster, &node, &mut inbox).await {
-            Ok(()) => return,
+            Ok(End::NotNeeded) => return,
+            Ok(End::LogsIn) => continue,
             Err(failure) => about(&node, failure),
         };
         let Some(here) = cluster.upgrade() else { return };
@@ -143,20 +153,28 @@ async fn hear(cluster: Weak<Cluster>, node: Address, mut inbox: UnboundedReceive
     }
 }
 
-/// One connection, until it breaks, or until there is no channel left for it.
+/// How a connection ends that has not broken.
+enum End {
+    /// There is no channel left for it.
+    NotNeeded,
+    /// The next one tells other credentials.
+    LogsIn,
+}
+
+/// One connection, until it breaks or ends.
 async fn heard_until_it_breaks(
     cluster: &Weak<Cluster>,
     node: &Address,
     inbox: &mut UnboundedReceiver<Order>,
-) -> Result<(), Failure> {
-    let Some(here) = cluster.upgrade() else { return Ok(()) };
+) -> Result<End, Failure> {
+    let Some(here) = cluster.upgrade() else { return Ok(End::NotNeeded) };
     let (settings, response_timeout) = (Arc::new(here.settings(node)?), here.response_timeout);
     drop(here);
     let limit = Limit::new(settings.connect_timeout);
     let (mut socket, buffers) = limit.keep(FailureKind::Timeout, "no answer", connect(&settings)).await??;
     let mut pub_sub = PubSub::new(buffers, response_timeout);
     {
-        let Some(here) = cluster.upgrade() else { return Ok(()) };
+        let Some(here) = cluster.upgrade() else { return Ok(End::NotNeeded) };
         // What was ordered meanwhile is among the channels.
         let channels = here.channels.lock();
         while inbox.try_recv().is_ok() {}
@@ -168,13 +186,14 @@ async fn heard_until_it_breaks(
             biased;
             count = read(&mut socket, &mut pub_sub.buffers) => {
                 let said = pub_sub.read(count.map_err(broke_by)?, Tick::now())?;
-                let Some(here) = cluster.upgrade() else { return Ok(()) };
+                let Some(here) = cluster.upgrade() else { return Ok(End::NotNeeded) };
                 here.heard(node, said);
             }
             order = inbox.recv() => match order {
                 Some(Order::Subscribe(channel)) => pub_sub.subscribe(channel, Tick::now()),
                 Some(Order::Unsubscribe(channel)) => pub_sub.unsubscribe(&channel, Tick::now()),
-                None => return Ok(()),
+                Some(Order::LogIn) => return Ok(End::LogsIn),
+                None => return Ok(End::NotNeeded),
             },
             () = sleep_until(wake_at) => {
                 if pub_sub.wake(Tick::now()) {
@@ -182,7 +201,7 @@ async fn heard_until_it_breaks(
                 }
                 let is_needed = cluster.upgrade().is_some_and(|cluster| cluster.is_listened_to(node));
                 if !is_needed {
-                    return Ok(());
+                    return Ok(End::NotNeeded);
                 }
             }
         }

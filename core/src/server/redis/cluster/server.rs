@@ -65,7 +65,7 @@ impl ClusterServer {
             provided.keep(move |change| {
                 let Some(cluster) = cluster.upgrade() else { return };
                 match change {
-                    Change::Login => cluster.nodes.all().iter().for_each(|node| node.routes.log_in()),
+                    Change::Login => cluster.log_in(),
                     Change::Trouble(failure) => (cluster.on_state)(ServerState::Warning(failure.message)),
                 }
             })
