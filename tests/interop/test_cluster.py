@@ -71,7 +71,7 @@ def test_three_languages_go_on_while_a_slot_moves(formed: Callable[..., Cluster]
     with ExitStack() as stack:
         # Those that hold, and those that wait for what they hold.
         keepers, workers = Peers(cluster.url, stack), Peers(cluster.url, stack)
-        kept = {}
+        kept: dict[str, int] = {}
         for index, language in enumerate(LANGUAGES):
             names = KEPT[index::3]
             kept |= zip(names, keepers[language].ask("keep", names=names, ttl_ms=TTL_MS)["fences"])

@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod confirmed;
 mod everyday;
 mod failed;
 mod moved;
+mod named;
+mod reached;
+mod tokens;
+mod whole;
 mod woken;

@@ -1,0 +1,114 @@
+//! What concerns all nodes: lists, reports, elections that anybody may observe, and the end of a client.
+
+use std::collections::HashSet;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use locktender::{Client, Error};
+use locktender_tests::{Binary, Cluster, ClusterOptions, PATIENCE, ServerOptions, TTL, eventually};
+
+use crate::everyday::names;
+use crate::tokens::connections;
+
+fn client(cluster: &Cluster) -> Client {
+    Client::builder().url(cluster.url()).ttl(TTL).build().unwrap()
+}
+
+#[test]
+fn locks_of_all_nodes_are_listed() {
+    let cluster = Cluster::start();
+    let (client, other) = (client(&cluster), client(&cluster));
+    let names = names(&cluster, 40);
+    let held: Vec<_> = names.iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
+    let elsewhere = client.lock("other").acquire_blocking().unwrap();
+    // Each part of a scan looks at some keys only.
+    cluster.nodes.iter().zip(["a", "b", "c"]).for_each(|(_, tag)| cluster.fill(tag, 2_000));
+    let listed = other.locks_blocking("orders:*", None).unwrap();
+    let all: HashSet<_> = held.iter().map(|held| (held.name().to_owned(), held.owner().to_owned(), held.fence())).collect();
+    assert_eq!(listed.len(), all.len());
+    assert_eq!(listed.into_iter().map(|lock| (lock.name, lock.owner, lock.fence)).collect::<HashSet<_>>(), all);
+    assert_eq!(other.locks_blocking("orders:*", 5).unwrap().len(), 5);
+    held.into_iter().chain([elsewhere]).for_each(|held| drop(held.release_blocking().unwrap()));
+    assert_eq!(other.locks_blocking("*", None).unwrap().len(), 0);
+}
+
+#[test]
+fn a_report_warns_of_any_node() {
+    let mut cluster = ClusterOptions::new().replicas(1).start();
+    let client = client(&cluster);
+    let report = |client: &Client| client.report_blocking().unwrap().remove(0);
+    let warns = |word: &str| report(&client).warnings.iter().any(|warning| warning.contains(word));
+    assert_eq!((report(&client).error, report(&client).role.as_deref()), (None, Some("master")));
+    assert!(!warns("evict"), "{:?}", report(&client).warnings);
+    cluster.nodes[2].command(&["CONFIG", "SET", "maxmemory", "1gb"]);
+    cluster.nodes[2].command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    assert!(warns("evict"), "{:?}", report(&client).warnings);
+    assert_eq!(report(&client).eviction.as_deref(), Some("allkeys-lru"));
+    cluster.fail_over(2);
+    eventually("its replica is asked", PATIENCE, || {
+        let report = report(&client);
+        report.error.is_none() && report.eviction.as_deref() == Some("noeviction")
+    });
+}
+
+#[test]
+fn an_observer_is_told_of_leaders_on_every_node() {
+    for binary in Binary::ends() {
+        let cluster = ClusterOptions::new().node(ServerOptions::new().binary(&binary)).start();
+        // An observer that isn't told would look when the term ends.
+        let leading = Client::builder().url(cluster.url()).ttl(PATIENCE * 10).build().unwrap();
+        let watching = client(&cluster);
+        for name in names(&cluster, 2) {
+            let (tell, told) = channel();
+            let mut observer = watching.elect(&name).observe();
+            let watches = thread::spawn(move || -> Result<(), Error> {
+                while tell.send(observer.next_blocking()?.leader.map(|leader| leader.term)).is_ok() {}
+                Ok(())
+            });
+            assert_eq!(told.recv_timeout(PATIENCE), Ok(None), "{name}");
+            for _ in 0..3 {
+                let leadership = leading.elect(&name).campaign_blocking().unwrap();
+                assert_eq!(told.recv_timeout(PATIENCE), Ok(Some(leadership.term())), "{}: {name}", binary.name);
+                leadership.resign_blocking().unwrap();
+                assert_eq!(told.recv_timeout(PATIENCE), Ok(None), "{}: {name}", binary.name);
+            }
+            drop(told);
+            // The next leader that it is told of ends it.
+            let leadership = leading.elect(&name).campaign_blocking().unwrap();
+            watches.join().unwrap().unwrap();
+            leadership.resign_blocking().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_closed_client_has_no_connection_to_any_node() {
+    let cluster = Cluster::start();
+    let client = client(&cluster);
+    let holder = self::client(&cluster);
+    let names = names(&cluster, 1);
+    let held: Vec<_> = names.iter().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
+    let ours = || cluster.nodes.iter().map(|node| connections(node).len()).sum::<usize>();
+    eventually("the holder's connections are there", PATIENCE, || ours() >= 3);
+    thread::scope(|scope| {
+        let waiters: Vec<_> =
+            names.iter().map(|name| scope.spawn(|| client.lock(name.as_str()).wait(PATIENCE).acquire_blocking())).collect();
+        let is_queued = |name: &str| holder.lock(name).inspect_blocking().unwrap().unwrap().waiters == 1;
+        eventually("all wait", PATIENCE, || names.iter().all(|name| is_queued(name)));
+        let mut observer = client.elect("scheduler").observe();
+        observer.next_blocking().unwrap();
+        client.close_blocking().unwrap();
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap().unwrap_err().code(), locktender::Code::Closed);
+        }
+    });
+    for held in &held {
+        assert!(held.is_valid());
+        eventually("nobody waits any more", PATIENCE, || {
+            holder.lock(held.name()).inspect_blocking().unwrap().unwrap().waiters == 0
+        });
+    }
+    held.into_iter().for_each(|held| drop(held.release_blocking().unwrap()));
+    holder.close_blocking().unwrap();
+    eventually("no connection is left", PATIENCE, || ours() == 0);
+}
