@@ -74,7 +74,10 @@ function startupNode(node: StartupNode): IoredisLike['options'] {
   if (typeof node === 'number') return { port: node }
   if (typeof node !== 'string') return node
   if (/^\d+$/.test(node)) return { port: Number(node) }
-  const url = new URL(node.includes('://') ? node : `redis://${node}`)
+  const text = node.includes('://') ? node : `redis://${node}`
+  // The error of URL itself shows all of it.
+  if (!URL.canParse(text)) throw refused('a node', 'each is a URL, a port, or an object with host and port')
+  const url = new URL(text)
   const [username, password] = [url.username, url.password].map(decodeURIComponent)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return { host, port: Number(url.port || 6379), username, password, ...(url.protocol === 'rediss:' ? { tls: {} } : {}) }

@@ -179,6 +179,7 @@ test('what cannot be copied is refused, without a word of the password', (t) => 
     [cluster({ natMap: () => null }), /natMap/],
     [cluster({ useSRVRecords: true }), /useSRVRecords/],
     [cluster({}, []), /without nodes/],
+    [{ isCluster: true, options: {}, startupNodes: ['redis://:secret@a b'] }, /each is a URL, a port/],
     [cluster({ redisOptions: { password: 'secret', tls: { rejectUnauthorized: false } } }), /always checked/],
     [ioredis(t, { ...sentinels, role: 'slave' }), /locks are on the primary/],
     [ioredis(t, { ...sentinels, natMap: () => null }), /natMap/],
