@@ -57,7 +57,7 @@ fn a_node_of_a_cluster() {
         let peer = Peer::start(move |_| Act::Answer(format!("-{said}\r\n")));
         let error = fails(&at(&peer.url));
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        for words in ["node of a cluster", "redis+cluster:// is not supported yet", said] {
+        for words in ["node of a cluster", "write redis+cluster://host:port", said] {
             assert!(error.to_string().contains(words), "{error}");
         }
     }
