@@ -20,24 +20,3 @@ local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local keep, allowed = table.remove(ARGV), table.remove(ARGV)
 local single_server, proposal = not ARGV[9], ARGV[3]
 local state, attempts, by, not_before, last_error, is_anew
-
-local function noted(...)
-  redis.call('HSET', KEYS[5], ...)
-end
-
--- The end of the script for whoever can't begin an attempt.
-local function not_begun(now, word, text)
-  return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
-end
-
--- The same if the job is over. The other waiters hear of it, too.
-local function over(now, word, text, entry)
-  if redis.call('EXISTS', KEYS[3]) == 1 then
-    redis.pcall('ZREM', KEYS[3], entry)
-    wake_many(now)
-  end
-  return not_begun(now, word, text)
-end
-
-local function acquire()
-

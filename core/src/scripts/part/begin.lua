@@ -11,16 +11,3 @@ local keep, allowed = table.remove(ARGV), table.remove(ARGV)
 local state, attempts, by, not_before, last_error, is_anew
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-
-local function noted(...)
-  redis.call('HSET', KEYS[5], ...)
-end
-
--- The end of the script for whoever can't begin an attempt.
-local function not_begun(now, word, text)
-  return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
-end
-
-local over, waits, entry = not_begun, false, ''
-
-local function acquire()

@@ -1,3 +1,4 @@
+
 -- Makes at least ttl remain of our lock: extend without the fence, for a slot that moves to another node.
 --
 -- KEYS     lock
@@ -7,13 +8,6 @@
 --          {'conflict', time, 0, what was found, -2}       the key holds what it shouldn't
 -- always   what remains is never shortened; a missing key is never written again
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
-
-local holder = redis.call('MGET', KEYS[1])[1]
-if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
-  return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok, -2 }
-end
 local remaining = redis.call('PTTL', KEYS[1])
 if holder ~= ARGV[1] then
   return { 'no', now, 0, holder and string.sub(holder, 1, 1024), remaining }

@@ -1,3 +1,4 @@
+
 -- Deletes our lock and tells nobody: release without the queue, for a slot that moves to another node. Waiters look by themselves.
 --
 -- KEYS     lock
@@ -8,13 +9,6 @@
 --          {'conflict', time, 0, what was found, -2}       the key holds what it shouldn't
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
-
-local holder = redis.call('MGET', KEYS[1])[1]
-if not holder and redis.call('EXISTS', KEYS[1]) == 1 then
-  return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok, -2 }
-end
 local owned = holder == ARGV[1]
 if owned or ARGV[2] ~= '' and holder == 'claim ' .. ARGV[2] then
   redis.call('DEL', KEYS[1])

@@ -107,7 +107,7 @@ static RELEASE: Script = script!("#!lua flags=allow-oom\n": "exclusive/release.l
 static INSPECT: Script = script!("": "exclusive/inspect.lua" "exclusive/seen.lua" "exclusive/inspected.lua");
 
 static JOB_BEGIN: Script = script!(
-    "#!lua\n": "job/begin_new.lua" "queue.lua" "job/tell.lua" "job/begin.lua" "exclusive/acquire_marker.lua" "job/over.lua"
+    "#!lua\n": "job/begin_new.lua" "queue.lua" "job/tell.lua" "job/begin.lua" "job/not_begun.lua" "job/told.lua" "exclusive/acquire_marker.lua" "job/over.lua"
     "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_vote.lua" "job/begun.lua"
 );
 static JOB_EXTEND: Script = script!("#!lua flags=allow-oom\n": "job/extend.lua" "exclusive/extend.lua");
@@ -117,11 +117,11 @@ static JOB_STATUS: Script = script!("": "job/status.lua" "exclusive/seen.lua" "j
 
 static TAKE: Script = script!("#!lua\n": "part/take.lua");
 static FENCE: Script = script!("#!lua\n": "part/fence.lua");
-static EXTEND_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/extend.lua");
-static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/release.lua");
+static EXTEND_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/holder.lua" "part/extend.lua");
+static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/holder.lua" "part/release.lua");
 static LOOK: Script = script!("": "part/look.lua");
 static COUNT_ATTEMPT: Script = script!(
-    "#!lua\n": "part/record.lua" "part/begin.lua" "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua" "job/begun.lua"
+    "#!lua\n": "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua" "job/begun.lua"
 );
 static NOTE_END: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/end.lua" "job/noted.lua" "part/noted.lua");
 static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/status.lua");
