@@ -1,9 +1,10 @@
-//! What a cluster's operations under way share with the server.
+//! Cluster: what the operations under way share with the server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
 use crate::io::reactor::LazyReactor;
 use crate::options::ClientOptions;
@@ -26,6 +27,8 @@ pub(super) struct Cluster {
     pub(super) reactor: Arc<LazyReactor>,
     pub(super) nodes: Nodes,
     pub(super) mapping: Mutex<Mapping>,
+    /// The task that asks nodes for the map.
+    pub(super) refreshing: Mutex<Option<AbortHandle>>,
     pub(super) channels: Mutex<Channels>,
     /// The connections that listen.
     pub(super) ears: Mutex<Ears>,

@@ -1,13 +1,18 @@
-//! Mapping: what is known of the map of a cluster.
+//! Mapping: what is known of the map of a cluster, and when nodes are asked for it. Pure.
 
 use std::collections::VecDeque;
-
-use tokio::task::AbortHandle;
+use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::op::Failure;
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::parcel::Parcel;
 use crate::server::redis::cluster::topology::Topology;
+use crate::server::redis::connection::backoff::Backoff;
+use crate::server::redis::connection::failure::no_connection;
+
+/// The least pause between two questions for a map that is known.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// How many nodes are asked at once.
 const ASKED: usize = 5;
@@ -15,21 +20,36 @@ const ASKED: usize = 5;
 /// How many nodes are remembered, to be asked later.
 const REMEMBERED: usize = 64;
 
+/// A map, and the nodes that it names.
+pub(super) type Found = Result<(Topology, Vec<Address>), Failure>;
+
 /// What is known of the map.
 #[derive(Default)]
 pub(super) struct Mapping {
-    pub(super) topology: Option<Topology>,
+    topology: Option<Topology>,
     /// The nodes that any map has named, the latest first.
-    pub(super) seen: VecDeque<Address>,
+    seen: VecDeque<Address>,
     /// Whether nodes are being asked, or will be soon.
-    pub(super) asks: bool,
+    asks: bool,
     /// Whether the map has proved wrong since they were asked.
-    pub(super) again: bool,
-    pub(super) asked_at: Option<Tick>,
-    /// The task that asks them.
-    pub(super) task: Option<AbortHandle>,
+    again: bool,
+    /// The time before which nobody is asked again.
+    rests_until: Tick,
+    /// The pauses as long as there is no map, and why there is none.
+    backoff: Backoff,
+    last_failure: Option<Failure>,
     /// The operations that wait for the first map.
     waiting: Vec<Parcel>,
+}
+
+/// What becomes of an operation that needs the first map.
+pub(super) enum Wait {
+    /// The map is there.
+    Known(Parcel),
+    /// It waits for the nodes that are asked next.
+    Waits,
+    /// The last attempt has just failed.
+    Refused(Parcel, Failure),
 }
 
 impl Mapping {
@@ -50,20 +70,24 @@ impl Mapping {
         }
     }
 
-    /// Has an operation wait for the first map. Gives it back if the map is known.
-    pub(super) fn wait(&mut self, parcel: Parcel) -> Option<Parcel> {
-        if self.topology.is_some() {
-            return Some(parcel);
+    /// Has an operation wait for the first map. Between two attempts only what may wait for a connection does.
+    pub(super) fn wait(&mut self, parcel: Parcel, now: Tick) -> Wait {
+        let op = &parcel.request.op;
+        match &self.last_failure {
+            _ if self.topology.is_some() => return Wait::Known(parcel),
+            Some(failure) if now < self.rests_until && !op.survives_reconnect() && !op.asks_afresh() => {
+                return Wait::Refused(parcel, failure.clone());
+            }
+            _ => self.waiting.push(parcel),
         }
-        self.waiting.push(parcel);
-        None
+        Wait::Waits
     }
 
-    /// Ends the questions.
-    pub(super) fn close(&mut self) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
+    /// Takes the operations that have waited until their deadline, with the reason why they end.
+    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Parcel>, Failure) {
+        let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|parcel| parcel.request.deadline <= now);
+        self.waiting = waiting;
+        (late, no_connection(self.last_failure.as_ref()))
     }
 
     /// Takes the operations that wait.
@@ -71,19 +95,54 @@ impl Mapping {
         std::mem::take(&mut self.waiting)
     }
 
-    pub(super) fn learn(&mut self, nodes: Vec<Address>) {
-        for node in nodes {
-            self.seen.retain(|seen| *seen != node);
-            self.seen.push_front(node);
+    /// The map is needed, or has proved wrong: gives the time at which nodes have to be asked, unless they are being asked.
+    pub(super) fn begins(&mut self, now: Tick) -> Option<Tick> {
+        if std::mem::replace(&mut self.asks, true) {
+            self.again = true;
+            return None;
         }
-        self.seen.truncate(REMEMBERED);
+        Some(self.rests_until.max(now))
     }
 
-    /// Some of the nodes of the map, in an order that changes.
-    pub(super) fn some_primaries(&self) -> Vec<Address> {
+    /// Nodes are asked now: some of those that the map names, in an order that changes.
+    pub(super) fn some_primaries(&mut self) -> Vec<Address> {
+        self.again = false;
         let mut nodes = self.primaries().unwrap_or_default().to_vec();
         fastrand::shuffle(&mut nodes);
         nodes.truncate(ASKED);
         nodes
     }
+
+    /// The nodes to ask where none of those has answered: those of the URL, whose names may lead elsewhere by now, and all others.
+    pub(super) fn all_nodes(&self, seeds: &[Address]) -> Vec<Address> {
+        let others = self.seen.iter().filter(|node| !seeds.contains(node));
+        seeds.iter().chain(others).cloned().collect()
+    }
+
+    /// The nodes have answered. Gives the operations that have waited for that, and whether to ask again.
+    pub(super) fn answered(&mut self, found: &Found, now: Tick, chance: f64) -> (Vec<Parcel>, bool) {
+        match found {
+            Ok((topology, nodes)) => {
+                for node in nodes {
+                    self.seen.retain(|seen| seen != node);
+                    self.seen.push_front(node.clone());
+                }
+                self.seen.truncate(REMEMBERED);
+                self.topology = Some(topology.clone());
+            }
+            Err(failure) => {
+                self.backoff.failed(now, chance);
+                self.last_failure = Some(failure.clone());
+            }
+        }
+        let is_known = self.topology.is_some();
+        self.rests_until = if is_known { now.after(PAUSE) } else { self.backoff.until(Tick::default()) };
+        // Without a map the next operation asks.
+        self.asks = self.again && is_known;
+        (self.take_waiting(), self.asks)
+    }
 }
+
+#[cfg(test)]
+#[path = "mapping_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
-//! Refreshing: the nodes are asked for the map, when that proves wrong.
+//! Refreshing: the nodes are asked for the map, when that is needed or proves wrong.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,22 +11,22 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
 use crate::server::redis::cluster::cluster::Cluster;
+use crate::server::redis::cluster::mapping::{Found, PAUSE};
 use crate::server::redis::cluster::nodes::{Stage, about};
-use crate::server::redis::cluster::topology::{Ballot, Topology};
+use crate::server::redis::cluster::topology::Ballot;
 
-/// The least pause between two questions for the map.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pause between two looks at the deadlines of what waits for the map.
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Cluster {
-    /// Asks nodes for the map, unless they are asked already; at most once a second.
+    /// Asks nodes for the map, unless they are asked already.
     pub(super) fn refresh(self: &Arc<Self>) {
-        let mut mapping = self.mapping.lock();
-        if self.nodes.stage() == Stage::Closed || std::mem::replace(&mut mapping.asks, true) {
-            mapping.again = true;
+        let mut refreshing = self.refreshing.lock();
+        if self.nodes.stage() == Stage::Closed {
             return;
         }
         let now = Tick::now();
-        let due = mapping.asked_at.map_or(now, |asked_at| asked_at.after(PAUSE));
+        let Some(due) = self.mapping.lock().begins(now) else { return };
         let cluster = Arc::downgrade(self);
         let task = self.host.spawn(async move {
             sleep(due.since(now)).await;
@@ -37,42 +38,27 @@ impl Cluster {
                 sleep(PAUSE).await;
             }
         });
-        mapping.task = Some(task.abort_handle());
+        *refreshing = Some(task.abort_handle());
+    }
+
+    /// Ends the questions.
+    pub(super) fn stop_refreshing(&self) {
+        if let Some(task) = self.refreshing.lock().take() {
+            task.abort();
+        }
     }
 
     /// Asks nodes once, and takes the map that they give. Says whether they have to be asked again.
     async fn ask_once(self: &Arc<Self>) -> bool {
-        let first = {
-            let mut mapping = self.mapping.lock();
-            mapping.again = false;
-            mapping.asked_at = Some(Tick::now());
-            mapping.some_primaries()
-        };
-        let mut found = self.ask(first).await;
+        let some = self.mapping.lock().some_primaries();
+        let mut found = self.ask_in_time(some).await;
         if found.is_err() {
-            // None of them answers: the nodes of the URL, whose names may lead elsewhere by now, and all others.
-            let seen: Vec<Address> = self.mapping.lock().seen.iter().cloned().collect();
-            let mut all = self.target.seeds.clone();
-            all.extend(seen.into_iter().filter(|node| !self.target.seeds.contains(node)));
-            found = self.ask(all).await;
+            let all = self.mapping.lock().all_nodes(&self.target.seeds);
+            found = self.ask_in_time(all).await;
         }
-        let (waiting, primaries, again) = {
-            let mut mapping = self.mapping.lock();
-            let primaries = match &found {
-                Ok((topology, nodes)) => {
-                    mapping.learn(nodes.clone());
-                    mapping.topology = Some(topology.clone());
-                    Some(topology.primaries().to_vec())
-                }
-                Err(_) => None,
-            };
-            // Without a map the next operation asks.
-            let again = mapping.again && mapping.topology.is_some();
-            mapping.asks = again;
-            (mapping.take_waiting(), primaries, again)
-        };
-        if let Some(primaries) = primaries {
-            self.retire(&primaries);
+        let (waiting, again) = self.mapping.lock().answered(&found, Tick::now(), fastrand::f64());
+        if let Ok((topology, _)) = &found {
+            self.retire(topology.primaries());
             self.place_channels();
         }
         for parcel in waiting {
@@ -84,8 +70,23 @@ impl Cluster {
         again
     }
 
+    /// Asks these nodes. What waits for the map ends at its deadline meanwhile.
+    async fn ask_in_time(&self, nodes: Vec<Address>) -> Found {
+        let mut asking = pin!(self.ask(nodes));
+        loop {
+            tokio::select! {
+                biased;
+                found = &mut asking => return found,
+                () = sleep(LOOK) => {
+                    let (late, why) = self.mapping.lock().overdue(Tick::now());
+                    late.into_iter().for_each(|parcel| parcel.fail(why.clone()));
+                }
+            }
+        }
+    }
+
     /// Asks these nodes, and gives the map that most of them agree on, with the nodes that they name.
-    async fn ask(&self, nodes: Vec<Address>) -> Result<(Topology, Vec<Address>), Failure> {
+    async fn ask(&self, nodes: Vec<Address>) -> Found {
         let nodes: Vec<_> = nodes.into_iter().map(|node| (node.clone(), self.settings(&node))).collect();
         let (mut ballot, mut named) = (Ballot::new(nodes.len()), Vec::new());
         let mut last = Failure::not_applied(FailureKind::Refused, "no node is known");

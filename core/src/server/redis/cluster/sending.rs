@@ -12,6 +12,7 @@ use crate::server::redis::address::Address;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::facts;
 use crate::server::redis::cluster::gathered::Gathered;
+use crate::server::redis::cluster::mapping::Wait;
 use crate::server::redis::cluster::nodes::{Stage, about};
 use crate::server::redis::cluster::parcel::{Destination, Parcel};
 use crate::server::redis::cluster::scanned::Scanned;
@@ -55,13 +56,22 @@ impl Cluster {
                 self.refresh();
                 parcel.fail(Failure::not_applied(FailureKind::ClusterDown, "no node of the cluster serves this slot"));
             }
-            None => {
-                // The map may have come meanwhile.
-                let parcel = self.mapping.lock().wait(parcel);
-                match parcel {
-                    Some(parcel) => self.submit(parcel),
-                    None => self.refresh(),
-                }
+            None => self.wait_for_map(parcel),
+        }
+    }
+
+    /// Has an operation wait for the first map, which may have come meanwhile. A client that closes has nothing to wait for.
+    fn wait_for_map(self: &Arc<Self>, parcel: Parcel) {
+        if self.nodes.stage() >= Stage::GivenUp {
+            return parcel.fail(closed(false));
+        }
+        let wait = self.mapping.lock().wait(parcel, Tick::now());
+        match wait {
+            Wait::Known(parcel) => self.submit(parcel),
+            Wait::Waits => self.refresh(),
+            Wait::Refused(parcel, failure) => {
+                self.refresh();
+                parcel.fail(failure);
             }
         }
     }
@@ -222,13 +232,7 @@ impl Cluster {
     /// Asks every primary what it is.
     fn examine(self: &Arc<Self>, parcel: Parcel) {
         let primaries = self.mapping.lock().primaries().map(<[_]>::to_vec);
-        let Some(primaries) = primaries else {
-            let parcel = self.mapping.lock().wait(parcel);
-            return match parcel {
-                Some(parcel) => self.submit(parcel),
-                None => self.refresh(),
-            };
-        };
+        let Some(primaries) = primaries else { return self.wait_for_map(parcel) };
         let Parcel { request, completion, .. } = parcel;
         if primaries.is_empty() {
             self.refresh();
@@ -253,11 +257,8 @@ impl Cluster {
     pub(super) fn close(&self) {
         self.nodes.begin(Stage::Closed).iter().for_each(|node| node.routes.close());
         self.stop_listening();
-        let waiting = {
-            let mut mapping = self.mapping.lock();
-            mapping.close();
-            mapping.take_waiting()
-        };
+        self.stop_refreshing();
+        let waiting = self.mapping.lock().take_waiting();
         waiting.into_iter().for_each(|parcel| parcel.fail(closed(false)));
     }
 }

@@ -56,6 +56,7 @@ impl ClusterServer {
             reactor: Arc::clone(reactor),
             nodes: Nodes::default(),
             mapping: Mutex::default(),
+            refreshing: Mutex::default(),
             channels: Mutex::default(),
             ears: Mutex::default(),
             on_state: Box::new(on_state),

@@ -1,0 +1,97 @@
+//! Tables of when nodes are asked for the map, and of what waits for it.
+
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::*;
+use crate::name::{Keys, Kind};
+use crate::op::{FailureKind, LockOp, Op, Verb};
+use crate::server::{Completion, Request};
+
+const START: Tick = Tick::from_micros(1_000_000);
+
+fn node(port: u16) -> Address {
+    Address { host: "h".into(), port }
+}
+
+fn found(ports: &[u16]) -> Found {
+    let range = |port: &u16| {
+        let primary = Value::Array(vec![Value::BulkString("h".into()), Value::Int((*port).into())]);
+        Value::Array(vec![Value::Int((*port).into()), Value::Int((*port).into()), primary])
+    };
+    Ok(Topology::read(&Value::Array(ports.iter().map(range).collect()), &node(9)).unwrap())
+}
+
+fn failed() -> Found {
+    Err(Failure::not_applied(FailureKind::Refused, "no"))
+}
+
+fn parcel(verb: Verb, deadline: Tick) -> Parcel {
+    let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
+    let op = Op::Lock(LockOp { keys, by: "ours".into(), verb });
+    Parcel::new(Request::new(op, deadline), Completion::new(|_| ()))
+}
+
+fn extend(deadline: Tick) -> Parcel {
+    parcel(Verb::Extend { ttl_ms: 1, fence: 1, lock_only: true, timed: false }, deadline)
+}
+
+fn release() -> Parcel {
+    parcel(Verb::Release { leave: None, single_server: true, kept_ms: 0 }, Tick::NEVER)
+}
+
+fn after(milliseconds: u64) -> Tick {
+    START.after(Duration::from_millis(milliseconds))
+}
+
+#[test]
+fn a_map_that_proves_wrong_is_asked_for_once_a_second() {
+    let mut mapping = Mapping::default();
+    assert_eq!(mapping.begins(START), Some(START));
+    assert_eq!(mapping.begins(START), None, "somebody asks");
+    mapping.some_primaries();
+    assert!(!mapping.answered(&found(&[1]), START, 0.0).1);
+    assert_eq!(mapping.begins(after(10)), Some(after(1_000)));
+    assert_eq!(mapping.some_primaries(), [node(1)]);
+    assert_eq!(mapping.begins(after(1_001)), None);
+    assert!(mapping.answered(&found(&[2]), after(1_002), 0.0).1, "it has proved wrong meanwhile");
+    assert_eq!((mapping.primary_of(1), mapping.primary_of(2)), (None, Some(node(2))));
+    assert_eq!(mapping.all_nodes(&[node(7), node(1)]), [node(7), node(1), node(2)]);
+    mapping.some_primaries();
+    assert!(!mapping.answered(&failed(), after(2_002), 0.0).1);
+    assert_eq!(mapping.primary_of(2), Some(node(2)), "the last map stays");
+}
+
+#[test]
+fn without_a_map_attempts_are_as_often_as_those_to_connect() {
+    let mut mapping = Mapping::default();
+    let mut now = START;
+    for longest in [50, 100, 200, 400, 500, 500] {
+        assert_eq!(mapping.begins(now), Some(now));
+        mapping.some_primaries();
+        mapping.answered(&failed(), now, 1.0);
+        assert_eq!(mapping.begins(now), Some(now.after(Duration::from_millis(longest))));
+        now = now.after(Duration::from_millis(longest));
+        mapping.some_primaries();
+        mapping.asks = false;
+    }
+}
+
+#[test]
+fn what_needs_the_first_map_waits_for_an_attempt_and_hears_why_the_last_one_failed() {
+    let mut mapping = Mapping::default();
+    assert!(matches!(mapping.wait(extend(after(30)), START), Wait::Waits));
+    assert!(matches!(mapping.wait(extend(after(90)), START), Wait::Waits));
+    let (late, why) = mapping.overdue(after(30));
+    assert_eq!((late.len(), why.kind), (1, FailureKind::Timeout), "no attempt has failed so far");
+    assert_eq!(mapping.answered(&failed(), after(40), 1.0).0.len(), 1);
+    assert!(
+        matches!(mapping.wait(extend(after(90)), after(41)), Wait::Refused(_, failure) if failure.kind == FailureKind::Refused)
+    );
+    assert!(matches!(mapping.wait(release(), after(41)), Wait::Waits), "a release may wait for the next attempt");
+    assert!(matches!(mapping.wait(extend(after(90)), after(90)), Wait::Waits));
+    assert_eq!(mapping.overdue(after(90)).1.kind, FailureKind::Refused);
+    assert_eq!(mapping.answered(&found(&[1]), after(91), 1.0).0.len(), 1);
+    assert!(matches!(mapping.wait(extend(after(99)), after(92)), Wait::Known(_)));
+}
