@@ -54,9 +54,10 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
   /**
    * A client of the servers. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
    *
-   * @param servers a URL (`redis://`, `rediss://`, `unix://`, `redis+sentinel://host,host/service`, `memory://name`), or several (an
-   * array, or one string split at commas): a quorum. Without servers, the environment's `LOCKTENDER_URL` names them; if it isn't set,
-   * the first operation fails and says so.
+   * @param servers a URL (`redis://`, `rediss://` for TLS, `unix://`, `redis+sentinel://host,host/service`,
+   * `redis+cluster://host,host`, with TLS `rediss+…`, or `memory://name`; `valkey` in the place of `redis` means the same), or several
+   * (an array, or one string split at commas): a quorum. Without servers, the environment's `LOCKTENDER_URL` names them; if it isn't
+   * set, the first operation fails and says so.
    * @example
    * ```js
    * const client = new Client('memory://example', { prefix: 'billing:', waitMs: 5_000 })

@@ -149,11 +149,12 @@ export interface ClientOptions extends LockOptions {
   tlsKey?: string | undefined
   /**
    * The name that every server with TLS is asked for, and that its certificate must have. Default: the host of the URL, and for a node
-   * that sentinels announce the announced host.
+   * that sentinels or a cluster announce the announced host.
    */
   tlsName?: string | undefined
   /**
-   * Where the nodes are reached that sentinels announce: `{ '10.0.0.1:6379': 'localhost:7001' }`. Default: where they are announced.
+   * Where the nodes are reached that sentinels or a cluster announce: `{ '10.0.0.1:6379': 'localhost:7001' }`. Default: where they
+   * are announced.
    */
   addressMap?: Readonly<Record<string, string>> | undefined
 }

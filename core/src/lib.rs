@@ -6,7 +6,7 @@
 //! use std::time::Duration;
 //! use locktender::Client;
 //!
-//! let client = Client::open("memory://docs")?; // redis://, rediss://, unix://, redis+sentinel://, or several: a quorum
+//! let client = Client::open("memory://docs")?; // redis://localhost is a real server
 //! let lock = client.lock("orders:42").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
 //!
 //! let held = lock.acquire().await?; // ACQUIRE_TIMEOUT after 5 s
@@ -18,6 +18,9 @@
 //! # Ok::<(), locktender::Error>(())
 //! # }).unwrap();
 //! ```
+//!
+//! A server's URL is `redis://host`, `rediss://host` (TLS), `unix:///path`, `redis+sentinel://host,host/service`,
+//! `redis+cluster://host,host` or `memory://name`, see [`ClientBuilder::url`]. Several URLs are a quorum.
 //!
 //! Which method should you use?
 //!

@@ -57,9 +57,9 @@ class Client:
             write(row, fence=held.fence)
 
     ``servers``
-        ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service`` or, for locks within one process,
-        ``memory://name``; a list, or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names
-        the servers.
+        ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service``, ``redis+cluster://host,host`` (with TLS
+        ``rediss+…``) or, for locks within one process, ``memory://name``. ``valkey`` in the place of ``redis`` means the same. A list,
+        or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
     ``name``
         Pickled, the client and its locks are this name and nothing else: see below. Default none.
     ``prefix``
@@ -89,9 +89,10 @@ class Client:
         PEM files: the authorities to trust instead of the system's; the client's certificate and its key.
     ``tls_name``
         The name that every server with TLS is asked for, and that its certificate must have. Default: the host of the URL, and for a node that
-        sentinels announce the announced host.
+        sentinels or a cluster announce the announced host.
     ``address_map``
-        Where the nodes are reached that sentinels announce: ``{"10.0.0.1:6379": "localhost:7001"}``. Default: where they are announced.
+        Where the nodes are reached that sentinels or a cluster announce: ``{"10.0.0.1:6379": "localhost:7001"}``. Default: where they
+        are announced.
     ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
         Defaults for this client's locks, see :meth:`lock`.
     ``on_event``

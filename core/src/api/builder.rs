@@ -45,6 +45,16 @@ impl ClientBuilder {
 
     /// Adds the server at `url`. More than one server is a quorum: independent servers, of which a majority decides.
     ///
+    /// | URL | server |
+    /// | --- | --- |
+    /// | `redis://[user:password@]host[:6379][/database]` | one server; `rediss://…` with TLS |
+    /// | `unix:///path[?db=2&user=…&pass=…]` | one server, by its unix socket |
+    /// | `redis+sentinel://[user:password@]host[:26379][,host…]/service[/database]` | the primary that sentinels name; `rediss+sentinel://…` with TLS |
+    /// | `redis+cluster://[user:password@]host[:6379][,host…]` | a cluster; `rediss+cluster://…` with TLS |
+    /// | `memory://name` | locks within one process, without a server |
+    ///
+    /// `valkey` in the place of `redis` means the same.
+    ///
     /// ```
     /// # use locktender::Client;
     /// let quorum = Client::builder().url("redis://a").url("redis://b").url("redis://c").build()?;

@@ -8,7 +8,7 @@ use crate::{Client, ClientBuilder};
 /// The servers, and the beginning of their keys.
 #[derive(Debug, Args)]
 pub(super) struct Servers {
-    /// A server's URL, such as redis://host or redis+sentinel://host,host/service; several of them are a quorum [default: those in LOCKTENDER_URL]
+    /// A server's URL: redis://host, rediss://host (TLS), unix:///path, redis+sentinel://host,host/service or redis+cluster://host,host; several of them are a quorum [default: those in LOCKTENDER_URL]
     #[arg(long, value_name = "URL", display_order = 26)]
     server: Vec<String>,
 

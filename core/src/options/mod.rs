@@ -138,7 +138,8 @@ with_defaults! {
         tls_key: Option<String> = None;
         /// The name that every server with TLS is asked for, and that its certificate must have. Default: that of each server.
         tls_name: Option<String> = None;
-        /// The address at which a node is reached, by the address that sentinels announce; each with its port. Default empty.
+        /// The address at which a node is reached, by the address that sentinels or a cluster announce; each with its port.
+        /// Default empty.
         address_map: BTreeMap<String, String> = BTreeMap::new();
         /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
         log_holds: bool = false;

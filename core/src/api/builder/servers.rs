@@ -63,9 +63,10 @@ impl ClientBuilder {
     }
 
     /// The name that every server with TLS is asked for (SNI), and that its certificate must have, whatever its host is. Default: the
-    /// host of the URL, and for a node that sentinels announce the announced host. The sentinels count, too, if they speak TLS.
+    /// host of the URL, and for a node that sentinels or a cluster announce the announced host. The sentinels count, too, if they
+    /// speak TLS.
     ///
-    /// A node that sentinels announce by its address may have a certificate for that, or for a host of the URL.
+    /// A node that is announced by its address may have a certificate for that, or for a host of the URL.
     ///
     /// ```
     /// # use locktender::Client;
@@ -77,8 +78,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Where a node is reached that sentinels announce at `announced`: at `reachable`. Both are a host and a port. For port forwarding,
-    /// NAT and containers; each call adds one. Certificates have the announced name. Default: each node where it is announced.
+    /// Where a node is reached that sentinels or a cluster announce at `announced`: at `reachable`. Both are a host and a port. For port
+    /// forwarding, NAT and containers; each call adds one. Certificates have the announced name. Default: each node where it is
+    /// announced.
     ///
     /// ```
     /// # use locktender::Client;
