@@ -50,6 +50,8 @@ impl Language {
             (Self::Rust, "units") => "Durations".into(),
             (Self::Python, "units") => "seconds".into(),
             (Self::Node, "units") => "milliseconds".into(),
+            (Self::Node, "since_1970") => "milliseconds since 1970".into(),
+            (_, "since_1970") => "seconds since 1970".into(),
             (Self::Rust, "lost") => "Held::on_lost()".into(),
             (Self::Python, "lost") => "on_lost".into(),
             (Self::Node, "lost") => "held.signal".into(),
@@ -70,6 +72,8 @@ impl Language {
     #[must_use]
     pub fn time(self, span: Duration) -> String {
         let plain = match self {
+            // A `Duration` shows none as 0ns.
+            Self::Rust if span.is_zero() => "0s".to_owned(),
             Self::Rust => format!("{span:?}"),
             Self::Python => format!("{} s", span.as_secs_f64()),
             Self::Node => format!("{} ms", span.as_secs_f64() * 1e3),
@@ -197,6 +201,7 @@ mod tests {
         assert_eq!(Language::Python.time(Duration::from_secs(86_400)), "86400 s (24 h)");
         assert_eq!(Language::Node.time(Duration::from_secs(366 * 86_400)), "31622400000 ms (366 days)");
         assert_eq!(Language::Node.time(Duration::from_millis(10)), "10 ms");
+        assert_eq!(Language::Rust.time(Duration::ZERO), "0s");
     }
 
     #[test]

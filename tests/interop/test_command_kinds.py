@@ -185,6 +185,7 @@ def test_each_mistake_has_its_code(server: RealServer, name: str):
         (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
         (["once", "--at", "today", name, "true"], 64, "2026-11-21T02:00:00+01:00"),
         (["once", "--at", "@12", name, "true"], 64, "2000"),
+        (["once", "--at", "@1795222800000", name, "true"], 64, "it counts the seconds since 1970"),
         (["once", "--at", f"@{int(time.time()) + 3600}", name, "true"], 64, "ahead of the server"),
         (["once", "--at", "@1795222800", "--every", "1h", name, "true"], 64, "cannot be used with"),
         (["once", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),

@@ -180,7 +180,7 @@ def test_a_fire_time_is_a_datetime_with_a_zone_or_seconds(client: Client):
         ({"at": "02:00"}, "at: must be a datetime with a time zone"),
         ({"at": float("nan")}, "at: must be a datetime with a time zone"),
         ({"at": True}, "at: must be a datetime with a time zone"),
-        ({"at": 12.5}, "at: must be a time from the year 2000 on; as a number it counts the seconds since 1970"),
+        ({"at": 12.5}, "at: must be a time from the year 2000 to 9999; as a number it counts the seconds since 1970"),
         ({"every": 0.5}, "every: must be from 1 s"),
         ({"overlap": "queue"}, 'overlap: must be "skip" or "wait"'),
         ({"keep": 60}, "keep: leave it out"),

@@ -65,7 +65,7 @@ pub fn check_schedule(at: Option<SystemTime>, every: Option<Duration>, late: Opt
     late.map_or(Ok(()), |late| check_span("late", late))?;
     match at.map(since_epoch).filter(|at_ms| !FIRE_TIMES.contains(at_ms)) {
         Some(at_ms) => {
-            let why = Text::new("must be a time from the year 2000 on; as a number it counts the {units} since 1970", []);
+            let why = Text::new("must be a time from the year 2000 to 9999; as a number it counts the {since_1970}", []);
             Err(Error::invalid_time("at", Duration::from_millis(at_ms), why))
         }
         None => Ok(()),
