@@ -73,8 +73,8 @@ impl Error {
         };
         let owner = Part::Words(quoted(&holder.owner));
         let message = Text::new(
-            "lock {} was not acquired within {}: it is held by \"{}\" ({}){}; try later, or wait longer ({wait})",
-            [named(lock), Part::whole_ms(waited), owner, Part::Text(remaining), Part::Words(before)],
+            "lock {} was not acquired {}: it is held by \"{}\" ({}){}; try later, or wait longer ({wait})",
+            [named(lock), within(waited), owner, Part::Text(remaining), Part::Words(before)],
         );
         Self::build(Code::AcquireTimeout, Some(lock), message, |inner| {
             inner.holder = Some(holder);
@@ -85,9 +85,9 @@ impl Error {
     /// `ACQUIRE_TIMEOUT`: the next attempt of the job may begin only after `left`.
     pub(crate) fn not_due(lock: &str, waited: Duration, left: Duration, error: &str) -> Self {
         let message = Text::new(
-            "job {} did not begin within {}: its next attempt may begin in {}, after the last one failed (\"{}\"); try later, or wait \
-             longer ({wait})",
-            [named(lock), Part::whole_ms(waited), Part::whole_ms(left), Part::Words(quoted(error))],
+            "job {} did not begin {}: its next attempt may begin in {}, after the last one failed (\"{}\"); try later, or wait longer \
+             ({wait})",
+            [named(lock), within(waited), Part::whole_ms(left), Part::Words(quoted(error))],
         );
         Self::new(Code::AcquireTimeout, Some(lock), message)
     }
@@ -234,6 +234,14 @@ fn named(name: &str) -> Part {
     Part::Words(format!("{name:?}"))
 }
 
+/// How long was waited: `within 5s`, or `at once`.
+fn within(waited: Duration) -> Part {
+    match Part::whole_ms(waited) {
+        Part::Time(none) if none.is_zero() => Part::Words("at once".to_owned()),
+        time => Part::Text(Text::new("within {}", [time])),
+    }
+}
+
 fn subject(lock: Option<&str>) -> Part {
     Part::Words(lock.map(|lock| format!("lock {lock:?}: ")).unwrap_or_default())
 }
@@ -261,6 +269,17 @@ mod tests {
             );
         }
         assert_eq!((error.code().as_str(), error.lock_name()), ("ACQUIRE_TIMEOUT", Some("orders:{42}")));
+    }
+
+    #[test]
+    fn an_attempt_that_waits_for_nothing_fails_at_once() {
+        for (micros, said) in [(0, "at once"), (999, "at once"), (1_000, "within 1ms")] {
+            let (waited, holder) = (Duration::from_micros(micros), Holder { owner: "a".into(), remaining: Remaining::Gone });
+            let error = Error::acquire_timeout("b", waited, holder, None);
+            assert!(error.to_string().starts_with(&format!("lock \"b\" was not acquired {said}: it is held by")), "{error}");
+            let error = Error::not_due("b", waited, Duration::from_secs(1), "c");
+            assert!(error.to_string().starts_with(&format!("job \"b\" did not begin {said}: its next attempt")), "{error}");
+        }
     }
 
     #[test]
