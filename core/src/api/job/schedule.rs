@@ -87,9 +87,12 @@ fn rounded(now_us: u64, every_us: u64) -> u64 {
 pub(super) fn too_early(fire_time: Option<FireTime>, time_us: u64) -> Error {
     let shown = |at_us| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(at_us)).to_string();
     let at_us = fire_time.map_or(0, |fire_time| fire_time.at_ms.saturating_mul(1_000));
+    let ahead_ms = at_us.saturating_sub(time_us).div_ceil(1_000);
     let why = format!(
-        "is {} s ahead of the server, whose clock shows {}; at most {} s are accepted, so that one wrong clock can't stop a schedule",
-        at_us.saturating_sub(time_us) / 1_000_000,
+        "is {}.{:03} s ahead of the server, whose clock shows {}; at most {} s are accepted, so that one wrong clock can't stop a \
+         schedule for longer",
+        ahead_ms / 1_000,
+        ahead_ms % 1_000,
         shown(time_us),
         FireTime::MAX_AHEAD_MS / 1_000
     );
@@ -99,6 +102,18 @@ pub(super) fn too_early(fire_time: Option<FireTime>, time_us: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_early_by_a_little_is_shown_as_too_early() {
+        let now_us = 1_795_222_800_000_999;
+        for (ahead_ms, said) in
+            [(300_001, "is 300.001 s ahead"), (300_990, "is 300.990 s ahead"), (3_600_000, "is 3600.000 s ahead")]
+        {
+            let fire_time = FireTime { at_ms: now_us / 1_000 + ahead_ms, late_ms: 0, waits: false };
+            let error = too_early(Some(fire_time), now_us).to_string();
+            assert!(error.contains(said) && error.contains("at most 300 s"), "{error}");
+        }
+    }
 
     #[test]
     fn a_time_is_rounded_to_the_fire_time_that_was_meant() {
