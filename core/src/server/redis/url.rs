@@ -22,7 +22,10 @@ use crate::sync::Mutex;
 use crate::wording::Text;
 
 const FORMS: &str = "a server is redis://[user:password@]host[:port][/database], rediss://… for TLS (valkey:// and valkeys:// mean the \
-                     same), unix:///path[?db=2&user=…&pass=…], redis+sentinel://host[,host…]/service, or redis+cluster://host[,host…]";
+                     same), unix:///path[?db=2&user=…&pass=…], redis+sentinel://host[,host…]/service, redis+cluster://host[,host…], \
+                     or memory://name";
+
+const IN_QUOTES: &str = "has quotes around it: a shell takes them away, a file of settings may not; leave them out";
 
 /// The schemes of servers without TLS, in small letters.
 const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"];
@@ -55,6 +58,9 @@ pub(crate) fn is_of_cluster(text: &str) -> bool {
 
 /// The text about a scheme that no server has.
 fn no_scheme_of_ours(scheme: &str, text: &str) -> String {
+    if text.starts_with(['"', '\'', '`', '“', '‘']) {
+        return IN_QUOTES.to_owned();
+    }
     if scheme.contains("sentinel") {
         return format!("a service of Sentinel is {}, and rediss+sentinel://… for TLS", sentinel_url::FORM);
     }

@@ -63,6 +63,8 @@ fn a_url_that_is_none_is_an_argument_error_without_its_password() {
         "redis+sentinel://x:hunter2@a,b",
         "redis-sentinel://x:hunter2@a,b/primary",
         "rediss+cluster://x:hunter2@a",
+        "\"redis://x:hunter2@localhost\"",
+        "'redis://:hunter2'",
     ] {
         let error = parse(url).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{url}");
@@ -83,6 +85,9 @@ fn what_is_wrong_is_named_with_what_is_right() {
         ("localhost:6380", "write redis://localhost:6380"),
         ("db.example", "write redis://db.example"),
         ("hunter2@host", "a server is redis://"),
+        ("\"redis://localhost\"", "has quotes around it"),
+        ("'redis+cluster://a,b'", "has quotes around it"),
+        ("'localhost'", "has quotes around it"),
         ("http://localhost", "valkeys:// mean the same"),
         ("redis://h/3?db=4", "two databases"),
         ("redis://ann@h?user=bob", "two users"),
