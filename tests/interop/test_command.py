@@ -71,6 +71,8 @@ def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path
         ([name, "--", str(file)], 126, "Permission denied"),
         ([name, "--", "no-such-command"], 127, "no-such-command"),
         ([name, "--", ""], 127, "find"),
+        # As flock takes it.
+        ([name, "-c", "true"], 127, "the command behind --, such as -- sh -c"),
     ):
         done = ran(server, *words)
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)

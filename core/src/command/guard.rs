@@ -368,7 +368,10 @@ impl Guard<'_> {
 
     fn cannot(&self, what: &str, error: &io::Error, code: u8) -> u8 {
         let command = self.run_options.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}"));
+        let is_option = code == exit::NOT_FOUND && command.starts_with('-');
+        let instead =
+            if is_option { "; options come before the name, and the command behind --, such as -- sh -c '…'" } else { "" };
+        self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}{instead}"));
         code
     }
 }
