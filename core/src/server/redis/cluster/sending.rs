@@ -27,6 +27,10 @@ const HOPS: u8 = 5;
 /// The pause before an operation is sent again whose slot is moving.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
 
+/// Nodes that are to announce hostnames, and have none, announce `?`.
+const UNSERVED: &str = "no node of the cluster serves this slot, or the nodes announce no hostname for it (?): then set \
+                        cluster-announce-hostname";
+
 impl Cluster {
     /// Sends an operation to the node that serves it. Before the map is known it waits for that.
     pub(super) fn submit(self: &Arc<Self>, parcel: Parcel) {
@@ -54,7 +58,7 @@ impl Cluster {
             Some(Some(address)) => self.send_to(&address, parcel, false),
             Some(None) => {
                 self.refresh();
-                parcel.fail(Failure::not_applied(FailureKind::ClusterDown, "no node of the cluster serves this slot"));
+                parcel.fail(Failure::not_applied(FailureKind::ClusterDown, UNSERVED));
             }
             None => self.wait_for_map(parcel),
         }
@@ -236,8 +240,7 @@ impl Cluster {
         let Parcel { request, completion, .. } = parcel;
         if primaries.is_empty() {
             self.refresh();
-            return completion
-                .complete(Err(Failure::not_applied(FailureKind::ClusterDown, "no node of the cluster serves a slot")));
+            return completion.complete(Err(Failure::not_applied(FailureKind::ClusterDown, UNSERVED)));
         }
         let gathered = Arc::new(Gathered::new(primaries.len(), completion, Box::new(facts::of_all)));
         for (at, address) in primaries.iter().enumerate() {
