@@ -104,10 +104,18 @@ pub(super) fn once(options: &Once) -> u8 {
     };
     let busy = options.waiting.conflict_exit_code;
     guarded(&options.run_options, options.loss.on_lost, job, |guard, (job, fire_time)| {
-        let since = fire_time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let own = vec![("LOCKTENDER_FIRE_TIME", since.to_string())];
+        let own = vec![("LOCKTENDER_FIRE_TIME", since_1970(fire_time))];
         attempt(guard, job, own, busy, |outcome| not_run(guard, job.name(), outcome, busy))
     })
+}
+
+/// A fire time in seconds, with its milliseconds if it has any: two fire times are two texts.
+fn since_1970(fire_time: SystemTime) -> String {
+    let since = fire_time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    match since.subsec_millis() {
+        0 => since.as_secs().to_string(),
+        millis => format!("{}.{millis:03}", since.as_secs()),
+    }
 }
 
 /// Says why nothing ran, if somebody wants to know: cron sends a mail for any message.
@@ -127,4 +135,18 @@ fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 
     };
     guard.messages.progress(outcome.why.unwrap_or(NotRun::Done).as_str(), &format!("{name:?} {why}"), &[]);
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fire_time_has_a_fraction_if_it_needs_one() {
+        for (millis, said) in
+            [(1_795_222_800_000, "1795222800"), (1_795_222_800_200, "1795222800.200"), (1_795_222_800_007, "1795222800.007")]
+        {
+            assert_eq!(since_1970(UNIX_EPOCH + Duration::from_millis(millis)), said);
+        }
+    }
 }
