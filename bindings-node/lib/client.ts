@@ -166,7 +166,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const nightly = () => client.once('nightly').run(async () => ({ tidied: 3 }))   // in each replica, at 02:00 by its own clock
+   * const nightly = () => client.once('nightly', { everyMs: 3_600_000 }).run(async () => ({ tidied: 3 }))   // in each replica, at 02:00
    * console.log((await nightly()).ran, (await nightly()).why)   // true done
    * ```
    */

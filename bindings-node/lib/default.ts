@@ -80,7 +80,7 @@ export function job(name: string, options?: JobOptions): Job {
  * @example
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
- * const { ran } = await once('nightly').run(async () => 'tidied')
+ * const { ran } = await once('nightly', { everyMs: 3_600_000 }).run(async () => 'tidied')
  * console.log(ran)   // true
  * ```
  */

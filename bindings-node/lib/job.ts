@@ -68,6 +68,8 @@ export interface JobStatus {
   readonly result: unknown
   /** The latest fire time that has begun, of a job that runs once per fire time. */
   readonly fireTime: Date | null
+  /** When the work was done last, by the server's clock. A job that runs once per fire time keeps it while later runs fail. */
+  readonly lastDone: Date | null
 }
 
 /** The work of a job. What it returns is the result; what it throws is noted as the error of the attempt. */
@@ -129,7 +131,8 @@ export class Attempt extends Held {
 
   /**
    * Notes that this attempt failed, and releases the lock. After the job's `retryDelayMs` (or `retryInMs`) another attempt may begin.
-   * If this was the last one, the job is dead.
+   * If this was the last one, the job is dead. With `retry: false` it is dead in any case: for a failure that no other attempt can
+   * help.
    *
    * The message of an `Error` is kept, or a text, up to its first 1,024 bytes. Rejects as `done` does, with `InvalidArgumentError`
    * for a `retryInMs` out of bounds.
@@ -144,8 +147,8 @@ export class Attempt extends Held {
    * ```
    */
   async fail(error: unknown, options?: FailOptions): Promise<void> {
-    const { retryInMs } = failOptions(options)
-    await this.endBy((hold) => queue.fail(hold, messageOf(error), retryInMs))
+    const { retryInMs, retry = true } = failOptions(options)
+    await this.endBy((hold) => queue.fail(hold, messageOf(error), retry, retryInMs))
   }
 
   /**
@@ -307,8 +310,8 @@ export class Job {
   async status(): Promise<JobStatus> {
     const { native } = this.#opened
     const status = resultOf<native.JobStatus>(await outcome(native.status()))
-    const { state, result, fireTime } = status
-    return { ...status, state: state as JobState, result: parsed(result), fireTime: fireTime === null ? null : new Date(fireTime) }
+    const { state, result, fireTime, lastDone } = status
+    return { ...status, state: state as JobState, result: parsed(result), fireTime: dateOf(fireTime), lastDone: dateOf(lastDone) }
   }
 
   /**
@@ -347,6 +350,10 @@ async function finished(attempt: Attempt, value: unknown): Promise<JobOutcome> {
 
 function outcomeOf({ ran, why, result, attempts, lastError }: native.JobOutcome): JobOutcome {
   return { ran, why: why as NotRun | null, result: parsed(result), attempts, lastError }
+}
+
+function dateOf(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms)
 }
 
 /** A result as JSON text, none for `undefined`. */

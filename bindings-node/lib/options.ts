@@ -60,8 +60,8 @@ export interface JobOptions extends LockOptions {
    */
   maxAttempts?: number | undefined
   /**
-   * The time after a failed attempt before the next one may begin: twice as long after each further one, up to an hour. The server
-   * counts it. A worker that died is followed at once when its lease ends. Default none; at most 1 h.
+   * The time after a failed attempt before the next one may begin: twice as long after each further failure, up to an hour. The server
+   * counts it. A worker that died is followed at once when its lease ends. Default 1 s; at most 1 h.
    */
   retryDelayMs?: number | undefined
   /**
@@ -78,16 +78,16 @@ export interface JobOptions extends LockOptions {
 export interface OnceOptions extends Omit<JobOptions, 'keepMs'> {
   /**
    * The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that the
-   * clocks of machines differ. A `Date`, or milliseconds since 1970; at most 5 minutes ahead of the server. Default: now by this
-   * machine's clock, rounded down to a multiple of `everyMs`.
+   * clocks of machines differ. A `Date`, or milliseconds since 1970; at most 5 minutes ahead of the server. Without it it is now by
+   * this machine's clock, rounded down to a multiple of `everyMs`: one of the two must be given.
    */
   at?: Date | number | undefined
   /**
    * The time between two fire times, without `at`; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
-   * early counts for the time that was meant. Default 60 s; from 1 s to 366 days.
+   * early counts for the time that was meant. Longer than the replicas may begin apart; from 1 s to 366 days.
    */
   everyMs?: number | undefined
-  /** How long ago a fire time may be, by the server's clock, and still run. Default 24 h; from 1 s to 366 days. */
+  /** How long ago a fire time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h; from 1 s to 366 days. */
   lateMs?: number | undefined
   /** What a fire time does while the work of an earlier one still runs: `skip` (the default) leaves it out, `wait` waits. */
   overlap?: 'skip' | 'wait' | undefined
@@ -97,6 +97,8 @@ export interface OnceOptions extends Omit<JobOptions, 'keepMs'> {
 export interface FailOptions {
   /** The time before the next attempt may begin, instead of the job's `retryDelayMs`; at most 1 h. */
   retryInMs?: number | undefined
+  /** Whether another attempt may begin. Default true; false for a failure that no other attempt can help: the job is dead. */
+  retry?: boolean | undefined
 }
 
 /** Options of a client, and defaults for its locks. Times are milliseconds, up to 366 days if nothing else is said. */
@@ -233,8 +235,12 @@ export function electionOptions(options: unknown): native.LockOptions {
 }
 
 /** @internal */
-export function failOptions(options: unknown): { retryInMs?: number } {
-  return checked('fail', options, { retryInMs: 'number' })
+export function failOptions(options: unknown): { retryInMs?: number; retry?: boolean } {
+  const own: { retryInMs?: number; retry?: boolean } = checked('fail', options, { retryInMs: 'number', retry: 'boolean' })
+  if (own.retry === false && own.retryInMs !== undefined) {
+    throw InvalidArgumentError.of('retryInMs', own.retryInMs, 'there is no other attempt with retry: false')
+  }
+  return own
 }
 
 /** @internal */

@@ -19,11 +19,12 @@ impl CompletionQueue {
     }
 
     #[napi]
-    pub fn fail(&self, env: Env, hold: i64, error: String, retry_in_ms: Option<f64>) -> napi::Result<i64> {
+    pub fn fail(&self, env: Env, hold: i64, error: String, retry: bool, retry_in_ms: Option<f64>) -> napi::Result<i64> {
         let hold = self.hold(hold)?;
         let attempt = attempt(&hold)?;
         let call = match retry_in_ms {
-            None => Ok(attempt.fail(error)),
+            None if retry => Ok(attempt.fail(error)),
+            None => Ok(attempt.fail_permanently(error)),
             Some(span) => milliseconds("retryInMs", span).map(|span| attempt.fail_in(error, span)),
         };
         Ok(self.queue.call(&env, call, |()| Value::Nothing))

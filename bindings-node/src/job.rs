@@ -1,7 +1,7 @@
 //! A job: the recipe for attempts, and what is known of it.
 
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use locktender::Attempt;
 use napi::Env;
@@ -46,6 +46,10 @@ impl Job {
     pub fn reset(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.reset()), Value::Reset)
     }
+}
+
+fn since_1970(time: SystemTime) -> Option<f64> {
+    time.duration_since(UNIX_EPOCH).ok().map(ms)
 }
 
 /// An attempt that has begun.
@@ -100,6 +104,7 @@ pub(crate) struct JobStatus {
     pub last_error: Option<String>,
     pub result: Option<String>,
     pub fire_time: Option<f64>,
+    pub last_done: Option<f64>,
 }
 
 impl From<locktender::JobStatus> for JobStatus {
@@ -114,7 +119,8 @@ impl From<locktender::JobStatus> for JobStatus {
             retry_in_ms: status.retry_in.map(ms),
             last_error: status.last_error,
             result: status.result,
-            fire_time: status.fire_time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(ms),
+            fire_time: status.fire_time.and_then(since_1970),
+            last_done: status.last_done.and_then(since_1970),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::arguments::seconds;
+use crate::arguments::{refuse, seconds};
 use crate::async_held::AsyncHeld;
 use crate::held::Held;
 use crate::hold::{Core, Hold, said};
@@ -26,12 +26,14 @@ impl Hold {
         }
     }
 
-    fn fail(&self, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>) -> PyResult<locktender::Call<()>> {
+    fn fail(&self, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>, retry: bool) -> PyResult<locktender::Call<()>> {
         let (attempt, error) = (self.attempt()?, said(error)?);
-        Ok(match retry_in {
-            Some(retry_in) => attempt.fail_in(error, seconds("retry_in", retry_in)?),
-            None => attempt.fail(error),
-        })
+        match (retry_in, retry) {
+            (Some(retry_in), true) => Ok(attempt.fail_in(error, seconds("retry_in", retry_in)?)),
+            (None, true) => Ok(attempt.fail(error)),
+            (None, false) => Ok(attempt.fail_permanently(error)),
+            (Some(retry_in), false) => Err(refuse("retry_in", retry_in, "there is no other attempt with retry=False")),
+        }
     }
 }
 
@@ -98,14 +100,15 @@ impl Attempt {
     }
 
     /// Notes that this attempt failed, and releases the lock. After the job's ``retry_delay``, or ``retry_in`` seconds, another
-    /// attempt may begin; if this was the last one, the job is dead.
+    /// attempt may begin; if this was the last one, the job is dead. With ``retry=False`` it is dead in any case: for a failure that no
+    /// other attempt can help.
     ///
     ///     attempt.fail("the mail server is down", retry_in=60)
     ///
     /// ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`done` raises.
-    #[pyo3(signature = (error, *, retry_in=None))]
-    fn fail(&self, py: Python<'_>, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        waiting::block(py, self.hold.fail(error, retry_in)?)
+    #[pyo3(signature = (error, *, retry_in=None, retry=true))]
+    fn fail(&self, py: Python<'_>, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>, retry: bool) -> PyResult<()> {
+        waiting::block(py, self.hold.fail(error, retry_in, retry)?)
     }
 
     /// Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
@@ -188,9 +191,14 @@ impl AsyncAttempt {
     }
 
     /// Notes that this attempt failed. See :meth:`Attempt.fail`.
-    #[pyo3(signature = (error, *, retry_in=None))]
-    fn fail(slf: &Bound<'_, Self>, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        let call = slf.get().hold.fail(error, retry_in)?;
+    #[pyo3(signature = (error, *, retry_in=None, retry=true))]
+    fn fail(
+        slf: &Bound<'_, Self>,
+        error: &Bound<'_, PyAny>,
+        retry_in: Option<&Bound<'_, PyAny>>,
+        retry: bool,
+    ) -> PyResult<Operation> {
+        let call = slf.get().hold.fail(error, retry_in, retry)?;
         Ok(Self::operation(slf, "fail", move |_, _| Ok(call)))
     }
 

@@ -72,7 +72,7 @@ impl Client {
     /// ``max_attempts``
     ///     How many attempts may begin before the job is dead. Default 3. The first worker that asks fixes it for the job.
     /// ``retry_delay``
-    ///     How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour. Default none.
+    ///     How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour. Default 1 s.
     /// ``keep``
     ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
     /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
@@ -96,12 +96,12 @@ impl Client {
     /// ``at``
     ///     The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
     ///     the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead of the server.
-    ///     Default: now by this machine's clock, rounded down to a multiple of ``every``.
+    ///     Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two must be given.
     /// ``every``
     ///     How far fire times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
-    ///     early counts for the time that was meant. Default 60 s.
+    ///     early counts for the time that was meant. Longer than the replicas may begin apart.
     /// ``late``
-    ///     How long ago a fire time may be, by the server's clock, and still run. Default 24 h.
+    ///     How long ago a fire time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h.
     /// ``overlap``
     ///     What a fire time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
     ///     ``"skip"``.
@@ -110,7 +110,7 @@ impl Client {
     /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
     ///     As with :meth:`lock`.
     ///
-    ///         outcome = client.once("nightly").run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
+    ///         outcome = client.once("nightly", every=3600).run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]

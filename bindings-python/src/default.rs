@@ -75,7 +75,7 @@ pub(crate) fn job(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound
 ///
 ///     from locktender import once
 ///
-///     @once("nightly")
+///     @once("nightly", every=3600)
 ///     def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]

@@ -74,6 +74,8 @@ pub(crate) struct JobStatus {
     result: Py<PyAny>,
     /// The latest fire time that has begun, in UTC, of a job that runs once per fire time.
     fire_time: Option<SystemTime>,
+    /// When the work was done last, in UTC, by the server's clock. A job that runs once per fire time keeps it while later runs fail.
+    last_done: Option<SystemTime>,
 }
 
 impl JobStatus {
@@ -90,6 +92,7 @@ impl JobStatus {
             last_error: status.last_error,
             result,
             fire_time: status.fire_time,
+            last_done: status.last_done,
         })
     }
 }
@@ -112,6 +115,7 @@ impl JobStatus {
             "last_error",
             "result",
             "fire_time",
+            "last_done",
         ];
         shown(slf, &fields)
     }

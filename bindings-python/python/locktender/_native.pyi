@@ -138,7 +138,7 @@ def once(name: str, **options: Unpack[_OnceOptions]) -> Job:
 
         from locktender import once
 
-        @once("nightly")
+        @once("nightly", every=3600)
         def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
     """
 

@@ -85,6 +85,10 @@ class JobStatus:
     def fire_time(self) -> datetime | None:
         """The latest fire time that has begun, in UTC, of a job that runs once per fire time."""
 
+    @property
+    def last_done(self) -> datetime | None:
+        """When the work was done last, in UTC, by the server's clock. A job that runs once per fire time keeps it while later runs fail."""
+
 @final
 class Attempt(Held):
     """One attempt at a job: a :class:`Held`, with its number, and three ways to end it. Made by :meth:`Job.begin`.
@@ -119,9 +123,10 @@ class Attempt(Held):
         that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
         """
 
-    def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None) -> None:
+    def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None, retry: bool = True) -> None:
         """Notes that this attempt failed, and releases the lock. After the job's ``retry_delay``, or ``retry_in`` seconds, another
-        attempt may begin; if this was the last one, the job is dead.
+        attempt may begin; if this was the last one, the job is dead. With ``retry=False`` it is dead in any case: for a failure that no
+        other attempt can help.
 
             attempt.fail("the mail server is down", retry_in=60)
 
@@ -160,7 +165,7 @@ class AsyncAttempt(AsyncHeld):
     def done(self, result: Any = None) -> Coroutine[Any, Any, None]:
         """Notes that the job is done. See :meth:`Attempt.done`."""
 
-    def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None) -> Coroutine[Any, Any, None]:
+    def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None, retry: bool = True) -> Coroutine[Any, Any, None]:
         """Notes that this attempt failed. See :meth:`Attempt.fail`."""
 
     def give_back(self) -> Coroutine[Any, Any, None]:

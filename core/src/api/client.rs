@@ -77,14 +77,16 @@ impl Client {
     /// The job `name` of a schedule, with the client's options: work that must run once per fire time, however many replicas a cron
     /// line or a timer starts it in. No I/O.
     ///
-    /// It is a [`Job`] that begins anew with each later [fire time](Job::at), and never again for one that has begun. It has one
+    /// It is a [`Job`] that begins anew with each later fire time, which [`at`](Job::at) or [`every`](Job::every) must give, and never
+    /// again for one that has begun. It has one
     /// attempt: a run that fails or dies is not repeated, unless [`max_attempts`](Job::max_attempts) allows more. Its outcome says
     /// [why](crate::JobOutcome::why) nothing ran, which is no error.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-once")?;
     /// // In each replica, at 02:00 by its own clock:
-    /// let outcome = client.once("nightly").run_blocking(|_| Ok::<_, String>("\"tidied\""))?;
+    /// let hour = std::time::Duration::from_secs(3600);
+    /// let outcome = client.once("nightly").every(hour).run_blocking(|_| Ok::<_, String>("\"tidied\""))?;
     /// assert!(outcome.ran);
     /// # Ok::<(), locktender::JobError<String>>(())
     /// ```

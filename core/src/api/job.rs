@@ -32,6 +32,10 @@ use crate::session::ask_all::AskAll;
 /// How many attempts a job has, unless it says otherwise.
 const ATTEMPTS: u32 = 3;
 
+/// How long after the first failure the next attempt may begin, unless the job says otherwise: a server that is down for a moment
+/// must not use up all attempts.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
 /// For how long a job that is over is remembered, unless it says otherwise.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 
@@ -74,8 +78,7 @@ pub struct Job {
 
 impl Job {
     pub(super) fn new(lock: Lock) -> Self {
-        let (max_attempts, retry_delay) = (ATTEMPTS, Duration::ZERO);
-        Self { lock: lock.of_job(), max_attempts, retry_delay, keep: KEEP, schedule: None }
+        Self { lock: lock.of_job(), max_attempts: ATTEMPTS, retry_delay: RETRY_DELAY, keep: KEEP, schedule: None }
     }
 
     /// A job that runs once per fire time.
@@ -143,7 +146,10 @@ impl Job {
         if let Err(error) = self.validate() {
             return Call::ready(Err(error));
         }
-        let fire_time = self.schedule.map(|schedule| schedule.fire_time());
+        let fire_time = match self.schedule.map(|schedule| schedule.fire_time()).transpose() {
+            Ok(fire_time) => fire_time,
+            Err(error) => return Call::ready(Err(error)),
+        };
         let terms = Terms { max_attempts: self.max_attempts, keep_ms: wire_millis(self.kept_for()), fire_time };
         let job = self.clone();
         self.lock.begin(false, Some(terms), move |acquired| job.begun(acquired, fire_time))

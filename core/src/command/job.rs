@@ -35,7 +35,7 @@ pub(super) struct Job {
     #[arg(long, value_name = "NUMBER")]
     max_attempts: Option<u32>,
 
-    /// How long after a failed attempt the next one may begin; doubled after each further one [default: 0s]
+    /// How long after a failed attempt the next one may begin; doubled after each further one [default: 1s]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     retry_delay: Option<Duration>,
 

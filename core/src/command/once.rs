@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::attempt::{ENVIRONMENT, attempt};
 use super::exit;
@@ -21,13 +21,14 @@ const FIRE_TIME: &str = "
 
 /// Runs a command once per fire time, on one of the machines whose timers start it
 ///
-/// The fire time is the time for which the timer planned the run: without --at it is now, rounded down to a multiple of --every. Machines
-/// whose clocks differ name the same fire time. One of them runs the command. The others exit with 0 and write nothing. It needs one
-/// server, not a quorum.
+/// The fire time is the time for which the timer planned the run: --at names it, or it is now, rounded down to a multiple of --every.
+/// Machines whose clocks differ name the same fire time. One of them runs the command. The others exit with 0 and write nothing. It needs
+/// one server, not a quorum.
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help(NOTHING_TO_RUN, &[exit::BUSY], &format!("{ENVIRONMENT}{FIRE_TIME}")),
-    override_usage = "locktender once [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
+    override_usage = "locktender once [OPTIONS] <--at TIME|--every SPAN> NAME -- COMMAND [ARGUMENT]...",
+    group = ArgGroup::new("fire_time").required(true),
     mut_arg("name", |arg| arg.help("The job's name")),
     mut_arg("nonblock", |arg| arg.help("Don't wait, whatever --max-attempts and --overlap say")),
     mut_arg("wait", |arg| arg.help("Wait at most this long as a backup, or for an earlier fire time")),
@@ -37,15 +38,15 @@ pub(super) struct Once {
     #[command(flatten)]
     waiting: Waiting,
 
-    /// The fire time: RFC 3339, or @ and seconds since 1970 [default: now, rounded]
-    #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "every")]
+    /// The fire time: RFC 3339, or @ and seconds since 1970; or give --every
+    #[arg(long, value_name = "TIME", value_parser = instant, group = "fire_time")]
     at: Option<SystemTime>,
 
-    /// The time between two fire times, to which now is rounded [default: 1m]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    /// The time between two fire times: the fire time is now, rounded down to a multiple of it
+    #[arg(long, value_name = "SPAN", value_parser = span, group = "fire_time")]
     every: Option<Duration>,
 
-    /// How long ago a fire time may be and still run [default: 24h]
+    /// How long ago a fire time may be and still run; with --every from its end on [default: 24h]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     late: Option<Duration>,
 
@@ -57,7 +58,7 @@ pub(super) struct Once {
     #[arg(long, value_name = "NUMBER")]
     max_attempts: Option<u32>,
 
-    /// How long after a failed attempt the next one may begin; doubled after each further one [default: 0s]
+    /// How long after a failed attempt the next one may begin; doubled after each further one [default: 1s]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     retry_delay: Option<Duration>,
 
@@ -100,11 +101,11 @@ pub(super) fn once(options: &Once) -> u8 {
             job = job.retry_delay(retry_delay);
         }
         let ttl = job.validate()?.ttl;
-        Ok((job.at_fire_time(), ttl))
+        Ok((job.at_fire_time()?, ttl))
     };
     let busy = options.waiting.conflict_exit_code;
     guarded(&options.run_options, options.loss.on_lost, job, |guard, (job, fire_time)| {
-        let own = vec![("LOCKTENDER_FIRE_TIME", since_1970(fire_time))];
+        let own = vec![("LOCKTENDER_FIRE_TIME", since_1970(*fire_time))];
         attempt(guard, job, own, busy, |outcome| not_run(guard, job.name(), outcome, busy))
     })
 }
@@ -118,7 +119,7 @@ fn since_1970(fire_time: SystemTime) -> String {
     }
 }
 
-/// Says why nothing ran, if somebody wants to know: cron sends a mail for any message.
+/// Says why nothing ran: a run that is too late always, the rest only if that is wanted, because cron sends a mail for any message.
 fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 {
     let why = match outcome.why {
         Some(NotRun::Dead) => {
@@ -130,7 +131,11 @@ fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 
         }
         Some(NotRun::Running) => "is run by another machine",
         Some(NotRun::Missed) => "has begun a later fire time",
-        Some(NotRun::TooLate) => "is too late: see --late",
+        Some(NotRun::TooLate) => {
+            // That may be so on every machine, and then the command never runs.
+            guard.messages.warning("too_late", &format!("{name:?} is too late for its fire time, and does not run: see --late"));
+            return code;
+        }
         Some(NotRun::Done) | None => "was done for this fire time",
     };
     guard.messages.progress(outcome.why.unwrap_or(NotRun::Done).as_str(), &format!("{name:?} {why}"), &[]);

@@ -16,7 +16,7 @@ use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim};
-use crate::op::job::{AttemptNumber, Ending, FireTime, JobEnd, JobRecord, NotBegun, Terms};
+use crate::op::job::{AttemptNumber, Ending, FireTime, JobEnd, JobRecord, NotBegun, OpenAttempt, Terms, UnfinishedRun};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 /// The states of a record.
@@ -34,7 +34,7 @@ impl Rules for Job {
         let LockOp { keys, by, verb } = op;
         match verb {
             Verb::Acquire { job: Some(terms), .. } => begin(state, op, terms, now_us).unwrap_or_else(|refusal| refusal),
-            Verb::EndAttempt { ending, fence, leave } => end(state, keys, (by, *fence), ending, leave.as_deref(), now_us),
+            Verb::EndAttempt { ending, attempt, leave } => end(state, keys, (by, attempt), ending, leave.as_deref(), now_us),
             Verb::Reset => reset(state, keys, now_us),
             Verb::JobStatus => status(state, keys, now_us),
             Verb::Extend { ttl_ms, lock_only: false, .. } => {
@@ -88,6 +88,28 @@ impl Record {
         self.text("state") == RUNNING && (self.text("by") == by || mutant!(AnybodysAttemptEnded))
     }
 
+    /// Whether the last attempt of this owner made the job dead without an error of its own: another client found its lease ended.
+    fn has_died(&self, by: &str) -> bool {
+        self.text("state") == DEAD && !self.text("died").is_empty() && self.text("by") == by
+    }
+
+    /// What there is to say of a last attempt that did not end.
+    fn died(&self, max: u32) -> String {
+        let (attempts, by) = (self.count("attempts"), self.text("by"));
+        format!("attempt {attempts} of {max}: its worker died or lost the lease ({by})")
+    }
+
+    /// The run that the record is about, if a later fire time finds it unfinished.
+    fn unfinished(&self) -> Option<Box<UnfinishedRun>> {
+        let error = match (self.text("state"), self.text("error")) {
+            (RETRYING, error) if !error.is_empty() => error.to_owned(),
+            (RUNNING | RETRYING, _) => self.died(self.count("max")),
+            _ => return None,
+        };
+        let (fire_time_ms, attempts, by) = (self.number("fire_time"), self.count("attempts"), self.text("by").to_owned());
+        (fire_time_ms > 0).then(|| Box::new(UnfinishedRun { fire_time_ms, attempts, by, error }))
+    }
+
     /// How many attempts are allowed: what the first acquire has fixed, else what this one asks for.
     fn max(&self, terms: &Terms) -> u32 {
         if self.count("max") == 0 { terms.max_attempts } else { self.count("max") }
@@ -108,6 +130,8 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         Some(fire_time) => is_later(state, keys, &args, &found, (terms, fire_time), now_us)?,
         None => false,
     };
+    let (unfinished, done_at) =
+        if is_anew { (found.unfinished(), found.text("done_at").to_owned()) } else { (None, String::new()) };
     let record = if is_anew { Record::default() } else { found };
     let (attempts, max) = (record.count("attempts"), record.max(terms));
     match record.text("state") {
@@ -124,8 +148,8 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     let free = find_free(state, keys, &args, now_us)?;
     if free.found.holder.as_deref() != Some(&**by) {
         if attempts >= max.saturating_add(u32::from(mutant!(OneAttemptTooMany))) {
-            let error = format!("attempt {attempts} of {max}: its worker died or lost the lease ({})", record.text("by"));
-            state.put_fields(keys.record(), &[("state", DEAD), ("error", &error)], now_us);
+            let error = record.died(max);
+            state.put_fields(keys.record(), &[("state", DEAD), ("error", &error), ("died", "1")], now_us);
             state.expire(keys.record(), now_us, record.number("keep"));
             let verdict = record.end(NotBegun::Dead, error, max, now_us);
             return Err(over(state, keys, &args, verdict, now_us));
@@ -163,9 +187,13 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     if let Some(fire_time) = terms.fire_time {
         state.put_fields(keys.record(), &[("fire_time", &*fire_time.at_ms.to_string())], now_us);
     }
+    if !done_at.is_empty() {
+        state.put_fields(keys.record(), &[("done_at", &done_at)], now_us);
+    }
     state.expire(keys.record(), now_us, args.ttl_ms.saturating_add(terms.keep_ms).saturating_add(KEPT_MS));
     let small = |count| u16::try_from(count).unwrap_or(u16::MAX);
-    Ok(Reply { attempt: Some(AttemptNumber { number: small(number), max: small(max) }), ..voted })
+    let attempt = AttemptNumber { number: small(number), max: small(max), failures: small(record.count("failures")) };
+    Ok(Reply { attempt: Some(attempt), unfinished, ..voted })
 }
 
 /// Whether a fire time is later than all that have begun. Then the job begins anew with it.
@@ -214,11 +242,11 @@ fn over(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, verdict: Verdict
     Reply::new(verdict, now_us, 0)
 }
 
-/// Ends the attempt of the owner `by` with this fence.
+/// Ends this attempt of the owner `by`.
 fn end(
     state: &mut State,
     keys: &Keys,
-    (by, fence): (&Arc<str>, u64),
+    (by, attempt): (&Arc<str>, &OpenAttempt),
     ending: &Ending,
     leave: Option<&str>,
     now_us: u64,
@@ -226,10 +254,11 @@ fn end(
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
-    let (record, foreign) = match Record::read(state, keys, now_us) {
+    let (mut record, foreign) = match Record::read(state, keys, now_us) {
         Ok(record) => (record, None),
         Err(foreign) => (Record::default(), Some(foreign)),
     };
+    let existed = record.exists();
     let found = match look_whatever_the_fence(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
@@ -241,7 +270,12 @@ fn end(
             Noted { is_done: owned, ..Noted::default() }
         }
         _ if foreign.is_some() => Noted::default(),
-        _ => note(state, keys, &record, (by, fence), owned, ending, now_us),
+        _ => {
+            if owned && !record.exists() {
+                record = restored(state, keys, (by, attempt), now_us);
+            }
+            note(state, keys, &record, (by, attempt), owned, ending, now_us)
+        }
     };
     let freed = owned || leave.is_some_and(|entry| found.holder.as_deref() == Some(&claim(entry)));
     if freed {
@@ -249,8 +283,8 @@ fn end(
     }
     let tells = freed || leave.is_some() && found.holder.is_none();
     // A fence without the mark shows that nobody waits.
-    let shows_fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()) == Some(&*fence.to_string());
-    let nobody_waits = owned && leave.is_none() && record.exists() && shows_fence;
+    let shows_fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()) == Some(&*attempt.fence.to_string());
+    let nobody_waits = owned && leave.is_none() && existed && shows_fence;
     match noted {
         Noted { is_over: true, .. } if nobody_waits && matches!(ending, Ending::Done { .. }) => (),
         Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),
@@ -280,38 +314,63 @@ struct Noted {
     retry_in_ms: u64,
 }
 
-/// Notes that an attempt is done or has failed, if it is the one that runs. A server may evict a record, or an operator deletes it:
-/// then it counts whether the lock is `owned`.
+/// Writes a record again that a server has evicted, or an operator deleted, while its attempt held the lock.
+fn restored(state: &mut State, keys: &Keys, (by, attempt): (&Arc<str>, &OpenAttempt), now_us: u64) -> Record {
+    let OpenAttempt { fence, number: AttemptNumber { number, max, failures }, keep_ms, fire_time_ms } = *attempt;
+    let [number, max, fence, keep, failures, fire_time] =
+        [number.into(), max.into(), fence, keep_ms, failures.into(), fire_time_ms].map(|number: u64| number.to_string());
+    let fields = [
+        ("state", RUNNING),
+        ("attempts", &*number),
+        ("max", &max),
+        ("by", by),
+        ("fence", &fence),
+        ("keep", &keep),
+        ("failures", &failures),
+        ("fire_time", &fire_time),
+    ];
+    state.put_fields(keys.record(), &fields, now_us);
+    Record::read(state, keys, now_us).unwrap_or_default()
+}
+
+/// Notes that an attempt is done or has failed, if it is the one that runs. One that made the job dead without an error of its own
+/// may still say how it ended.
 fn note(
     state: &mut State,
     keys: &Keys,
     record: &Record,
-    (by, fence): (&Arc<str>, u64),
+    (by, attempt): (&Arc<str>, &OpenAttempt),
     owned: bool,
     ending: &Ending,
     now_us: u64,
 ) -> Noted {
-    let has_fence = record.number("fence") == fence || mutant!(OlderAttemptEnds);
-    let is_open = if record.exists() { record.is_open(by) && has_fence } else { owned };
+    let has_fence = record.number("fence") == attempt.fence || mutant!(OlderAttemptEnds);
+    let is_open = (record.is_open(by) || record.has_died(by)) && has_fence;
     let is_open = if mutant!(LeaseDecides) { owned } else { is_open };
     let ended_as = |states: &[&str]| record.text("by") == &**by && has_fence && states.contains(&record.text("state"));
+    if is_open && record.has_died(by) {
+        state.put_fields(keys.record(), &[("error", ""), ("died", "")], now_us);
+    }
+    let failures = record.number("failures").saturating_add(1).to_string();
     match ending {
-        Ending::Done { result, keep_ms } if is_open => {
-            state.put_fields(keys.record(), &[("state", DONE), ("result", result), ("by", by)], now_us);
-            state.expire(keys.record(), now_us, *keep_ms);
+        Ending::Done { result } if is_open => {
+            let done_at = now_us.to_string();
+            state.put_fields(keys.record(), &[("state", DONE), ("result", &**result), ("done_at", &done_at)], now_us);
+            state.expire(keys.record(), now_us, attempt.keep_ms);
             Noted { is_done: true, is_over: true, retry_in_ms: 0 }
         }
-        Ending::Failed { .. } if is_open && !record.exists() => Noted { is_done: true, ..Noted::default() },
-        Ending::Failed { error, .. } if is_open && record.count("attempts") >= record.count("max") => {
-            state.put_fields(keys.record(), &[("state", DEAD), ("error", error)], now_us);
+        Ending::Failed { error, retry_in_ms: Some(retry_in_ms) } if is_open && record.count("attempts") < record.count("max") => {
+            let not_before = (now_us / 1_000).saturating_add(*retry_in_ms).to_string();
+            let fields = [("state", RETRYING), ("error", &**error), ("failures", &failures), ("not_before", &not_before)];
+            state.put_fields(keys.record(), &fields, now_us);
+            state.expire(keys.record(), now_us, record.number("keep").saturating_add(KEPT_MS));
+            Noted { is_done: true, is_over: false, retry_in_ms: *retry_in_ms }
+        }
+        Ending::Failed { error, .. } if is_open => {
+            let fields = [("state", DEAD), ("error", &**error), ("failures", &failures)];
+            state.put_fields(keys.record(), &fields, now_us);
             state.expire(keys.record(), now_us, record.number("keep"));
             Noted { is_done: true, is_over: true, retry_in_ms: 0 }
-        }
-        Ending::Failed { error, retry_in_ms } if is_open => {
-            let not_before = (now_us / 1_000).saturating_add(*retry_in_ms).to_string();
-            let fields = [("state", RETRYING), ("error", &**error), ("not_before", &not_before)];
-            state.put_fields(keys.record(), &fields, now_us);
-            Noted { is_done: true, is_over: false, retry_in_ms: *retry_in_ms }
         }
         Ending::Done { .. } => Noted { is_done: ended_as(&[DONE]), ..Noted::default() },
         Ending::Failed { .. } => Noted { is_done: ended_as(&[RETRYING, DEAD]), ..Noted::default() },
@@ -326,6 +385,7 @@ fn give_back(state: &mut State, keys: &Keys, record: &Record, by: &str, now_us: 
         let next = if attempts > 0 { RETRYING } else { NEW };
         let fields = [("state", next), ("attempts", &*attempts.to_string()), ("by", "")];
         state.put_fields(keys.record(), &fields, now_us);
+        state.expire(keys.record(), now_us, record.number("keep").saturating_add(KEPT_MS));
     }
 }
 
@@ -370,6 +430,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         result: text("result"),
         not_before_ms: record.number("not_before"),
         fire_time_ms: record.number("fire_time"),
+        done_at_us: record.number("done_at"),
         holder: found.shown(),
         remaining: found.remaining(),
     })))
@@ -378,7 +439,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
 /// Keeps the record of an attempt that runs for longer than a record is kept.
 fn outlast(state: &mut State, keys: &Keys, by: &str, ttl_ms: u64, now_us: u64) {
     let is_held = state.get(keys.lock(), now_us).and_then(|entry| entry.text()) == Some(by);
-    // A record that was evicted, and written again at the end of its attempt, has no `keep`.
+    // A record that a person has written may have no `keep`.
     if let Ok(record) = Record::read(state, keys, now_us)
         && is_held
         && !record.text("keep").is_empty()

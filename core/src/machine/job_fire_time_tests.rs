@@ -19,6 +19,61 @@ pub(super) fn a_fire_time_begins_once() {
     assert_eq!(bench.fires("c", 2), Ok(1));
 }
 
+#[test]
+fn the_first_attempt_for_a_later_fire_time_tells_of_a_run_that_was_left_unfinished() {
+    let left = |bench: &mut Bench, minutes| {
+        bench.fires("b", minutes).unwrap();
+        bench.last.take().unwrap().unfinished.map(|run| (run.fire_time_ms, run.attempts, run.by, run.error))
+    };
+    let first = |error: &str| Some((T / 1_000, 1, "a".to_owned(), error.to_owned()));
+    let mut bench = Bench::new(1);
+    bench.fires("a", 0).unwrap();
+    bench.pass(TTL + 1);
+    assert_eq!(left(&mut bench, 1), first("attempt 1 of 1: its worker died or lost the lease (a)"));
+    assert_eq!(left(&mut bench, 1), None, "the request comes twice");
+    let fence = bench.record_fence();
+    assert_eq!(bench.done("b", fence), Verdict::Ok);
+    assert_eq!(left(&mut bench, 2), None, "it was done");
+    // A failure that may be tried again, and was not.
+    let mut bench = Bench::new(2);
+    bench.fires("a", 0).unwrap();
+    let fence = bench.record_fence();
+    assert_eq!(bench.fail("a", fence, 0), Verdict::Ok);
+    assert_eq!(left(&mut bench, 1), first("no"));
+    // What somebody has heard before is not told again.
+    let mut bench = Bench::new(1);
+    bench.fires("a", 0).unwrap();
+    bench.pass(TTL + 1);
+    assert_eq!(bench.fires("b", 0), Err(NotBegun::Dead));
+    assert_eq!(left(&mut bench, 1), None);
+}
+
+#[test]
+fn it_is_known_when_the_work_was_done_last_while_later_runs_fail() {
+    let mut bench = Bench::new(1);
+    bench.fires("a", 0).unwrap();
+    bench.pass(1_000);
+    let (fence, done_at_us) = (bench.record_fence(), bench.now_us);
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    bench.fires("b", 1).unwrap();
+    assert_eq!((bench.record().done_at_us, &*bench.record().state), (done_at_us, "running"));
+    let fence = bench.record_fence();
+    assert_eq!(bench.fail("b", fence, 0), Verdict::Ok);
+    bench.fires("c", 2).unwrap();
+    assert_eq!(bench.record().done_at_us, done_at_us);
+}
+
+#[test]
+fn a_record_that_was_deleted_in_the_run_keeps_its_fire_time_all_the_same() {
+    let mut bench = Bench::new(1);
+    bench.fires("a", 5).unwrap();
+    let fence = bench.record_fence();
+    bench.state.remove("{mail}:~lt:job");
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    assert_eq!(bench.fires("b", 5), Err(NotBegun::Done));
+    assert_eq!(bench.fires("b", 4), Err(NotBegun::Missed));
+}
+
 pub(super) fn an_earlier_fire_time_never_begins_any_more() {
     let mut bench = Bench::new(1);
     assert_eq!(bench.fires("a", 2), Ok(1));

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::machine::{Env, State, Value, apply};
 use crate::name::{Keys, Kind};
-use crate::op::job::{AttemptNumber, Ending, FireTime, JobRecord, NotBegun, Terms};
+use crate::op::job::{AttemptNumber, Ending, FireTime, JobRecord, NotBegun, OpenAttempt, Terms};
 use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
 #[path = "job_fire_time_tests.rs"]
@@ -22,12 +22,14 @@ struct Bench {
     now_us: u64,
     max_attempts: u32,
     fire_time: Option<FireTime>,
+    /// The answer to the last request of `fires`.
+    last: Option<Reply>,
 }
 
 impl Bench {
     fn new(max_attempts: u32) -> Self {
         let keys = Arc::new(Keys::new(Kind::Job, "", "mail", true).unwrap());
-        Self { state: State::new(), keys, now_us: T, max_attempts, fire_time: None }
+        Self { state: State::new(), keys, now_us: T, max_attempts, fire_time: None, last: None }
     }
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
@@ -60,6 +62,7 @@ impl Bench {
         self.fire_time =
             Some(FireTime { at_ms, late_ms: LATE_MS, ..self.fire_time.unwrap_or(FireTime { at_ms, late_ms: 0, waits: false }) });
         let reply = self.begin(owner);
+        self.last = Some(reply.clone());
         match reply.verdict {
             Verdict::Vote => Ok(reply.attempt.unwrap().number),
             Verdict::Over(end) => Err(end.why),
@@ -68,15 +71,18 @@ impl Bench {
     }
 
     fn end(&mut self, owner: &str, fence: u64, ending: Ending) -> Verdict {
-        self.apply(owner, Verb::EndAttempt { ending, fence, leave: None }).verdict
+        let number = AttemptNumber { number: 1, max: u16::try_from(self.max_attempts).unwrap(), failures: 0 };
+        let fire_time_ms = self.fire_time.map_or(0, |fire_time| fire_time.at_ms);
+        let attempt = OpenAttempt { fence, number, keep_ms: KEEP, fire_time_ms };
+        self.apply(owner, Verb::EndAttempt { ending, attempt, leave: None }).verdict
     }
 
     fn done(&mut self, owner: &str, fence: u64) -> Verdict {
-        self.end(owner, fence, Ending::Done { result: "42".into(), keep_ms: KEEP })
+        self.end(owner, fence, Ending::Done { result: "42".into() })
     }
 
     fn fail(&mut self, owner: &str, fence: u64, retry_in_ms: u64) -> Verdict {
-        self.end(owner, fence, Ending::Failed { error: "no".into(), retry_in_ms })
+        self.end(owner, fence, Ending::Failed { error: "no".into(), retry_in_ms: Some(retry_in_ms) })
     }
 
     fn give_back(&mut self, owner: &str) -> Verdict {
@@ -107,6 +113,10 @@ impl Bench {
 
 fn no() -> Verdict {
     Verdict::No { holder: None, remaining: crate::error::Remaining::Gone }
+}
+
+fn rival_of(name: &str) -> Verdict {
+    Verdict::No { holder: Some(name.into()), remaining: crate::error::Remaining::Gone }
 }
 
 fn rival(name: &str) -> impl Fn(&Verdict) -> bool {
@@ -272,7 +282,7 @@ fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
     assert!(matches!((&reply.verdict, &reply.queued), (Verdict::Later { .. }, Queued::At { rank: 0, .. })), "{reply:?}");
     bench.pass(2_500);
     let reply = bench.begin_as("w", Some("b:c1:1 x"));
-    assert_eq!((reply.verdict, reply.attempt), (Verdict::Vote, Some(AttemptNumber { number: 2, max: 3 })));
+    assert_eq!((reply.verdict, reply.attempt), (Verdict::Vote, Some(AttemptNumber { number: 2, max: 3, failures: 1 })));
     // Without a delay the first waiter may begin at once.
     bench.begin_as("v", Some("b:c2:2 x"));
     assert_eq!(bench.fail("w", reply.fence, 0), Verdict::Ok);
@@ -310,6 +320,70 @@ fn a_record_that_was_evicted_while_its_attempt_ran_is_written_again() {
     bench.state.remove("{mail}:~lt:job");
     assert_eq!(bench.done("a", fence), Verdict::Ok);
     assert!(matches!(bench.begin("b").verdict, Verdict::Over(_)));
+    for (max_attempts, state) in [(1, "dead"), (2, "retrying")] {
+        let mut bench = Bench::new(max_attempts);
+        let fence = bench.begins("a", 1);
+        bench.state.remove("{mail}:~lt:job");
+        assert_eq!(bench.fail("a", fence, 0), Verdict::Ok);
+        let record = bench.record();
+        assert_eq!((&*record.state, record.attempts, record.max_attempts), (state, 1, max_attempts));
+    }
+    let mut bench = Bench::new(1);
+    let fence = bench.begins("a", 1);
+    bench.pass(TTL + 1);
+    bench.state.remove("{mail}:~lt:job");
+    assert_eq!(bench.done("a", fence), no(), "without the lock nobody knows whether another attempt has run since");
+}
+
+#[test]
+fn a_last_attempt_that_seemed_dead_may_still_say_how_it_ended() {
+    let dead = |bench: &mut Bench| {
+        let fence = bench.begins("a", 1);
+        bench.pass(TTL + 1);
+        assert!(matches!(bench.begin("b").verdict, Verdict::Over(_)));
+        assert_eq!(bench.record().state, "dead");
+        fence
+    };
+    let mut bench = Bench::new(1);
+    let fence = dead(&mut bench);
+    assert_eq!(bench.done("b", fence), rival_of("a"), "it is not b's");
+    assert_eq!(bench.done("a", fence - 1), no(), "it is an earlier one");
+    assert_eq!(bench.done("a", fence), Verdict::Ok);
+    assert_eq!((&*bench.record().state, &*bench.record().result, &*bench.record().error), ("done", "42", ""));
+    assert_eq!(bench.done("a", fence), Verdict::Ok, "it is asked again");
+    let mut bench = Bench::new(1);
+    let fence = dead(&mut bench);
+    assert_eq!(bench.fail("a", fence, 0), Verdict::Ok);
+    assert_eq!((&*bench.record().state, &*bench.record().error), ("dead", "no"));
+    assert_eq!(bench.done("a", fence), no(), "it has failed");
+}
+
+#[test]
+fn only_failures_are_counted_for_the_delay_and_the_first_attempt_of_a_later_fire_time_begins_without() {
+    let mut bench = Bench::new(9);
+    let failures = |reply: Reply| reply.attempt.unwrap().failures;
+    assert_eq!(failures(bench.begin("a")), 0);
+    bench.pass(TTL + 1);
+    let second = bench.begin("b");
+    let fence = second.fence;
+    assert_eq!(failures(second), 0, "the first one died");
+    assert_eq!(bench.fail("b", fence, 0), Verdict::Ok);
+    let third = bench.begin("c");
+    let fence = third.fence;
+    assert_eq!(failures(third), 1);
+    assert_eq!(bench.fail("c", fence, 0), Verdict::Ok);
+    assert_eq!(failures(bench.begin("d")), 2);
+}
+
+#[test]
+fn a_failure_that_no_attempt_can_help_ends_the_job() {
+    let mut bench = Bench::new(3);
+    let fence = bench.begins("a", 1);
+    let never = Ending::Failed { error: "no such address".into(), retry_in_ms: None };
+    assert_eq!(bench.end("a", fence, never.clone()), Verdict::Ok);
+    assert_eq!(bench.end("a", fence, never), Verdict::Ok, "it is asked again");
+    let Verdict::Over(end) = bench.begin("b").verdict else { panic!("it began again") };
+    assert_eq!((end.why, &*end.text, end.attempts), (NotBegun::Dead, "no such address", 1));
 }
 
 #[test]
@@ -330,9 +404,8 @@ fn a_record_that_does_not_say_how_long_it_is_kept_is_left_alone_by_an_extension(
     let mut bench = Bench::new(2);
     let fence = bench.begins("a", 1);
     let (lock, record) = (bench.keys.lock().to_owned(), bench.keys.record().to_owned());
-    // What is written again at the end has only what the end knows.
-    bench.state.remove(&record);
     assert_eq!(bench.done("a", fence), Verdict::Ok);
+    bench.state.put_fields(&record, &[("keep", "")], bench.now_us);
     let left = bench.state.get(&record, bench.now_us).unwrap().left_ms(bench.now_us);
     // Nobody but a person writes the same value again.
     bench.state.put(&lock, Value::Text("a".into()), bench.now_us, Some(1_000));

@@ -39,27 +39,54 @@ pub enum Ending {
     Done {
         /// JSON text, or an empty text.
         result: Arc<str>,
-        /// For how long the record is kept, milliseconds.
-        keep_ms: u64,
     },
-    /// The work failed. The next attempt may begin later; if this was the last one, the job is dead.
+    /// The work failed. The next attempt may begin later; after the last one the job is dead.
     Failed {
         /// What happened.
         error: Arc<str>,
-        /// When the next attempt may begin, milliseconds.
-        retry_in_ms: u64,
+        /// When the next attempt may begin, milliseconds; `None` for never: the job is dead.
+        retry_in_ms: Option<u64>,
     },
     /// The attempt never happened: it doesn't count.
     GivenBack,
 }
 
 /// The number of an attempt: the first one is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptNumber {
     /// This one.
     pub number: u16,
     /// The last one that may begin.
     pub max: u16,
+    /// How many attempts before it failed; the others died.
+    pub failures: u16,
+}
+
+/// What a record says of the attempt that runs, as its worker knows it. So its end is noted in full also where the record was evicted
+/// or deleted meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenAttempt {
+    /// Its fence; 0 for an attempt that was never granted, which can only be given back.
+    pub fence: u64,
+    /// Its number.
+    pub number: AttemptNumber,
+    /// For how long a job that is over keeps its record, milliseconds.
+    pub keep_ms: u64,
+    /// The fire time, milliseconds since the epoch; 0 for a job without any.
+    pub fire_time_ms: u64,
+}
+
+/// A fire time whose work has neither succeeded nor failed for good when a later one begins: its worker died, or no other attempt began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedRun {
+    /// The fire time, milliseconds since the epoch.
+    pub fire_time_ms: u64,
+    /// How many attempts began.
+    pub attempts: u32,
+    /// The owner value of the last attempt.
+    pub by: String,
+    /// What became of it.
+    pub error: String,
 }
 
 /// Why no attempt begins, however long the worker waits.
@@ -135,6 +162,8 @@ pub struct JobRecord {
     pub not_before_ms: u64,
     /// The latest fire time that has begun, milliseconds since the epoch; 0 for a job without any.
     pub fire_time_ms: u64,
+    /// When the work was done last, by the server's clock in microseconds; 0 for never.
+    pub done_at_us: u64,
     /// The value of the lock's key, if there is one.
     pub holder: Option<String>,
     /// How long the lock's key remains.

@@ -16,7 +16,7 @@ pub use self::part::{Part, PartOp};
 pub use self::reply::{ClusterFacts, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
-use crate::op::job::{Ending, Terms};
+use crate::op::job::{Ending, OpenAttempt, Terms};
 
 /// A server's answer, or why there is none.
 pub type Answer = Result<Reply, Failure>;
@@ -147,8 +147,8 @@ pub enum Verb {
     EndAttempt {
         /// How it ends.
         ending: Ending,
-        /// The fence of the attempt; 0 for one that was never granted, which can only be given back.
-        fence: u64,
+        /// Which attempt that is.
+        attempt: OpenAttempt,
         /// A waiter's entry that leaves the queue.
         leave: Option<Arc<str>>,
     },
@@ -243,7 +243,7 @@ impl Op {
         };
         let verb = match keys.kind() {
             Kind::Exclusive => Verb::Release { leave, single_server, kept_ms: 0 },
-            Kind::Job => Verb::EndAttempt { ending: Ending::GivenBack, fence: 0, leave },
+            Kind::Job => Verb::EndAttempt { ending: Ending::GivenBack, attempt: OpenAttempt::default(), leave },
         };
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))
     }

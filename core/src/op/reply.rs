@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::op::holder;
-use crate::op::job::{AttemptNumber, JobEnd, JobRecord};
+use crate::op::job::{AttemptNumber, JobEnd, JobRecord, UnfinishedRun};
 
 /// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
@@ -154,13 +154,25 @@ pub struct Reply {
     pub queued: Queued,
     /// The number of the attempt that begins with a vote, of a job.
     pub attempt: Option<AttemptNumber>,
+    /// The run that the first attempt for a later fire time leaves behind, if it was not finished.
+    pub unfinished: Option<Box<UnfinishedRun>>,
 }
 
 impl Reply {
     /// A reply.
     #[must_use]
     pub fn new(verdict: Verdict, time_us: u64, fence: u64) -> Self {
-        Self { verdict, time_us, fence, run_id: None, socket: 0, repeated: false, queued: Queued::Nothing, attempt: None }
+        Self {
+            verdict,
+            time_us,
+            fence,
+            run_id: None,
+            socket: 0,
+            repeated: false,
+            queued: Queued::Nothing,
+            attempt: None,
+            unfinished: None,
+        }
     }
 
     /// The value of the lock's key, where the reply shows one that may not be ours.

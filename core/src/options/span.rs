@@ -17,7 +17,7 @@ pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 pub(crate) const MIN_KEEP: Duration = Duration::from_secs(1);
 
 /// The longest of all other times.
-const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
+pub(crate) const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The lower and the upper bound of an option, in any spelling.
 fn bounds(option: &str) -> (Duration, Duration) {

@@ -208,7 +208,7 @@ fn options(place: Place, language: Language) -> Vec<&'static str> {
         Place::Acquire | Place::Begin | Place::Campaign => Vec::new(),
         Place::Job => of_job(language),
         Place::Once => [ONCE.to_vec(), of_lock(language)].concat(),
-        Place::Fail => vec!["retry_in"],
+        Place::Fail => vec!["retry_in", "retry"],
     }
 }
 
@@ -364,7 +364,7 @@ mod tests {
             ("maxAttempts", Place::Begin, "maxAttempts is an option of the job: give it to job()"),
             ("ttlMs", Place::Begin, "ttlMs is an option of the job"),
             ("retryIn", Place::Fail, "did you mean retryInMs?"),
-            ("colour", Place::Fail, "there are retryInMs"),
+            ("colour", Place::Fail, "there are retryInMs, retry"),
             ("waitMs", Place::Campaign, "waitMs is an option of the election: give it to elect()"),
             ("signal", Place::Election, "election.lead(work, { signal })"),
             ("prefix", Place::Election, "prefix is an option of the client"),

@@ -251,7 +251,7 @@ impl Acquiring {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
-                round.attempt = reply.attempt;
+                (round.attempt, round.unfinished) = (reply.attempt, reply.unfinished);
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.fence()) {
                     (Late::Release, _) => context.out.push(round.release(recipe, server, now)),

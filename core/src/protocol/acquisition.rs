@@ -210,6 +210,7 @@ impl Acquisition {
             Decision::Granted(round, fence) => {
                 let (waited, woken) = (now.since(acquiring.started), acquiring.woken());
                 let hold = Hold::begin(recipe, round, fence, now, out);
+                out.extend(ending::unfinished(recipe, &hold).map(Command::EmitOfAnother));
                 let mut event = hold.event(recipe, EventKind::Acquired);
                 event.took = Some(waited);
                 out.push(Command::Emit(event));

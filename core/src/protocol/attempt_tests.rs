@@ -6,7 +6,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Code, LossReason};
 use crate::event::EventKind;
 use crate::name::{Keys, Kind};
-use crate::op::job::{AttemptNumber, Ending, JobEnd, NotBegun, Terms};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, NotBegun, OpenAttempt, Terms, UnfinishedRun};
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verb, Verdict};
 use crate::protocol::waiting::tests::{at, gone, ms, recipe};
 use crate::protocol::{Acquisition, Answered, Command, Input, Manner, Recipe, Tag};
@@ -35,7 +35,8 @@ impl Bench {
     /// Attempt 2 of 3, for 10 s.
     fn begun() -> Self {
         let mut bench = Self::started();
-        bench.answer(at(1), Ok(Reply { attempt: Some(AttemptNumber { number: 2, max: 3 }), ..reply(Verdict::Vote) }));
+        bench
+            .answer(at(1), Ok(Reply { attempt: Some(AttemptNumber { number: 2, max: 3, failures: 1 }), ..reply(Verdict::Vote) }));
         assert!(bench.machine.check(at(1)).is_ok(), "granted");
         bench
     }
@@ -87,15 +88,20 @@ fn reply(verdict: Verdict) -> Reply {
 }
 
 fn done() -> Ending {
-    Ending::Done { result: "1".into(), keep_ms: 60_000 }
+    Ending::Done { result: "1".into() }
 }
 
 fn failed() -> Ending {
-    Ending::Failed { error: "no".into(), retry_in_ms: 0 }
+    Ending::Failed { error: "no".into(), retry_in_ms: Some(0) }
+}
+
+fn ended(ending: Ending) -> Verb {
+    let number = AttemptNumber { number: 2, max: 3, failures: 1 };
+    Verb::EndAttempt { ending, attempt: OpenAttempt { fence: 7, number, keep_ms: 60_000, fire_time_ms: 0 }, leave: None }
 }
 
 fn given_back() -> Verb {
-    Verb::EndAttempt { ending: Ending::GivenBack, fence: 7, leave: None }
+    ended(Ending::GivenBack)
 }
 
 fn an_attempt_that_nobody_ends_goes_back_unless_its_lease_was_lost() {
@@ -128,7 +134,7 @@ fn the_end_of_an_attempt_is_noted_also_after_a_loss_and_an_event_tells_it() {
         for (ending, expected) in [(done(), EventKind::Done), (failed(), EventKind::Retry)] {
             let mut bench = begun();
             bench.bring(now, Input::EndAttempt(1, ending.clone()));
-            assert_eq!(bench.verb(), Verb::EndAttempt { ending, fence: 7, leave: None });
+            assert_eq!(bench.verb(), ended(ending));
             bench.answer(now, Ok(reply(Verdict::Ok)));
             assert_eq!(bench.heard(), Some(Ok("released")));
             assert_eq!(bench.events().last(), Some(&expected));
@@ -169,6 +175,29 @@ fn an_end_without_an_answer_is_unknown_and_not_a_loss() {
         bench.bring(at(time), Input::Wake);
     }
     assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
+}
+
+#[test]
+fn a_run_that_was_left_unfinished_is_told_when_a_later_one_begins() {
+    let run = UnfinishedRun { fire_time_ms: 1_800_000_000_000, attempts: 1, by: "w".into(), error: "it died".into() };
+    let mut bench = Bench::started();
+    let attempt = Some(AttemptNumber { number: 1, max: 1, failures: 0 });
+    bench.answer(at(1), Ok(Reply { attempt, unfinished: Some(Box::new(run)), ..reply(Verdict::Vote) }));
+    let dead = |command: &Command| match command {
+        Command::EmitOfAnother(event) => Some(event.clone()),
+        _ => None,
+    };
+    let event = bench.told.iter().find_map(dead).expect("it is told");
+    assert_eq!((event.kind, event.attempt, event.rival.as_deref()), (EventKind::Dead, Some(1), Some("w")));
+    assert_eq!(event.message.as_deref(), Some("for the fire time 2027-01-15T08:00:00Z: it died"));
+}
+
+#[test]
+fn a_failure_that_no_attempt_can_help_is_told_as_the_death_of_the_job() {
+    let mut bench = Bench::begun();
+    bench.bring(at(5), Input::EndAttempt(1, Ending::Failed { error: "no".into(), retry_in_ms: None }));
+    bench.answer(at(6), Ok(reply(Verdict::Ok)));
+    assert_eq!(bench.events().last(), Some(&EventKind::Dead));
 }
 
 #[test]

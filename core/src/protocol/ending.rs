@@ -1,11 +1,11 @@
 //! Endings: the events of an acquire that ends without the lock, and of a hold that ends without a release.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::clock::Tick;
 use crate::error::{Code, Error, Loss};
 use crate::event::{Event, EventKind};
-use crate::op::job::{JobEnd, NotBegun};
+use crate::op::job::{JobEnd, NotBegun, UnfinishedRun};
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
 
@@ -47,6 +47,17 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
     event.rival = Some(end.by.clone()).filter(|by| !by.is_empty());
     event.message = message;
     event
+}
+
+/// The event of an earlier run that the first attempt for a later fire time has left behind: its work has not succeeded, and will not
+/// be tried again.
+pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<Event> {
+    let UnfinishedRun { fire_time_ms, attempts, by, error } = &**hold.round.unfinished.as_ref()?;
+    let fire_time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*fire_time_ms));
+    let mut event = Event::of(EventKind::Dead, &recipe.keys);
+    (event.attempt, event.rival) = (Some(*attempts), Some(by.clone()).filter(|by| !by.is_empty()));
+    event.message = Some(format!("for the fire time {fire_time}: {error}"));
+    Some(event)
 }
 
 /// The warning of an attempt whose job has other terms than this client names: the first client's count.

@@ -61,6 +61,8 @@ pub struct JobStatus {
     pub result: Option<String>,
     /// The latest fire time that has begun, of a job that runs once per fire time.
     pub fire_time: Option<SystemTime>,
+    /// When the work was done last, by the server's clock. A job that runs once per fire time keeps it while later runs fail.
+    pub last_done: Option<SystemTime>,
 }
 
 impl JobStatus {
@@ -78,7 +80,7 @@ impl JobStatus {
         let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let has_died = record.state == "running" && state != JobState::Running;
         let died = || format!("attempt {} of {}: its worker died or lost the lease", record.attempts, record.max_attempts);
-        let time = |ms: u64| UNIX_EPOCH.checked_add(Duration::from_millis(ms)).filter(|_| ms > 0);
+        let time = |us: u64| UNIX_EPOCH.checked_add(Duration::from_micros(us)).filter(|_| us > 0);
         let remaining = if let Remaining::For(left) = record.remaining { Some(left) } else { None };
         Self {
             state,
@@ -90,7 +92,8 @@ impl JobStatus {
             retry_in: (state == JobState::Retrying).then(|| record.retry_in(now_us)),
             last_error: if has_died { Some(died()) } else { text(&record.error) },
             result: text(&record.result),
-            fire_time: time(record.fire_time_ms),
+            fire_time: time(record.fire_time_ms.saturating_mul(1_000)),
+            last_done: time(record.done_at_us),
         }
     }
 }

@@ -334,6 +334,8 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(Event),
+    /// Emit an event about an attempt of another worker, of which nobody has heard: it belongs to no acquire and no hold of this client.
+    EmitOfAnother(Event),
     /// End the acquire.
     Acquired(Result<Answered, Error>),
     /// End an extend.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
-use crate::op::job::Ending;
+use crate::op::job::{Ending, OpenAttempt};
 use crate::protocol::ending;
 use crate::protocol::hold::Hold;
 use crate::protocol::release::{Outcome, Release};
@@ -51,7 +51,7 @@ impl Releasing {
         let hold = &mut self.hold;
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
-        let ends = self.ending.clone().map(|ending| (ending, hold.fence));
+        let ends = self.ending.clone().map(|ending| (ending, open_attempt(recipe, hold)));
         let keeps_until = hold.granted.after(recipe.options.min_hold);
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends, keeps_until };
         let until = Some(hold.validity_end);
@@ -113,7 +113,7 @@ impl Releasing {
         let is_last = self.hold.round.attempt.is_some_and(|attempt| attempt.number >= attempt.max);
         let (kind, message) = match self.ending.as_ref().filter(|_| outcome == Outcome::Released)? {
             Ending::Done { .. } => (EventKind::Done, None),
-            Ending::Failed { error, .. } if is_last => (EventKind::Dead, Some(error)),
+            Ending::Failed { error, retry_in_ms } if is_last || retry_in_ms.is_none() => (EventKind::Dead, Some(error)),
             Ending::Failed { error, .. } => (EventKind::Retry, Some(error)),
             Ending::GivenBack => return None,
         };
@@ -140,6 +140,13 @@ impl Releasing {
         };
         out.push(Command::Released(caller.call, result));
     }
+}
+
+/// The attempt of a job that this hold is.
+fn open_attempt(recipe: &Recipe, hold: &Hold) -> OpenAttempt {
+    let (number, terms) = (hold.round.attempt.unwrap_or_default(), recipe.job);
+    let fire_time_ms = terms.and_then(|terms| terms.fire_time).map_or(0, |fire_time| fire_time.at_ms);
+    OpenAttempt { fence: hold.fence, number, keep_ms: terms.map_or(0, |terms| terms.keep_ms), fire_time_ms }
 }
 
 impl Released {

@@ -9,7 +9,7 @@ use crate::error::sentence::each;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::op::holder::kept;
-use crate::op::job::Ending;
+use crate::op::job::{Ending, OpenAttempt};
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verb, Verdict};
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
@@ -54,8 +54,8 @@ pub(super) struct Value {
     pub(super) owner: Arc<str>,
     /// The waiter that leaves the queues with it.
     pub(super) leaves: Option<Arc<str>>,
-    /// How the attempt ends that has this value, and its fence, of a job.
-    pub(super) ends: Option<(Ending, u64)>,
+    /// How the attempt ends that has this value, and which one that is, of a job.
+    pub(super) ends: Option<(Ending, OpenAttempt)>,
     /// Until when nobody else may get the lock.
     pub(super) keeps_until: Tick,
 }
@@ -66,7 +66,7 @@ pub(super) struct Removal {
     pub(super) round: u32,
     owner: Arc<str>,
     pub(super) leaves: Option<Arc<str>>,
-    ends: Option<(Ending, u64)>,
+    ends: Option<(Ending, OpenAttempt)>,
     keeps_until: Tick,
     /// For how long the first request keeps the lock.
     kept: Duration,
@@ -174,7 +174,7 @@ impl Removal {
     fn request(&self, recipe: &Recipe, now: Tick) -> Op {
         let (owner, leave) = (Arc::clone(&self.owner), self.leaves.clone());
         match &self.ends {
-            Some((ending, fence)) => recipe.op(owner, Verb::EndAttempt { ending: ending.clone(), fence: *fence, leave }),
+            Some((ending, attempt)) => recipe.op(owner, Verb::EndAttempt { ending: ending.clone(), attempt: *attempt, leave }),
             None => release(recipe, owner, leave, self.keeps_until.since(now)),
         }
     }

@@ -1,6 +1,6 @@
 //! Round: one round of an acquire over all servers, with its requests and its answers.
 
-use crate::op::job::{AttemptNumber, Ending, JobEnd};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, OpenAttempt, UnfinishedRun};
 use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict, holder};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Option<Refusal>>,
     /// The number of the attempt that a vote begins, of a job.
     pub(super) attempt: Option<AttemptNumber>,
+    /// The run that it leaves behind.
+    pub(super) unfinished: Option<Box<UnfinishedRun>>,
     /// The run ids of the servers.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
     deadline: Deadline,
@@ -73,6 +75,7 @@ impl Round {
             stays,
             refusals: vec![None; servers],
             attempt: None,
+            unfinished: None,
             run_ids: vec![None; servers],
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
@@ -215,7 +218,7 @@ impl Round {
             _ if leaves.is_some() => Concern::Ask,
             _ => Concern::None,
         };
-        let ends = recipe.job.map(|_| (Ending::GivenBack, 0));
+        let ends = recipe.job.map(|_| (Ending::GivenBack, OpenAttempt::default()));
         let value = Value {
             round: self.number,
             owner: Arc::clone(&self.owner),

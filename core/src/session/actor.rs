@@ -326,6 +326,10 @@ impl LockActor {
                 announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
                 self.notice_self_wait(&event);
             }
+            Command::EmitOfAnother(event) => {
+                self.measured.note_attempt(event.kind);
+                self.session.emit(&event);
+            }
             Command::Acquired(result) => self.acquired(result),
             Command::Extended(call, result) => {
                 if let Some(Caller::Extend(responder)) = self.take_caller(call) {

@@ -238,7 +238,8 @@ export class Scene {
     done: async (step) => void (await this.#held(step).done(step.result)),
 
     fail: async (step) => {
-      const options = 'retry_in_ms' in step ? [{ retryInMs: step.retry_in_ms }] : []
+      const { retry, retry_in_ms: retryInMs } = step
+      const options = 'retry' in step || 'retry_in_ms' in step ? [{ retry, retryInMs }] : []
       await this.#held(step).fail(step.message, ...options)
     },
 

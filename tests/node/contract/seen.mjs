@@ -22,7 +22,7 @@ export function outcomeOf({ ran, why, result, attempts, lastError }) {
   return { ran, why, result, attempts, last_error: lastError }
 }
 
-export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result, fireTime }, start) {
+export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result, fireTime, lastDone }, start) {
   return {
     state,
     attempts,
@@ -34,6 +34,7 @@ export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, rem
     last_error: lastError,
     result,
     fire_time_ms: fireTime && fireTime.getTime() - start,
+    last_done_ms: lastDone && lastDone.getTime() - start,
   }
 }
 

@@ -237,7 +237,7 @@ class Scene:
         await self._done(self._held(step), "done", step["result"])
 
     async def _do_fail(self, step: dict[str, Any]) -> None:
-        await self._done(self._held(step), "fail", step["message"], **options({key: step[key] for key in step.keys() & {"retry_in_ms"}}))
+        await self._done(self._held(step), "fail", step["message"], **options({key: step[key] for key in step.keys() & {"retry_in_ms", "retry"}}))
 
     async def _do_give_back(self, step: dict[str, Any]) -> None:
         await self._done(self._held(step), "give_back")

@@ -16,7 +16,7 @@ impl World {
     /// Gives a user the result of an acquisition.
     pub(super) fn give_result(&mut self, client: usize, slot: usize, command: Command) {
         match command {
-            Command::Emit(event) => match event.kind {
+            Command::Emit(event) | Command::EmitOfAnother(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
                 EventKind::Released | EventKind::Expired | EventKind::Race => {
                     self.processes[client].slots[slot].decided = true;

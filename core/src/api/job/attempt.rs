@@ -72,7 +72,6 @@ pub struct Attempt {
     held: Held,
     number: AttemptNumber,
     retry_delay: Duration,
-    keep: Duration,
 }
 
 impl Job {
@@ -81,8 +80,7 @@ impl Job {
         match acquired {
             Ok(Acquired::Held(held)) => {
                 let number = held.grant.attempt.ok_or_else(unexpected)?;
-                let (retry_delay, keep) = (self.retry_delay, self.kept_for());
-                Ok(Begun::Attempt(Attempt { held, number, retry_delay, keep }))
+                Ok(Begun::Attempt(Attempt { held, number, retry_delay: self.retry_delay }))
             }
             Ok(Acquired::Over(end)) => JobOutcome::found(self.name(), end, fire_time).map(Begun::Over),
             Ok(Acquired::Busy) => Err(unexpected()),
@@ -153,7 +151,7 @@ impl Attempt {
                 Text::new("a result has at most 65536 bytes of JSON: store a larger one elsewhere, and give its address", []);
             return Call::ready(Err(Error::invalid("result", result, why)));
         }
-        self.end(Ending::Done { result: result.into(), keep_ms: wire_millis(self.keep) })
+        self.end(Ending::Done { result: result.into() })
     }
 
     /// Notes that this attempt failed, and releases the lock. After the job's [retry delay](Job::retry_delay) another attempt may
@@ -178,7 +176,7 @@ impl Attempt {
     /// # Errors
     /// As [`Attempt::done`], without `INVALID_ARGUMENT`.
     pub fn fail(&self, error: impl fmt::Display) -> Call<()> {
-        self.failed(&error, self.delay())
+        self.failed(&error, Some(self.delay()))
     }
 
     /// [`Attempt::fail`], with a delay of its own before the next attempt: at most 1 h.
@@ -201,9 +199,30 @@ impl Attempt {
     /// As [`Attempt::fail`]; `INVALID_ARGUMENT` for a longer delay.
     pub fn fail_in(&self, error: impl fmt::Display, retry_in: Duration) -> Call<()> {
         match check_span("retry_in", retry_in) {
-            Ok(()) => self.failed(&error, retry_in),
+            Ok(()) => self.failed(&error, Some(retry_in)),
             Err(refused) => Call::ready(Err(refused)),
         }
+    }
+
+    /// [`Attempt::fail`], of a failure that no other attempt can help: the job is dead, whatever [`max_attempts`](Job::max_attempts)
+    /// allows.
+    ///
+    /// ```
+    /// # use locktender::{Begun, JobState};
+    /// # let client = locktender::Client::open("memory://docs-attempt-fail-permanently")?;
+    /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
+    /// attempt.fail_permanently("there is no such address").wait()?;
+    /// assert_eq!(client.job("mail:7").status_blocking()?.state, JobState::Dead);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Attempt::done`].
+    ///
+    /// # Errors
+    /// As [`Attempt::fail`].
+    pub fn fail_permanently(&self, error: impl fmt::Display) -> Call<()> {
+        self.failed(&error, None)
     }
 
     /// Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
@@ -231,13 +250,13 @@ impl Attempt {
         self.held.is_valid().then(|| self.fail(error))
     }
 
-    /// The delay before the next attempt.
+    /// The delay before the next attempt. Attempts before it that died don't count.
     fn delay(&self) -> Duration {
-        let doubled = 1_u32.checked_shl(self.number().saturating_sub(1)).unwrap_or(u32::MAX);
+        let doubled = 1_u32.checked_shl(self.number.failures.into()).unwrap_or(u32::MAX);
         self.retry_delay.saturating_mul(doubled).min(LONGEST_DELAY)
     }
 
-    fn failed(&self, error: &dyn fmt::Display, retry_in: Duration) -> Call<()> {
+    fn failed(&self, error: &dyn fmt::Display, retry_in: Option<Duration>) -> Call<()> {
         self.end(failure(error, retry_in))
     }
 
@@ -249,11 +268,11 @@ impl Attempt {
     }
 }
 
-fn failure(error: &dyn fmt::Display, retry_in: Duration) -> Ending {
+fn failure(error: &dyn fmt::Display, retry_in: Option<Duration>) -> Ending {
     let mut error = error.to_string();
     let end = (0..=MOST_ERROR.min(error.len())).rev().find(|at| error.is_char_boundary(*at)).unwrap_or(0);
     error.truncate(end);
-    Ending::Failed { error: error.into(), retry_in_ms: wire_millis(retry_in) }
+    Ending::Failed { error: error.into(), retry_in_ms: retry_in.map(wire_millis) }
 }
 
 impl Deref for Attempt {
@@ -268,7 +287,7 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Else a job that makes its worker panic would begin for ever.
-            at_home(|| drop(self.failed(&"the work panicked", self.delay()).then(|_| ())));
+            at_home(|| drop(self.failed(&"the work panicked", Some(self.delay())).then(|_| ())));
         }
     }
 }
@@ -288,7 +307,7 @@ mod tests {
         for (given, bytes) in
             [("no".to_owned(), 2), ("x".repeat(5_000), 1_024), ("é".repeat(5_000), 1_024), ("鍵".repeat(500), 1_023)]
         {
-            let Ending::Failed { error, .. } = failure(&given, Duration::ZERO) else { panic!("it is a failure") };
+            let Ending::Failed { error, .. } = failure(&given, Some(Duration::ZERO)) else { panic!("it is a failure") };
             assert_eq!(&*error, &given[..bytes]);
         }
     }

@@ -5,6 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use super::Job;
 use super::schedule::{KEPT_BEYOND_LATE, Overlap, Schedule};
+#[cfg(feature = "command")]
+use crate::error::Error;
+#[cfg(feature = "command")]
+use crate::options::MAX_SPAN;
 use crate::options::{LockOverrides, Wait};
 
 impl Job {
@@ -31,9 +35,9 @@ impl Job {
         self
     }
 
-    /// How long after a failed attempt the next one may begin: twice as long after each further one, up to an hour.
+    /// How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour.
     ///
-    /// Default none; at most 1 h. The server counts the time. A worker that died is followed at once when its lease ends.
+    /// Default 1 s; at most 1 h. The server counts the time. A worker that died is followed at once when its lease ends.
     #[must_use]
     pub fn retry_delay(mut self, retry_delay: Duration) -> Self {
         self.retry_delay = retry_delay;
@@ -118,7 +122,7 @@ impl Job {
     /// The fire time: the time for which the scheduler planned this run, not the time at which it begins.
     ///
     /// Clocks of different machines then don't matter: each names the same time. Default: the time of the call by this machine's
-    /// clock, rounded down to a multiple of [`every`](Job::every). From the year 2000 on; at most 5 minutes ahead of the server.
+    /// clock, rounded down to a multiple of [`every`](Job::every), one of which must be given. From the year 2000 on; at most 5 minutes ahead of the server.
     ///
     /// ```
     /// # use std::time::{Duration, SystemTime};
@@ -139,13 +143,15 @@ impl Job {
     /// How far fire times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
     /// 1970-01-01 00:00 UTC.
     ///
-    /// A timer that fires up to a second too early still counts for the time that was meant. Default 60 s; from 1 s to 366 days.
+    /// A timer that fires up to a second too early still counts for the time that was meant. No default: it must be longer than the
+    /// replicas may begin apart, and only you know that. From 1 s to 366 days.
     #[must_use]
     pub fn every(self, every: Duration) -> Self {
-        self.scheduled(|schedule| schedule.every = every)
+        self.scheduled(|schedule| schedule.every = Some(every))
     }
 
-    /// How long ago a fire time may be, by the server's clock, and still run. Its record is kept for a day longer.
+    /// How long ago a fire time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
+    /// slot to which now is rounded. The record is kept for a day longer.
     ///
     /// Default 24 h; from 1 s to 366 days.
     #[must_use]
@@ -161,15 +167,16 @@ impl Job {
 
     /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
     #[cfg(feature = "command")]
-    pub(crate) fn at_fire_time(self) -> (Self, SystemTime) {
-        let at_ms = self.schedule.unwrap_or_default().fire_time().at_ms;
+    pub(crate) fn at_fire_time(self) -> Result<(Self, SystemTime), Error> {
+        let schedule = self.schedule.unwrap_or_default();
+        let (at_ms, late) = (schedule.fire_time()?.at_ms, schedule.latest());
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
-        (self.at(at), at)
+        Ok((self.at(at).late(late.min(MAX_SPAN)), at))
     }
 
     /// For how long the job's record is kept.
     pub(super) fn kept_for(&self) -> Duration {
-        let least = self.schedule.map_or(Duration::ZERO, |schedule| schedule.late + KEPT_BEYOND_LATE);
+        let least = self.schedule.map_or(Duration::ZERO, |schedule| schedule.latest() + KEPT_BEYOND_LATE);
         self.keep.max(least)
     }
 }
@@ -185,6 +192,7 @@ mod tests {
         assert_eq!(client.job("x").kept_for(), hours(24));
         assert_eq!(client.once("x").kept_for(), hours(48));
         assert_eq!(client.once("x").late(hours(1)).kept_for(), hours(25));
+        assert_eq!(client.once("x").late(hours(1)).every(hours(7 * 24)).kept_for(), hours(25 + 7 * 24));
         assert_eq!(client.once("x").late(hours(1)).keep, hours(24));
     }
 }

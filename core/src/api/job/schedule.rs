@@ -29,30 +29,46 @@ pub enum Overlap {
 pub(super) struct Schedule {
     /// `None`: now, rounded.
     pub(super) at: Option<SystemTime>,
-    pub(super) every: Duration,
+    /// To a multiple of which now is rounded.
+    pub(super) every: Option<Duration>,
     pub(super) late: Duration,
     pub(super) overlap: Overlap,
 }
 
 impl Default for Schedule {
     fn default() -> Self {
-        let (every, late) = (Duration::from_secs(60), Duration::from_secs(24 * 3600));
-        Self { at: None, every, late, overlap: Overlap::Skip }
+        Self { at: None, every: None, late: Duration::from_secs(24 * 3600), overlap: Overlap::Skip }
     }
 }
 
 impl Schedule {
     pub(super) fn check(&self) -> Result<(), Error> {
-        check_schedule(self.at, Some(self.every), Some(self.late))
+        check_schedule(self.at, self.every, Some(self.late))
     }
 
     /// The fire time that is meant now.
-    pub(super) fn fire_time(&self) -> FireTime {
-        let at_ms = match self.at {
-            Some(at) => since_epoch(at),
-            None => rounded(wall_micros(), micros(self.every)) / 1_000,
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` without any. A guess would run a schedule twice whose replicas start further apart.
+    pub(super) fn fire_time(&self) -> Result<FireTime, Error> {
+        let at_ms = match (self.at, self.every) {
+            (Some(at), _) => since_epoch(at),
+            (None, Some(every)) => rounded(wall_micros(), micros(every)) / 1_000,
+            (None, None) => {
+                let why = Text::new(
+                    "name the fire time: {at} is the time for which the scheduler planned this run, and {every} the time between two \
+                     runs, to a multiple of which now is rounded down",
+                    [],
+                );
+                return Err(Error::invalid("at", format_args!("neither"), why));
+            }
         };
-        FireTime { at_ms, late_ms: wire_millis(self.late), waits: self.overlap == Overlap::Wait }
+        Ok(FireTime { at_ms, late_ms: wire_millis(self.latest()), waits: self.overlap == Overlap::Wait })
+    }
+
+    /// How long ago a fire time may be and still run. A rounded one is not late by its rounding: it counts from the end of its slot.
+    pub(super) fn latest(&self) -> Duration {
+        self.late + self.every.filter(|_| self.at.is_none()).unwrap_or_default()
     }
 }
 

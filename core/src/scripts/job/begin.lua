@@ -5,7 +5,9 @@
 --          '', or of a job that runs once per fire time: the fire time (ms), how old it may be (ms), and 'w' if it waits while an
 --          earlier one's work runs, else 's', with a blank between them
 -- returns  time (µs)                                          the first attempt has begun, and the vote is the proposal
---          {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed}
+--          {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed,
+--            attempts that failed before, and if an earlier fire time was left unfinished: {that fire time (ms), its attempts, the
+--            owner of the last one, what became of it}}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}
@@ -19,4 +21,4 @@
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local keep, allowed = table.remove(ARGV), table.remove(ARGV)
 local single_server, proposal = not ARGV[9], ARGV[3]
-local state, attempts, by, not_before, last_error, is_anew
+local state, attempts, by, not_before, failures, last_error, is_anew, unfinished

@@ -10,6 +10,7 @@ if reply[1] == 'vote' then
   local function whole(number)
     return string.format('%.0f', number)
   end
+  local done_at = is_anew and redis.call('HGET', KEYS[5], 'done_at')
   if is_anew then
     redis.call('DEL', KEYS[5])
   end
@@ -21,7 +22,11 @@ if reply[1] == 'vote' then
   if at then
     noted('fire_time', at)
   end
+  if done_at then
+    noted('done_at', done_at)
+  end
   redis.call('PEXPIRE', KEYS[5], whole(ARGV[2] + keep + 90000000))
   reply[6], reply[7], reply[8], reply[9] = reply[6] or false, reply[7] or false, attempts, tonumber(allowed)
+  reply[10], reply[11] = failures, unfinished
 end
 return reply

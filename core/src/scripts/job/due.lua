@@ -7,8 +7,8 @@ if state and holder ~= ARGV[1] then
     return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
   end
   if is_used_up then
-    last_error = string.format('attempt %.0f of %s: its worker died or lost the lease (%s)', attempts, allowed, by)
-    noted('state', 'dead', 'error', last_error)
+    last_error = died(allowed)
+    noted('state', 'dead', 'error', last_error, 'died', '1')
     redis.call('PEXPIRE', KEYS[5], redis.call('HGET', KEYS[5], 'keep') or 0)
     return over(now, 'dead', last_error, entry)
   end

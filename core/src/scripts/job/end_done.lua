@@ -1,6 +1,6 @@
 -- Stands before end: the short way of work that is done, if nobody waits. Everything else is left to the rest.
 
-if ARGV[2] == 'done' and not ARGV[6] then
+if ARGV[2] == 'done' and not ARGV[8] then
   local found = redis.call('MGET', KEYS[1], KEYS[2])
   -- Without the mark behind the fence, a 'q', nobody waits.
   if found[1] == ARGV[1] and found[2] == ARGV[3] then
@@ -8,9 +8,11 @@ if ARGV[2] == 'done' and not ARGV[6] then
     if record[1] == 'running' and record[2] == ARGV[1] and record[3] == ARGV[3] then
       -- DEL is never refused for lack of memory, and what comes behind it isn't either.
       redis.call('DEL', KEYS[1])
-      redis.call('HSET', KEYS[5], 'state', 'done', 'result', ARGV[5] or '')
+      local clock = redis.call('TIME')
+      local time = clock[1] * 1000000 + clock[2]
+      redis.call('HSET', KEYS[5], 'state', 'done', 'result', ARGV[5], 'done_at', string.format('%.0f', time))
       redis.call('PEXPIRE', KEYS[5], ARGV[4])
-      return 1
+      return time
     end
   end
 end

@@ -5,6 +5,11 @@ local function noted(...)
   redis.call('HSET', KEYS[5], ...)
 end
 
+-- What there is to say of a last attempt that did not end.
+local function died(max)
+  return string.format('attempt %.0f of %s: its worker died or lost the lease (%s)', attempts, max, by)
+end
+
 -- The end of the script for whoever can't begin an attempt.
 local function not_begun(now, word, text)
   return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }

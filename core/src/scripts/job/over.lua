@@ -1,12 +1,12 @@
 -- Stands before the part of acquire that looks whether the lock is free: no attempt of a job that is over begins.
 
-local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before', 'fire_time')
+local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before', 'fire_time', 'failures')
 if record.err then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
 end
 local ours = allowed
 state, attempts, allowed, by = record[1], tonumber(record[2] or 0) or 0, record[3] or allowed, record[4] or ''
-not_before = tonumber(record[5] or 0) or 0
+not_before, failures = tonumber(record[5] or 0) or 0, tonumber(record[7] or 0) or 0
 if at then
   local fire_time, last, now_ms = tonumber(at), tonumber(record[6] or 0) or 0, math.floor(now / 1000)
   if fire_time > now_ms + 300000 then
@@ -30,7 +30,11 @@ if at then
     end
   end
   if is_anew then
-    state, attempts, allowed, by, not_before = false, 0, ours, '', 0
+    if last > 0 and (state == 'running' or state == 'retrying') then
+      local error = state == 'retrying' and redis.call('HGET', KEYS[5], 'error') or ''
+      unfinished = { last, attempts, by, error ~= '' and error or died(record[3] or '0') }
+    end
+    state, attempts, allowed, by, not_before, failures = false, 0, ours, '', 0, 0
   end
 end
 if state == 'done' or state == 'dead' then

@@ -25,6 +25,11 @@ impl Measured {
         Self { meter, begun: now, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
     }
 
+    /// Notes how an attempt ended, this one or an earlier one.
+    pub(super) fn note_attempt(&self, end: EventKind) {
+        self.meter.jobs.add(&JOB_ENDS, &end);
+    }
+
     /// Notes an event of the acquisition, whose lock has this `ttl`.
     pub(super) fn note(&self, event: &Event, ttl: Duration) {
         let meter = &*self.meter;
@@ -45,7 +50,7 @@ impl Measured {
                 }
             }
             EventKind::Done | EventKind::Dead if event.owner.is_none() => self.acquire_ended(event.kind, event.took),
-            EventKind::Done | EventKind::Dead | EventKind::Retry => meter.jobs.add(&JOB_ENDS, &event.kind),
+            EventKind::Done | EventKind::Dead | EventKind::Retry => self.note_attempt(event.kind),
             ended if ACQUIRE_ENDS.contains(&ended) => self.acquire_ended(ended, event.took),
             ended if HOLD_ENDS.contains(&ended) => {
                 meter.overlaps.add(&OVERLAPS, &ended);

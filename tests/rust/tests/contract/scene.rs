@@ -90,9 +90,9 @@ impl<'a> Scene<'a> {
         let (client, keep) = (text("client", "client"), text("as", "held"));
         let found = || self.holds.get(&text("on", "held")).map(Hold::as_body).or(body).expect("there is no such hold");
         let hold = || found().held();
-        let attempt = || match self.holds.get(&text("on", "held")) {
-            Some(Hold::Attempt(attempt)) => attempt,
-            _ => panic!("there is no such attempt"),
+        let attempt = || match found() {
+            Body::Attempt(attempt) => attempt,
+            _ => panic!("this hold is no attempt"),
         };
         Ok(match &*text("do", "") {
             "open" => self.client(&client).map(|_| json!({})),
@@ -158,6 +158,7 @@ impl<'a> Scene<'a> {
                 duration(&filled, "retry_in_ms")
                     .and_then(|retry_in| match retry_in {
                         Some(retry_in) => attempt().fail_in(message, retry_in).wait(),
+                        None if filled["retry"] == false => attempt().fail_permanently(message).wait(),
                         None => attempt().fail(message).wait(),
                     })
                     .map(|()| json!({}))

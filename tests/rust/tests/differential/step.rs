@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
-use locktender::op::job::{Ending, FireTime, Terms};
+use locktender::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
 use locktender::op::{Adoption, LockOp, Op, Part, PartOp, Place, QuorumConfig, Verb};
 
 /// One thing that happens.
@@ -157,11 +157,18 @@ impl Steps {
             }
             40..75 => {
                 let ending = match self.rng.u8(..4) {
-                    0 => Ending::Done { result: self.pick(&["", "{\"sent\": 3}"]).into(), keep_ms: self.pick(&TTLS) },
+                    0 => Ending::Done { result: self.pick(&["", "{\"sent\": 3}"]).into() },
                     1 => Ending::GivenBack,
-                    _ => Ending::Failed { error: "it failed".into(), retry_in_ms: self.pick(&[0, 0, 2, 30_000]) },
+                    _ => {
+                        let delays = [Some(0), Some(0), Some(2), Some(30_000), None];
+                        Ending::Failed { error: "it failed".into(), retry_in_ms: self.pick(&delays) }
+                    }
                 };
-                Verb::EndAttempt { ending, fence, leave }
+                let number =
+                    AttemptNumber { number: self.pick(&[1, 2]), max: self.pick(&[1, 2, 3]), failures: self.pick(&[0, 1]) };
+                let fire_time_ms = self.fire_time(now_us).map_or(0, |fire_time| fire_time.at_ms);
+                let attempt = OpenAttempt { fence, number, keep_ms: self.pick(&TTLS), fire_time_ms };
+                Verb::EndAttempt { ending, attempt, leave }
             }
             75..80 => Verb::Extend { ttl_ms, fence, lock_only: self.rng.bool(), timed: true },
             80..85 => Verb::Release { leave, single_server: true, kept_ms: self.pick(&[0, 0, 30_000]) },

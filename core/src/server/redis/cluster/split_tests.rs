@@ -4,7 +4,7 @@ use super::*;
 use crate::machine::{Env, State, apply};
 use crate::name::{Keys, Kind};
 use crate::op::FailureKind;
-use crate::op::job::Terms;
+use crate::op::job::{OpenAttempt, Terms};
 
 const NOW: u64 = 1_800_000_000_000_000;
 
@@ -28,7 +28,8 @@ fn op(by: &str, kind: Kind, verb: Verb) -> LockOp {
 }
 
 fn end(ending: Ending, fence: u64) -> Verb {
-    Verb::EndAttempt { ending, fence, leave: None }
+    let attempt = OpenAttempt { fence, keep_ms: 60_000, ..OpenAttempt::default() };
+    Verb::EndAttempt { ending, attempt, leave: None }
 }
 
 /// Does an operation in parts on a server; gives their names and the answer.
@@ -81,14 +82,14 @@ fn an_attempt_is_counted_behind_the_fence_and_noted_before_the_release() {
     let first = agreed(&mut state, &job("ann"), NOW, &["take", "raise", "count"]);
     agreed(&mut state, &op("", Kind::Job, Verb::JobStatus), NOW, &["status", "look"]);
     agreed(&mut state, &op("", Kind::Job, Verb::Reset), NOW, &["look", "forget"]);
-    let failed = Ending::Failed { error: "no".into(), retry_in_ms: 50 };
+    let failed = Ending::Failed { error: "no".into(), retry_in_ms: Some(50) };
     agreed(&mut state, &op("ann", Kind::Job, end(failed, first.fence)), NOW + 9, &["note", "release"]);
     let (names, reply) = played(&mut state, &job("bob"), NOW + 10);
     assert_eq!(names, ["take", "raise", "count", "release"], "not before its time");
     assert!(matches!(reply.verdict, Verdict::Later { .. }), "{reply:?}");
     let second = agreed(&mut state, &job("bob"), NOW + 60_000, &["take", "raise", "count"]);
     assert_eq!(second.attempt.map(|attempt| attempt.number), Some(2));
-    let done = Ending::Done { result: "42".into(), keep_ms: 60_000 };
+    let done = Ending::Done { result: "42".into() };
     agreed(&mut state, &op("bob", Kind::Job, end(done, second.fence)), NOW + 61_000, &["note", "release"]);
     let (names, reply) = played(&mut state, &job("cid"), NOW + 62_000);
     assert_eq!(names, ["take", "raise", "count", "release"]);

@@ -7,7 +7,7 @@ use redis::Value;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
-use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, NotBegun};
+use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, NotBegun, UnfinishedRun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::listing;
@@ -28,10 +28,11 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         other => return Err(unreadable(op, &other)),
     };
     let mut fields = fields.into_iter();
-    // Fields after the ninth belong to later versions.
+    // Fields after the eleventh belong to later versions.
     let mut next = || fields.next().unwrap_or(Value::Nil);
     let (tag, time, fence, fourth, remaining) = (next(), next(), next(), next(), next());
     let (sixth, seventh, eighth, ninth) = (next(), next(), next(), next());
+    let (tenth, eleventh) = (next(), next());
     let (Some(time_us), Some(fence), Some(remaining)) = (count(&time), count(&fence), number(&remaining)) else {
         return Err(unreadable(op, &Value::Array(vec![tag, time, fence, fourth, remaining])));
     };
@@ -57,15 +58,26 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     };
     let Some(verdict) = verdict else { return Err(unreadable(op, &tag)) };
     let attempt = match (&verdict, count(&eighth), count(&ninth)) {
-        (Verdict::Vote, Some(number), Some(max)) => Some(AttemptNumber { number: few(number), max: few(max) }),
+        (Verdict::Vote, Some(number), Some(max)) => {
+            Some(AttemptNumber { number: few(number), max: few(max), failures: few(count(&tenth).unwrap_or_default()) })
+        }
         _ => None,
     };
-    Ok(Reply { queued: queued(op, sixth, seventh), attempt, ..Reply::new(verdict, time_us, fence) })
+    let unfinished = attempt.and_then(|_| unfinished(&eleventh));
+    Ok(Reply { queued: queued(op, sixth, seventh), attempt, unfinished, ..Reply::new(verdict, time_us, fence) })
 }
 
 /// The reason of this word why no attempt begins.
 fn not_begun(word: &str) -> Option<NotBegun> {
     NotBegun::ALL.into_iter().find(|why| why.as_str() == word)
+}
+
+/// The run that a later fire time found unfinished.
+fn unfinished(fields: &Value) -> Option<Box<UnfinishedRun>> {
+    let Value::Array(fields) = fields else { return None };
+    let [fire_time, attempts, by, error] = fields.as_slice() else { return None };
+    let (fire_time_ms, attempts) = (count(fire_time)?, small(count(attempts)?));
+    Some(Box::new(UnfinishedRun { fire_time_ms, attempts, by: text(by)?.to_owned(), error: text(error)?.to_owned() }))
 }
 
 /// The record of a job, in the order in which its script lists the fields.
@@ -83,6 +95,7 @@ fn record(fields: &Value, holder: Option<String>, remaining: Remaining) -> Optio
         result: text(6),
         not_before_ms: number(7),
         fire_time_ms: number(8),
+        done_at_us: number(9),
         holder,
         remaining,
     })))
@@ -111,12 +124,13 @@ fn done(op: &Op, number: i64) -> Answer {
     let size = number.unsigned_abs();
     Ok(match (op.verb(), number) {
         (Some(Verb::Acquire { proposal, job, .. }), 0 | 2..) => {
-            let attempt = job.map(|terms| AttemptNumber { number: 1, max: few(terms.max_attempts.into()) });
+            let attempt = job.map(|terms| AttemptNumber { number: 1, max: few(terms.max_attempts.into()), failures: 0 });
             Reply { attempt, ..Reply::new(Verdict::Vote, size, *proposal) }
         }
         (Some(Verb::Extend { fence, .. }), ..-1) => Reply::new(Verdict::Ok, size, *fence),
         (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
-        (Some(Verb::Release { .. } | Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
+        (Some(Verb::Release { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
+        (Some(Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 2..) => Reply::new(Verdict::Ok, size, 0),
         (None, 0..) if matches!(op, Op::Publish { .. }) => Reply::new(Verdict::Ok, 0, 0),
         (None, 0..) if matches!(op, Op::AwaitReplicas { .. }) => Reply::new(Verdict::Replicated { count: size }, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),

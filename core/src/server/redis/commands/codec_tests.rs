@@ -4,7 +4,7 @@ use redis::RedisError;
 
 use super::*;
 use crate::name::{Keys, Kind};
-use crate::op::job::{Ending, Terms};
+use crate::op::job::{Ending, FireTime, OpenAttempt, Terms, UnfinishedRun};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -26,7 +26,11 @@ fn begin(job: Option<Terms>) -> Op {
 }
 
 fn ends(ending: Ending) -> Op {
-    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::EndAttempt { ending, fence: 7, leave: None } })
+    Op::Lock(LockOp {
+        keys: keys(),
+        by: "me".into(),
+        verb: Verb::EndAttempt { ending, attempt: OpenAttempt::default(), leave: None },
+    })
 }
 
 fn end() -> Op {
@@ -34,7 +38,7 @@ fn end() -> Op {
 }
 
 fn done() -> Op {
-    ends(Ending::Done { result: "7".into(), keep_ms: 60 })
+    ends(Ending::Done { result: "7".into() })
 }
 
 fn publish() -> Op {
@@ -76,13 +80,34 @@ fn an_answer_is_read_field_by_field() {
 }
 
 #[test]
+fn the_first_attempt_for_a_fire_time_may_bring_a_run_that_was_left_unfinished() {
+    let run = Value::Array(vec![bulk("70"), Value::Int(1), bulk("you"), bulk("it died")]);
+    let begins = [bulk("vote"), Value::Int(5), bulk("7"), bulk("me"), Value::Int(9), Value::Nil, Value::Nil];
+    let read = |more: Vec<Value>| {
+        let fire_time = Some(FireTime { at_ms: 80, late_ms: 1, waits: false });
+        let op = begin(Some(Terms { max_attempts: 1, keep_ms: 60, fire_time }));
+        let answer = reply(&op, Value::Array([&begins[..], &more].concat())).unwrap();
+        (answer.attempt, answer.unfinished)
+    };
+    let attempt = |failures| Some(AttemptNumber { number: 2, max: 3, failures });
+    let unfinished = UnfinishedRun { fire_time_ms: 70, attempts: 1, by: "you".into(), error: "it died".into() };
+    for (more, expected) in [
+        (vec![Value::Int(2), Value::Int(3)], (attempt(0), None)),
+        (vec![Value::Int(2), Value::Int(3), Value::Int(1)], (attempt(1), None)),
+        (vec![Value::Int(2), Value::Int(3), Value::Int(0), run], (attempt(0), Some(Box::new(unfinished)))),
+    ] {
+        assert_eq!(read(more), expected);
+    }
+}
+
+#[test]
 fn a_number_says_what_was_done() {
     const TIME: u64 = 1_795_227_730_123_456;
     let Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) = acquire() else { unreachable!() };
     let inspect = Op::inspect(keys);
     let time = i64::try_from(TIME).unwrap();
     let terms = Terms { max_attempts: 3, keep_ms: 60, fire_time: None };
-    let first = Reply { attempt: Some(AttemptNumber { number: 1, max: 3 }), ..Reply::new(Verdict::Vote, TIME, 7) };
+    let first = Reply { attempt: Some(AttemptNumber { number: 1, max: 3, failures: 0 }), ..Reply::new(Verdict::Vote, TIME, 7) };
     for (op, number, expected) in [
         (acquire(), time, Some(Reply::new(Verdict::Vote, TIME, 7))),
         (acquire(), 0, Some(Reply::new(Verdict::Vote, 0, 7))),
@@ -92,8 +117,8 @@ fn a_number_says_what_was_done() {
         (end(), 1, None),
         (publish(), 3, Some(Reply::new(Verdict::Ok, 0, 0))),
         (publish(), -time, None),
-        (done(), 1, Some(Reply::new(Verdict::Ok, 0, 0))),
-        (done(), time, None),
+        (done(), 1, None),
+        (done(), time, Some(Reply::new(Verdict::Ok, TIME, 0))),
         (end(), time, None),
         (extend(false), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
         (extend(false), -1, None),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::machine::{self, UNKNOWN_ERA};
 use crate::name::{Keys, fences_pattern};
-use crate::op::job::{Ending, FireTime, Terms};
+use crate::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
 use crate::op::{LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::rights;
@@ -181,13 +181,25 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// How the attempt with this fence ends.
-    fn ending(&mut self, ending: &'a Ending, fence: u64) {
+    /// How this attempt ends.
+    fn ending(&mut self, ending: &'a Ending, attempt: &OpenAttempt) {
+        let OpenAttempt { fence, number: AttemptNumber { number, max, failures }, keep_ms, fire_time_ms } = *attempt;
+        let known = Word::Made(format!("{number} {max} {failures} {fire_time_ms}"));
         match ending {
-            Ending::Done { result, keep_ms } => self.text("done").number(fence).number(*keep_ms).text(result),
-            Ending::Failed { error, retry_in_ms } => self.text("failed").number(fence).number(*retry_in_ms).text(error),
-            Ending::GivenBack => self.text("back").number(fence).text("").text(""),
+            Ending::GivenBack => {
+                self.text("back").number(fence).text("").text("").text("").text("");
+                return;
+            }
+            Ending::Done { result } => self.text("done").number(fence).number(keep_ms).text(result).text(""),
+            Ending::Failed { error, retry_in_ms } => {
+                self.text("failed").number(fence).number(keep_ms).text(error);
+                match retry_in_ms {
+                    Some(retry_in_ms) => self.number(*retry_in_ms),
+                    None => self.text("-1"),
+                }
+            }
         };
+        self.0.push(known);
     }
 
     /// The words of a part of an operation on a lock.
@@ -213,8 +225,8 @@ impl<'a> Words<'a> {
             }
             // A waiter that leaves has no hold: its own name is no owner.
             (Part::Release, Verb::Leave { .. }) => _ = self.text(by).text(by).text(""),
-            (Part::EndAttempt, Verb::EndAttempt { ending, fence, .. }) => {
-                self.text(by).ending(ending, *fence);
+            (Part::EndAttempt, Verb::EndAttempt { ending, attempt, .. }) => {
+                self.text(by).ending(ending, attempt);
             }
             (Part::Reset { holder }, _) => _ = self.text(holder.as_deref().unwrap_or_default()),
             _ => {}
@@ -277,10 +289,10 @@ impl<'a> Words<'a> {
                 command.keys(keys).text(by);
                 command.leaving(Some(by), *single_server);
             }
-            Verb::EndAttempt { ending, fence, leave } => {
+            Verb::EndAttempt { ending, attempt, leave } => {
                 command.keys(keys).text(by);
                 let begin = command.0.len() + 2;
-                command.ending(ending, *fence);
+                command.ending(ending, attempt);
                 command.text(leave.as_deref().unwrap_or_default()).without_empty_end(begin);
             }
             Verb::Inspect | Verb::Reset | Verb::JobStatus => {

@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::*;
 use crate::name::Kind;
-use crate::op::job::{FireTime, Terms};
+use crate::op::job::{AttemptNumber, FireTime, OpenAttempt, Terms};
 use crate::op::{Adoption, Place};
 use crate::server::redis::commands::greeting::Era;
 
@@ -91,7 +91,9 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         Op::Lock(LockOp { keys: Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap()), by: owner.clone(), verb })
     };
     let end = |ending| {
-        let verb = Verb::EndAttempt { ending, fence: 9, leave: Some("b:c:1".into()) };
+        let number = AttemptNumber { number: 2, max: 3, failures: 1 };
+        let attempt = OpenAttempt { fence: 9, number, keep_ms: 60, fire_time_ms: 70 };
+        let verb = Verb::EndAttempt { ending, attempt, leave: Some("b:c:1".into()) };
         Op::Lock(LockOp { keys: job.clone(), by: owner.clone(), verb })
     };
     for (op, expected) in [
@@ -142,14 +144,18 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         (Op::on_nobodys_behalf(job.clone(), Verb::Reset), five.to_vec()),
         (begin, [&five[..], &["me", "10", TIME, "90000010", "3", "60", "70 80 w"]].concat()),
         (
-            end(Ending::Done { result: "[1]".into(), keep_ms: 60 }),
-            [&five[..], &["me", "done", "9", "60", "[1]", "b:c:1"]].concat(),
+            end(Ending::Done { result: "[1]".into() }),
+            [&five[..], &["me", "done", "9", "60", "[1]", "", "2 3 1 70", "b:c:1"]].concat(),
         ),
         (
-            end(Ending::Failed { error: "no".into(), retry_in_ms: 0 }),
-            [&five[..], &["me", "failed", "9", "0", "no", "b:c:1"]].concat(),
+            end(Ending::Failed { error: "no".into(), retry_in_ms: Some(0) }),
+            [&five[..], &["me", "failed", "9", "60", "no", "0", "2 3 1 70", "b:c:1"]].concat(),
         ),
-        (end(Ending::GivenBack), [&five[..], &["me", "back", "9", "", "", "b:c:1"]].concat()),
+        (
+            end(Ending::Failed { error: "no".into(), retry_in_ms: None }),
+            [&five[..], &["me", "failed", "9", "60", "no", "-1", "2 3 1 70", "b:c:1"]].concat(),
+        ),
+        (end(Ending::GivenBack), [&five[..], &["me", "back", "9", "", "", "", "", "b:c:1"]].concat()),
         (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
