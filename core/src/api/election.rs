@@ -102,10 +102,15 @@ impl Election {
     /// As [`Lock::acquire`](crate::Lock::acquire). `ACQUIRE_TIMEOUT`: another one led for all of [`wait`](Election::wait).
     pub fn campaign(&self) -> Call<Leadership> {
         let candidate = self.candidate();
-        self.lock.begin(false, None, move |acquired| match acquired? {
-            Acquired::Held(held) => Ok(candidate.leadership(held)),
-            Acquired::Busy | Acquired::Over(_) => Err(Error::internal(None, "a campaign ended without a leader")),
-        })
+        self.lock.begin(
+            false,
+            None,
+            |term: Leadership| term.undo(),
+            move |acquired| match acquired? {
+                Acquired::Held(held) => Ok(candidate.leadership(held)),
+                Acquired::Busy | Acquired::Over(_) => Err(Error::internal(None, "a campaign ended without a leader")),
+            },
+        )
     }
 
     /// Tries once to lead: `None` if another one leads.
@@ -126,7 +131,8 @@ impl Election {
     /// As [`Lock::try_acquire`](crate::Lock::try_acquire).
     pub fn try_campaign(&self) -> Call<Option<Leadership>> {
         let candidate = self.candidate();
-        self.lock.begin(true, None, move |acquired| match acquired? {
+        let undo = |term: Option<Leadership>| term.iter().for_each(|term| term.undo());
+        self.lock.begin(true, None, undo, move |acquired| match acquired? {
             Acquired::Held(held) => Ok(Some(candidate.leadership(held))),
             Acquired::Busy | Acquired::Over(_) => Ok(None),
         })

@@ -152,7 +152,7 @@ impl Job {
         };
         let terms = Terms { max_attempts: self.max_attempts, keep_ms: wire_millis(self.kept_for()), fire_time };
         let job = self.clone();
-        self.lock.begin(false, Some(terms), move |acquired| job.begun(acquired, fire_time))
+        self.lock.begin(false, Some(terms), drop, move |acquired| job.begun(acquired, fire_time))
     }
 
     /// Runs the job: begins an attempt, calls `work` with it, and notes how it ended.

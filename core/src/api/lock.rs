@@ -14,7 +14,7 @@ use crate::api::client::Inner;
 use crate::api::held::{Acquired, Held};
 use crate::clock::millis;
 use crate::error::Error;
-use crate::io::call::Call;
+use crate::io::call::{Call, Undo};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, Answer, Op};
@@ -227,10 +227,15 @@ impl Lock {
     /// * `INVALID_ARGUMENT`: the name or an option is wrong, or the caller would wait for itself ([`Lock::caller`]).
     /// * `CLOSED`: the client is closed.
     pub fn acquire(&self) -> Call<Held> {
-        self.begin(false, None, |acquired| match acquired? {
-            Acquired::Held(held) => Ok(held),
-            Acquired::Busy | Acquired::Over(_) => Err(unanswered()),
-        })
+        self.begin(
+            false,
+            None,
+            |held: Held| held.undo(),
+            |acquired| match acquired? {
+                Acquired::Held(held) => Ok(held),
+                Acquired::Busy | Acquired::Over(_) => Err(unanswered()),
+            },
+        )
     }
 
     /// Tries once to acquire the lock: `None` if it is busy. [`Lock::wait`] doesn't count here.
@@ -250,11 +255,16 @@ impl Lock {
     /// # Errors
     /// As [`Lock::acquire`], without `ACQUIRE_TIMEOUT`.
     pub fn try_acquire(&self) -> Call<Option<Held>> {
-        self.begin(true, None, |acquired| match acquired? {
-            Acquired::Held(held) => Ok(Some(held)),
-            Acquired::Busy => Ok(None),
-            Acquired::Over(_) => Err(unanswered()),
-        })
+        self.begin(
+            true,
+            None,
+            |held: Option<Held>| held.iter().for_each(Held::undo),
+            |acquired| match acquired? {
+                Acquired::Held(held) => Ok(Some(held)),
+                Acquired::Busy => Ok(None),
+                Acquired::Over(_) => Err(unanswered()),
+            },
+        )
     }
 
     /// A copy for a call. What this lock has prepared serves its later calls, too.
@@ -264,15 +274,17 @@ impl Lock {
         self.clone()
     }
 
-    /// Begins to acquire the lock, or an attempt of the job whose lock this is. `judge` makes the result of how that ended.
+    /// Begins to acquire the lock, or an attempt of the job whose lock this is. `judge` makes the result of how that ended, which `undo`
+    /// gives back if the caller is gone by then.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         tries_once: bool,
         job: Option<Terms>,
+        undo: Undo<T>,
         judge: impl FnOnce(Result<Acquired, Error>) -> Result<T, Error> + Send + 'static,
     ) -> Call<T> {
         let (lock, context) = (self.for_a_call(), self.contexts.last().copied());
-        Call::new(move |responder| match lock.recipe(tries_once, job) {
+        Call::undoing(undo, move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
                 let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(judge(answered.map(Acquired::of))));
                 let actor = LockActor::begin(session, recipe, context, acquirer);

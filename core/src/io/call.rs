@@ -18,11 +18,17 @@ use crate::io::reactor::{self, Reactor};
 use crate::io::watch::Driver;
 use crate::sync::Mutex;
 
+/// As long as a wait without an end: a clock can't name a time that is as far ahead as [`Duration::MAX`].
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// The name of a callback of [`Call::then`] in warnings.
 const CALLBACK: &str = "the callback of an operation";
 
 /// A function that undoes an operation whose caller is gone.
 type Canceller = Box<dyn FnOnce() + Send>;
+
+/// A function that undoes the result of an operation that its caller did not get.
+pub(crate) type Undo<T> = fn(T);
 
 /// A function that starts an operation and gives its canceller.
 type Starter<T> = Box<dyn FnOnce(Responder<T>) -> Option<Canceller> + Send>;
@@ -53,7 +59,19 @@ pub struct Call<T> {
 
 impl<T: Send + 'static> Call<T> {
     pub(crate) fn new(start: impl FnOnce(Responder<T>) -> Option<Canceller> + Send + 'static) -> Self {
-        Self { starter: Some(Box::new(start)), slot: Arc::default(), canceller: None, reactor: None }
+        Self { starter: Some(Box::new(start)), slot: ResultCell::new(None), canceller: None, reactor: None }
+    }
+
+    /// A call whose result is undone, and not just dropped, if its caller is gone when it comes.
+    pub(crate) fn undoing(undo: Undo<T>, start: impl FnOnce(Responder<T>) -> Option<Canceller> + Send + 'static) -> Self {
+        Self { starter: Some(Box::new(start)), slot: ResultCell::new(Some(undo)), canceller: None, reactor: None }
+    }
+
+    /// What a host does with a result that its own caller did not get; `None` if it may be dropped.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn undo(&self) -> Option<fn(T)> {
+        self.slot.undo
     }
 
     /// A call whose result is known before it starts.
@@ -105,7 +123,7 @@ impl<T: Send + 'static> Call<T> {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<T, Error>> {
-        let until = Instant::now() + timeout;
+        let until = Instant::now().checked_add(timeout).unwrap_or_else(|| Instant::now() + LONGEST);
         if self.starter.is_some() {
             self.reactor = reactor::start(|| self.start());
         }
@@ -283,15 +301,14 @@ struct State<T> {
 
 struct ResultCell<T> {
     state: Mutex<State<T>>,
-}
-
-impl<T> Default for ResultCell<T> {
-    fn default() -> Self {
-        Self { state: Mutex::new(State { result: None, waiter: Waiter::Nobody }) }
-    }
+    undo: Option<Undo<T>>,
 }
 
 impl<T> ResultCell<T> {
+    fn new(undo: Option<Undo<T>>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { result: None, waiter: Waiter::Nobody }), undo })
+    }
+
     fn is_filled(&self) -> bool {
         self.state.lock().result.is_some()
     }
@@ -333,6 +350,15 @@ impl<T> ResultCell<T> {
     }
 }
 
+impl<T> Drop for ResultCell<T> {
+    fn drop(&mut self) {
+        let result = self.state.lock().result.take();
+        if let (Some(undo), Some(Ok(value))) = (self.undo, result) {
+            undo(value);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,6 +393,37 @@ mod tests {
         assert!(call.wait_for(Duration::ZERO).is_none());
         drop(call);
         assert!(cancelled.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_wait_may_be_as_long_as_any() {
+        assert_eq!(Call::ready(Ok(7)).wait_for(Duration::MAX).unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn a_result_that_comes_too_late_for_its_caller_is_undone() {
+        static UNDONE: AtomicBool = AtomicBool::new(false);
+        let call = |kept: &Kept| {
+            let keep = Arc::clone(kept);
+            Call::undoing(
+                |_: u8| UNDONE.store(true, Ordering::SeqCst),
+                move |responder| {
+                    *keep.lock() = Some(responder);
+                    None
+                },
+            )
+        };
+        let kept = Kept::default();
+        let mut late = call(&kept);
+        assert!(late.wait_for(Duration::ZERO).is_none());
+        drop(late);
+        kept.lock().take().unwrap().respond(Ok(7));
+        assert!(UNDONE.swap(false, Ordering::SeqCst));
+        let mut in_time = call(&kept);
+        assert!(in_time.wait_for(Duration::ZERO).is_none());
+        kept.lock().take().unwrap().respond(Ok(7));
+        assert_eq!(in_time.wait().unwrap(), 7);
+        assert!(!UNDONE.load(Ordering::SeqCst));
     }
 
     #[test]

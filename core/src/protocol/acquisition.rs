@@ -337,6 +337,6 @@ impl Acquisition {
         }
         self.check_validity(recipe, now, out);
         self.lose(recipe, Some(Loss::new(LossReason::Closed, Duration::ZERO)), now, out);
-        self.leave(recipe, (None, false), None, now, out);
+        self.leave(recipe, (None, Manner::Background), None, now, out);
     }
 }

@@ -200,6 +200,60 @@ fn a_failure_that_no_attempt_can_help_is_told_as_the_death_of_the_job() {
     assert_eq!(bench.events().last(), Some(&EventKind::Dead));
 }
 
+/// An attempt whose end was asked for in an outage that was longer than its lease: its caller knows nothing.
+fn unended(ending: Ending) -> Bench {
+    let mut bench = Bench::begun();
+    bench.bring(at(5), Input::EndAttempt(1, ending));
+    for time in (1_000..30_000).step_by(100) {
+        bench.bring(at(time), Input::Wake);
+    }
+    assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
+    bench.told.clear();
+    bench
+}
+
+#[test]
+fn the_end_of_an_attempt_is_asked_for_again_after_an_outage() {
+    for (ending, event) in [(done(), EventKind::Done), (failed(), EventKind::Retry)] {
+        let mut bench = unended(ending.clone());
+        bench.bring(at(40_000), Input::EndAttempt(2, ending.clone()));
+        assert_eq!(bench.verb(), ended(ending.clone()));
+        assert_eq!(bench.heard(), None, "it waits for the server");
+        bench.answer(at(40_001), Ok(reply(Verdict::Ok)));
+        assert_eq!(
+            (bench.heard(), bench.events()),
+            (Some(Ok("released")), vec![event]),
+            "the hold has ended before, with an event"
+        );
+        bench.told.clear();
+        bench.bring(at(40_002), Input::EndAttempt(3, ending));
+        assert_eq!(bench.heard(), Some(Err(Code::NotHeld)));
+    }
+    // The record says that another attempt has begun.
+    let mut bench = unended(done());
+    bench.bring(at(40_000), Input::EndAttempt(2, done()));
+    bench.answer(at(40_001), Ok(reply(gone())));
+    assert_eq!(bench.heard(), Some(Err(Code::LockLost)));
+}
+
+#[test]
+fn another_end_than_the_one_under_way_is_refused() {
+    for (first, second) in [(failed(), done()), (done(), failed()), (done(), Ending::Done { result: "2".into() })] {
+        let mut bench = Bench::begun();
+        bench.bring(at(5), Input::EndAttempt(1, first.clone()));
+        for time in (1_000..6_000).step_by(100) {
+            bench.bring(at(time), Input::Wake);
+        }
+        assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
+        bench.told.clear();
+        bench.bring(at(6_000), Input::EndAttempt(2, second.clone()));
+        assert_eq!(bench.heard(), Some(Err(Code::NotHeld)), "it is under way");
+        let mut bench = unended(first);
+        bench.bring(at(40_000), Input::EndAttempt(2, second));
+        assert_eq!(bench.heard(), Some(Err(Code::NotHeld)), "nobody knows its outcome");
+    }
+}
+
 #[test]
 fn a_job_that_is_over_ends_the_wait_with_an_answer() {
     for (why, event) in [

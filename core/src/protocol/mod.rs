@@ -272,12 +272,19 @@ pub enum Manner {
     EndOfAttempt,
     /// In the background: no caller waits.
     Background,
+    /// In the background, of a hold that its caller did not get: nobody has worked under it, so `min_hold` doesn't count.
+    Unclaimed,
 }
 
 impl Manner {
     /// Whether the caller asked for this by a call of its own, and waits for the outcome as long as for an acquire.
     fn is_explicit(self) -> bool {
         matches!(self, Self::Explicit | Self::EndOfAttempt)
+    }
+
+    /// Whether no caller waits.
+    fn is_background(self) -> bool {
+        matches!(self, Self::Background | Self::Unclaimed)
     }
 }
 

@@ -22,8 +22,12 @@ pub(super) struct Releasing {
     pub(super) caller: Option<Caller>,
     /// Whether an explicit release was asked for: then the end of the body has nothing more to do.
     pub(super) explicit: bool,
+    /// Whether its caller did not get the hold: nobody has worked under it.
+    pub(super) is_unclaimed: bool,
     /// How the attempt ends, of a job.
     pub(super) ending: Option<Ending>,
+    /// Whether the hold has ended before, with an event, and this only asks once more how the attempt ended.
+    pub(super) is_again: bool,
 }
 
 /// The caller that waits for the outcome of a release, and its time limit.
@@ -43,6 +47,10 @@ pub(super) struct Released {
     pub(super) reported: bool,
     /// Whether that caller's release was explicit.
     pub(super) explicit: bool,
+    /// How the attempt ended, of a job.
+    pub(super) ending: Option<Ending>,
+    /// The end of an attempt of which no server has said whether it is noted.
+    pub(super) unended: Option<Box<Releasing>>,
 }
 
 impl Releasing {
@@ -52,7 +60,7 @@ impl Releasing {
         let not_held = || Error::not_held(recipe.name(), "it is being released");
         out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         let ends = self.ending.clone().map(|ending| (ending, open_attempt(recipe, hold)));
-        let keeps_until = hold.granted.after(recipe.options.min_hold);
+        let keeps_until = if self.is_unclaimed { Tick::default() } else { hold.granted.after(recipe.options.min_hold) };
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends, keeps_until };
         let until = Some(hold.validity_end);
         let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
@@ -73,14 +81,15 @@ impl Releasing {
         removals.iter().find(|removal| removal.round == self.hold.round_number())
     }
 
-    /// Ends the release if its outcome is known, and gives the outcome to the caller.
+    /// Ends the release if its outcome is known, and gives the outcome to the caller. Says besides whether it is unknown how the attempt
+    /// ended.
     pub(super) fn conclude(
         &self,
         recipe: &Recipe,
         (removals, witness): (&[Removal], &Witness),
         now: Tick,
         out: &mut Vec<Command>,
-    ) -> Option<Released> {
+    ) -> Option<(Released, bool)> {
         let (later, latest) = self.hold.others(witness);
         let removal = self.removal(removals)?;
         let found = removal.outcome(later, |count| witness.proves(count))?;
@@ -92,20 +101,32 @@ impl Releasing {
             Outcome::Expired => EventKind::Expired,
             Outcome::Taken => EventKind::Race,
         };
-        let mut event = self.hold.event(recipe, kind);
-        event.rival.clone_from(&release.rival);
-        event.rival_fence = release.rival_fence;
-        let unheard = || removal.unheard(recipe).filter(|_| kind == EventKind::Expired);
-        event.message = unheard().or_else(|| release.sentence());
-        event.took = Some(now.since(self.hold.granted));
-        event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
-        out.push(Command::Emit(event));
-        out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::Emit));
-        let released = Released { release, loss: self.loss.clone(), reported: self.caller.is_some(), explicit: self.explicit };
-        if let Some(caller) = self.caller {
-            out.push(Command::Released(caller.call, released.tell(recipe, caller.manner)));
+        let unheard = removal.unheard(recipe).filter(|_| kind == EventKind::Expired);
+        let is_unknown = unheard.is_some() && self.ending.as_ref().is_some_and(|ending| *ending != Ending::GivenBack);
+        if !self.is_again {
+            let mut event = self.hold.event(recipe, kind);
+            event.rival.clone_from(&release.rival);
+            event.rival_fence = release.rival_fence;
+            event.message = unheard.or_else(|| release.sentence());
+            event.took = Some(now.since(self.hold.granted));
+            event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
+            out.push(Command::Emit(event));
         }
-        Some(released)
+        out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::Emit));
+        let released = Released {
+            release,
+            loss: self.loss.clone(),
+            reported: self.caller.is_some() && !is_unknown,
+            explicit: self.explicit,
+            ending: self.ending.clone(),
+            unended: None,
+        };
+        if let Some(caller) = self.caller {
+            let unknown = || Error::not_released(recipe.name(), recipe.servers.len(), removal.errors(recipe));
+            let told = if is_unknown { Err(unknown()) } else { released.tell(recipe, caller.manner) };
+            out.push(Command::Released(caller.call, told));
+        }
+        Some((released, is_unknown))
     }
 
     /// The event of an attempt whose end is noted.
@@ -150,6 +171,11 @@ fn open_attempt(recipe: &Recipe, hold: &Hold) -> OpenAttempt {
 }
 
 impl Released {
+    /// Whether this end of an attempt may be asked for once more.
+    pub(super) fn may_end_again(&self, ending: Option<&Ending>) -> bool {
+        self.unended.is_some() && ending.is_some() && ending == self.ending.as_ref()
+    }
+
     /// The answer for the caller of a release. The end of a body after a loss is an error; an explicit release reports what it
     /// found.
     pub(super) fn tell(&self, recipe: &Recipe, manner: Manner) -> Result<Release, Error> {

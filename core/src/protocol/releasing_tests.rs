@@ -1,6 +1,6 @@
 //! A hold that is released, in virtual time: how often a server is asked.
 
-use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict};
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
@@ -57,6 +57,30 @@ impl Bench {
 
 fn reply(verdict: Verdict) -> Reply {
     Reply::new(verdict, 0, 7)
+}
+
+#[test]
+fn a_hold_that_its_caller_did_not_get_is_not_kept_for_min_hold() {
+    for (manner, expected) in [(Manner::Background, 59_995), (Manner::Unclaimed, 0)] {
+        let mut recipe = recipe(1);
+        recipe.options.min_hold = ms(60_000);
+        let now = |tick| Now { tick, wall_us: 0, servers_us: 0 };
+        let mut machine = Acquisition::new(Arc::new(recipe), None, 1, now(at(0)));
+        let mut out = Vec::new();
+        machine.handle(now(at(0)), Input::Start, &mut out);
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+        machine.handle(now(at(1)), Input::Answer { server: 0, tag, answer: Ok(reply(Verdict::Vote)) }, &mut out);
+        out.clear();
+        machine.handle(now(at(6)), Input::Release(0, manner), &mut out);
+        let kept = out.iter().find_map(|command| match command {
+            Command::Send { request, .. } => match request.op.verb() {
+                Some(Verb::Release { kept_ms, .. }) => Some(*kept_ms),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(kept, Some(expected), "{manner:?}");
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl State {
             Self::Releasing(Releasing { hold, loss: Some(loss), caller: None, explicit: false, .. }) => {
                 Error::lost(name, ending::met_at(now, hold, loss))
             }
-            Self::Released(Released { release, loss: Some(loss), reported: false, explicit: false }) => {
+            Self::Released(Released { release, loss: Some(loss), reported: false, explicit: false, .. }) => {
                 Error::lost(name, loss.clone().after(release.overrun))
             }
             Self::Releasing(_) => Error::not_held(name, "it is being released"),

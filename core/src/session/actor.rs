@@ -8,6 +8,7 @@ mod measured;
 mod panicked;
 mod self_wait;
 mod spans;
+mod term;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,8 @@
 //! Leading: one call of `lead` from its begin to its end. It asks for one term after the other.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use super::leadership::Leadership;
 use crate::api::held::Held;
@@ -12,12 +13,20 @@ use crate::error::{Code, Error};
 use crate::io::call::{Call, Cancel, Responder};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
+use crate::session::actor::LockActor;
 use crate::sync::Mutex;
 use crate::wait;
 use crate::wording::Text;
 
 /// How many failures count for the pause after an outage: it is the longest one.
 const MANY: u32 = 99;
+
+/// The time from the begin of a term that its work has ended to the next campaign, at least. Work that returns at once would be called
+/// some thousand times a second.
+const SHORTEST_TERM: Duration = Duration::from_secs(1);
+
+const SHORT_TERM: &str = "the work of the leader returned within a second, which ends the term; the next campaign begins when the second \
+                          is over. Let the work return only when it is done, also with what it has started in the background";
 
 /// What the clones of an election share: whether one of them leads, and its campaign.
 #[derive(Default)]
@@ -32,6 +41,10 @@ struct State {
     campaign: Option<Campaign>,
     /// The number of the last acquire.
     tries: u64,
+    /// The last term: its begin and its hold.
+    term: Option<(Tick, Arc<LockActor>)>,
+    /// Whether the warning about short terms was emitted.
+    warned: bool,
 }
 
 /// A campaign under way. An outage of the servers doesn't end it.
@@ -61,9 +74,30 @@ impl Candidate {
     }
 
     fn begin(self: &Arc<Self>, lock: Lock, responder: Responder<Option<Leadership>>) {
-        self.state.lock().campaign = Some(Campaign { lock, responder, cancel: Cancel::default() });
+        let mut state = self.state.lock();
+        state.campaign = Some(Campaign { lock, responder, cancel: Cancel::default() });
+        let short = state.term.take().filter(|(began, term)| !term.is_lost() && Tick::now() < began.after(SHORTEST_TERM));
+        let warns = short.is_some() && !std::mem::replace(&mut state.warned, true);
+        drop(state);
         // `stop` may have come before there was a campaign.
-        if self.stopping.load(Ordering::SeqCst) { self.give_up() } else { self.ask() }
+        match short {
+            _ if self.stopping.load(Ordering::SeqCst) => self.give_up(),
+            None => self.ask(),
+            Some((began, term)) => {
+                if warns {
+                    term.warn(SHORT_TERM);
+                }
+                self.ask_at(began.after(SHORTEST_TERM));
+            }
+        }
+    }
+
+    /// Acquires the lock for the campaign under way, later.
+    fn ask_at(self: &Arc<Self>, at: Tick) {
+        match Runtime::current() {
+            Ok(runtime) => runtime.set_alarm(at, runtime.next_id(), Arc::downgrade(self) as Weak<dyn Alarm>),
+            Err(error) => self.end_campaign(Err(error)),
+        }
     }
 
     /// Acquires the lock for the campaign under way.
@@ -91,23 +125,23 @@ impl Candidate {
     fn hear(self: &Arc<Self>, acquired: Result<Held, Error>) {
         let is_outage = acquired.as_ref().is_err_and(|error| error.code() == Code::Unavailable);
         if is_outage && self.state.lock().campaign.is_some() {
-            match Runtime::current() {
-                Ok(runtime) => {
-                    let at = wait::after_failure(Tick::now(), MANY, &mut fastrand::Rng::with_seed(entropy::draw()));
-                    let alarm = Arc::downgrade(self);
-                    return runtime.set_alarm(at, runtime.next_id(), alarm);
-                }
-                Err(error) => return self.end_campaign(Err(error)),
-            }
+            return self.ask_at(wait::after_failure(Tick::now(), MANY, &mut fastrand::Rng::with_seed(entropy::draw())));
         }
         self.end_campaign(acquired);
     }
 
     fn end_campaign(&self, acquired: Result<Held, Error>) {
-        let campaign = self.state.lock().campaign.take();
-        // Without a campaign the lock comes too late, and is given back.
-        if let Some(campaign) = campaign {
-            campaign.responder.respond(acquired.map(|held| Some(self.leadership(held))));
+        let mut state = self.state.lock();
+        let campaign = state.campaign.take();
+        if let (Some(_), Ok(held)) = (&campaign, &acquired) {
+            state.term = Some((Tick::now(), Arc::clone(&held.actor)));
+        }
+        drop(state);
+        match (campaign, acquired) {
+            (Some(campaign), acquired) => campaign.responder.respond(acquired.map(|held| Some(self.leadership(held)))),
+            // It comes too late: the campaign was given up.
+            (None, Ok(held)) => held.undo(),
+            (None, Err(_)) => (),
         }
     }
 }
@@ -149,16 +183,20 @@ impl Leading {
     /// As [`Lock::acquire`](crate::Lock::acquire), without `UNAVAILABLE`; `ACQUIRE_TIMEOUT` only if the election has an own `wait`.
     pub fn next(&self) -> Call<Option<Leadership>> {
         let (lock, candidate) = (self.lock.clone(), Arc::clone(&self.candidate));
-        Call::new(move |responder| {
-            candidate.begin(lock, responder);
-            Some(Box::new(move || candidate.give_up()))
-        })
+        Call::undoing(
+            |term: Option<Leadership>| term.iter().for_each(|term| term.undo()),
+            move |responder| {
+                candidate.begin(lock, responder);
+                Some(Box::new(move || candidate.give_up()))
+            },
+        )
     }
 }
 
 impl Drop for Leading {
     fn drop(&mut self) {
         self.candidate.give_up();
-        self.candidate.state.lock().leads = false;
+        let mut state = self.candidate.state.lock();
+        (state.leads, state.term, state.warned) = (false, None, false);
     }
 }

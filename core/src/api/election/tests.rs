@@ -28,11 +28,45 @@ fn terms_rise_and_the_end_of_the_work_is_no_end_of_leading() {
     let mut terms = Vec::new();
     let led = election.lead_blocking(|leadership| {
         terms.push(leadership.term());
-        if terms.len() == 3 { Err("enough") } else { Ok(()) }
+        if terms.len() == 2 { Err("enough") } else { Ok(()) }
     });
     assert!(matches!(led, Err(LeadError::Failed("enough"))));
-    assert!(terms.is_sorted_by(|a, b| a < b) && terms.len() == 3, "{terms:?}");
+    assert!(terms.is_sorted_by(|a, b| a < b) && terms.len() == 2, "{terms:?}");
     assert!(election.try_campaign_blocking().unwrap().is_some(), "it has resigned");
+}
+
+#[test]
+fn after_work_that_returned_at_once_the_next_campaign_waits_for_the_rest_of_a_second() {
+    let (sender, warned) = channel();
+    let sink = move |event: &crate::Event| {
+        if event.kind == crate::EventKind::Warning {
+            sender.send(event.message.clone().unwrap_or_default()).unwrap();
+        }
+    };
+    let client = Client::builder().url("memory://election-short").sink(std::sync::Arc::new(sink)).build().unwrap();
+    let election = client.elect("x");
+    let mut began = Vec::new();
+    let led = election.lead_blocking(|_| {
+        began.push(std::time::Instant::now());
+        if began.len() == 3 { Err("enough") } else { Ok(()) }
+    });
+    assert!(matches!(led, Err(LeadError::Failed("enough"))));
+    // A little less than a second: a term begins before its work does.
+    assert!(began.windows(2).all(|two| two[1] - two[0] > ms(900)), "{began:?}");
+    drop((election, client));
+    assert_eq!(warned.iter().filter(|message| message.contains("returned within a second")).count(), 1);
+}
+
+#[test]
+fn a_campaign_that_waits_for_the_rest_of_a_second_is_stopped_at_once() {
+    let election = client("stopped").elect("x");
+    let led = election.lead_blocking(|_| {
+        let election = election.clone();
+        // It comes while the next campaign waits, or before; either ends the call.
+        thread::spawn(move || election.stop());
+        Ok::<_, ()>(())
+    });
+    assert!(led.is_ok());
 }
 
 #[test]

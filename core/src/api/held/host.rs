@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Held;
 use crate::io::call::Call;
+use crate::io::doer::at_home;
 use crate::protocol::{Input, Manner};
 use crate::session::caller::Caller;
 
@@ -55,6 +56,15 @@ impl Held {
     #[must_use]
     pub fn is_released(&self) -> bool {
         !self.is_inherited() && self.actor.is_released()
+    }
+
+    /// Releases in the background a hold that its caller did not get: nobody has worked under it, so [`min_hold`] doesn't count.
+    ///
+    /// [`min_hold`]: crate::Lock::min_hold
+    pub fn undo(&self) {
+        if !self.is_inherited() {
+            at_home(|| self.actor.send(Input::Release(0, Manner::Unclaimed)));
+        }
     }
 
     /// Stops renewing and forgets the lock without releasing it, with a warning event: what a garbage-collected handle means

@@ -24,17 +24,31 @@ impl Acquisition {
         let caller = Caller { call, manner, gives_up: now.after(timeout) };
         match &mut self.state {
             State::Held(_) | State::Lost(..) => {
-                let caller = (manner != Manner::Background).then_some(caller);
-                self.leave(recipe, (caller, explicit), ending, now, out);
+                let caller = (!manner.is_background()).then_some(caller);
+                self.leave(recipe, (caller, manner), ending, now, out);
             }
             // No caller waits for the outcome.
-            _ if manner == Manner::Background => (),
+            _ if manner.is_background() => (),
             // A release tried again after an unknown outcome, or the end of a body whose client was closed.
-            State::Releasing(releasing) if releasing.caller.is_none() && (explicit || !releasing.explicit) => {
+            State::Releasing(releasing)
+                if releasing.caller.is_none()
+                    && (explicit || !releasing.explicit)
+                    && ends_alike(ending.as_ref(), releasing.ending.as_ref()) =>
+            {
                 releasing.caller = Some(caller);
                 releasing.explicit |= explicit;
             }
-            State::Released(released) if !released.reported && (explicit || !released.explicit) => {
+            // The end of an attempt, tried again after an outage that was longer than its lease.
+            State::Released(released) if released.may_end_again(ending.as_ref()) => {
+                if let Some(unended) = released.unended.take() {
+                    self.end_again(recipe, *unended, caller, now, out);
+                }
+            }
+            State::Released(released)
+                if !released.reported
+                    && (explicit || !released.explicit)
+                    && ends_alike(ending.as_ref(), released.ending.as_ref()) =>
+            {
                 released.reported = true;
                 out.push(Command::Released(call, released.tell(recipe, manner)));
             }
@@ -47,7 +61,7 @@ impl Acquisition {
     pub(super) fn leave(
         &mut self,
         recipe: &Recipe,
-        (caller, explicit): (Option<Caller>, bool),
+        (caller, manner): (Option<Caller>, Manner),
         ending: Option<Ending>,
         now: Tick,
         out: &mut Vec<Command>,
@@ -59,7 +73,16 @@ impl Acquisition {
         };
         let may_go_back = loss.as_ref().is_none_or(|loss| loss.reason == LossReason::Closed) || mutant!(LostAttemptGivenBack);
         let ending = ending.or_else(|| (recipe.job.is_some() && may_go_back).then_some(Ending::GivenBack));
-        let mut releasing = Releasing { hold, loss, caller, explicit, ending };
+        let (explicit, is_unclaimed) = (manner.is_explicit(), manner == Manner::Unclaimed);
+        let mut releasing = Releasing { hold, loss, caller, explicit, is_unclaimed, ending, is_again: false };
+        self.removals.push(releasing.begin(recipe, now, out));
+        self.state = State::Releasing(releasing);
+    }
+
+    /// Asks once more to note the end of an attempt: nobody knows whether an earlier request was done.
+    fn end_again(&mut self, recipe: &Recipe, unended: Releasing, caller: Caller, now: Tick, out: &mut Vec<Command>) {
+        let mut releasing = Releasing { caller: Some(caller), is_again: true, ..unended };
+        self.removals.retain(|removal| removal.round != releasing.hold.round_number());
         self.removals.push(releasing.begin(recipe, now, out));
         self.state = State::Releasing(releasing);
     }
@@ -67,8 +90,19 @@ impl Acquisition {
     /// Ends the release when its outcome is known.
     pub(super) fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let State::Releasing(releasing) = &self.state else { return };
-        if let Some(released) = releasing.conclude(recipe, (&self.removals, &self.witness), now, out) {
-            self.state = State::Released(released);
+        let Some((mut released, is_unknown)) = releasing.conclude(recipe, (&self.removals, &self.witness), now, out) else {
+            return;
+        };
+        if let State::Releasing(releasing) = std::mem::replace(&mut self.state, State::Ended)
+            && is_unknown
+        {
+            released.unended = Some(Box::new(releasing));
         }
+        self.state = State::Released(released);
     }
+}
+
+/// Whether a call asks for nothing else than what is under way: a release asks for no ending of an attempt.
+fn ends_alike(asked: Option<&Ending>, under_way: Option<&Ending>) -> bool {
+    asked.is_none() || asked == under_way
 }
