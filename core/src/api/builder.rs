@@ -220,6 +220,23 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether operations do their I/O on the tokio runtime in which they are called. Else, and outside of any runtime, this crate's own
+    /// thread does it, for some more time per operation.
+    ///
+    /// Default true: a runtime that was built without timers or I/O is noticed at its first operation, and left alone. tokio panics where
+    /// it is tried, which is caught here. In a program built with `panic = "abort"` a panic can't be caught. There the default is false:
+    /// say true if every runtime that calls has timers and I/O.
+    ///
+    /// ```
+    /// # use locktender::Client;
+    /// let client = Client::builder().url("memory://docs-callers-runtime").callers_runtime(false).build()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn callers_runtime(mut self, used: bool) -> Self {
+        self.options.callers_runtime = used;
+        self
+    }
+
     /// The ttl of locks without one of their own: how long a key lives without a renewal. Default 10 s; see
     /// [`Lock::ttl`](crate::Lock::ttl).
     ///

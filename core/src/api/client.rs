@@ -7,7 +7,6 @@ mod open;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 pub(crate) use self::inner::{Inner, Sinks};
 pub use self::locks::HoldInfo;
@@ -23,7 +22,7 @@ use crate::io::call::Call;
 use crate::metrics::Metrics;
 use crate::name::{self, Keys};
 use crate::op::{Adoption, Answer, Op};
-use crate::options::{ClientOptions, milliseconds};
+use crate::options::{ClientOptions, LockOverrides, milliseconds};
 use crate::owner::Fields;
 use crate::protocol::{ClientTerms, Reports, ServerReport, trusted};
 use crate::session::ask_all::AskAll;
@@ -137,7 +136,8 @@ impl Client {
         }
     }
 
-    /// The lock that [`Client::adopt`] acquires, to set options on it. Its ttl is that of the hold that was handed over. No I/O.
+    /// The lock that [`Client::adopt`] acquires, to set options on it. Its ttl, its grace and what is left of its
+    /// `min_hold` are those of the hold that was handed over. No I/O.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -160,10 +160,20 @@ impl Client {
             let why = format!("it is about the key {theirs:?}, and this client, by its prefix, would take {ours:?} instead");
             return Err(Error::invalid("ticket", ticket, why));
         }
-        let ttl = fields.get("ttl").and_then(|ttl| ttl.parse().ok()).ok_or_else(refuse)?;
-        let ttl = milliseconds("ttl", ttl).map_err(|_| refuse())?;
+        // A ticket of an earlier version has no more than the ttl.
+        let span = |field: &str| match fields.get(field).map(|span| span.parse().map(|span| milliseconds("ttl", span))) {
+            None => Ok(None),
+            Some(Ok(Ok(span))) => Ok(Some(span)),
+            Some(_) => Err(refuse()),
+        };
+        let settings = LockOverrides {
+            ttl: Some(span("ttl")?.ok_or_else(refuse)?),
+            min_hold: span("min_hold")?,
+            grace: span("grace")?,
+            ..LockOverrides::default()
+        };
         let adopt = Adoption { owner: owner.into(), or_acquire: false };
-        Ok(Lock::new(Arc::clone(&self.0), name, Some(adopt)).ttl(ttl))
+        Ok(Lock::new(Arc::clone(&self.0), name, Some(adopt)).settings(settings))
     }
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after
@@ -272,18 +282,7 @@ impl Client {
     pub fn close(&self) -> Call<()> {
         let inner = Arc::clone(&self.0);
         Call::new(move |responder| {
-            let first = !inner.closed.swap(true, Ordering::SeqCst);
-            let session = inner.session.load_full().filter(|session| !session.is_inherited());
-            match session {
-                Some(session) if first => {
-                    let runtime = session.runtime().handle().clone();
-                    runtime.spawn(async move {
-                        session.close().await;
-                        responder.respond(Ok(()));
-                    });
-                }
-                _ => responder.respond(Ok(())),
-            }
+            inner.close(move || responder.respond(Ok(())));
             None
         })
     }

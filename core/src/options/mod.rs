@@ -145,6 +145,10 @@ with_defaults! {
         address_map: BTreeMap<String, String> = BTreeMap::new();
         /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
         log_holds: bool = false;
+        /// Whether operations do their I/O on the tokio runtime in which they are called, else on this crate's own thread. Default true;
+        /// false in a program built with `panic = "abort"`. See
+        /// [`ClientBuilder::callers_runtime`](crate::ClientBuilder::callers_runtime).
+        callers_runtime: bool = !cfg!(panic = "abort");
         /// The options of this client's locks that have none of their own.
         lock: LockOptions = LockOptions::default();
     }

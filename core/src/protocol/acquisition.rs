@@ -19,6 +19,7 @@ use crate::protocol::jump::Jump;
 use crate::protocol::releasing::Releasing;
 use crate::protocol::removal::Removal;
 use crate::protocol::state::State;
+use crate::protocol::ticket::ticket;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, Answered, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
 use crate::wait::{Seat, Slot};
@@ -307,7 +308,7 @@ impl Acquisition {
         let State::Held(hold) = &mut self.state else {
             return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe, now))));
         };
-        let ticket = hold.ticket(recipe);
+        let text = ticket(recipe, hold, now);
         let mut event = hold.event(recipe, EventKind::HandedOver);
         event.took = Some(now.since(hold.granted));
         out.push(Command::Emit(event));
@@ -316,7 +317,7 @@ impl Acquisition {
         for extend in waiting {
             out.push(Command::Extended(extend, Err(self.state.why_not_held(recipe, now))));
         }
-        out.push(Command::HandedOver(call, Ok(ticket)));
+        out.push(Command::HandedOver(call, Ok(text)));
     }
 
     fn abandon(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {

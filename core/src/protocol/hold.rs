@@ -13,7 +13,6 @@ use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
 use crate::op::{Answer, Verb, Verdict};
 use crate::options::wire_millis;
-use crate::owner::escape;
 use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, LONGEST_PAUSE, Progress, least_pause};
@@ -368,12 +367,6 @@ impl Hold {
         // If an earlier round was confirmed meanwhile, there is no hurry.
         self.next_renewal =
             if self.requests.is_empty() && self.doubted_at.is_none() { again.max(self.renewal_after(recipe)) } else { again };
-    }
-
-    /// The ticket with which another process adopts the hold.
-    pub(super) fn ticket(&self, recipe: &Recipe) -> String {
-        let (key, name, ttl) = (escape(recipe.keys.lock()), escape(recipe.name()), recipe.options.ttl.as_millis());
-        format!("locktender=1 key={key} name={name} ttl={ttl} owner={}", escape(self.owner()))
     }
 
     pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {

@@ -35,6 +35,7 @@ mod rounds;
 mod server_report;
 mod state;
 mod tally;
+mod ticket;
 mod waiting;
 mod witness;
 

@@ -38,7 +38,9 @@ pub(crate) struct Inner {
     pub(crate) options: Arc<ClientOptions>,
     pub(super) emitter: Emitter,
     pub(super) session: ArcSwapOption<Session>,
-    pub(super) closed: AtomicBool,
+    closed: AtomicBool,
+    /// Whether the session is closed, or there was none.
+    ended: AtomicBool,
 }
 
 impl Inner {
@@ -50,6 +52,7 @@ impl Inner {
             options: Arc::new(options),
             session: ArcSwapOption::const_empty(),
             closed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -112,7 +115,34 @@ impl Inner {
         #[cfg(feature = "testing")]
         crate::testing::note(&made);
         std::mem::forget(previous.filter(|session| session.is_inherited()));
-        self.session.load_full().ok_or_else(|| Error::closed(lock))
+        let session = self.session.load_full().ok_or_else(|| Error::closed(lock))?;
+        if self.is_closed() {
+            // The close may have come before there was a session to close.
+            self.end_session(&session, || ());
+            return Err(Error::closed(lock));
+        }
+        Ok(session)
+    }
+
+    /// Closes the client; calls `done` when it is closed.
+    pub(super) fn close(&self, done: impl FnOnce() + Send + 'static) {
+        self.closed.store(true, Ordering::SeqCst);
+        match self.session.load_full().filter(|session| !session.is_inherited()) {
+            Some(session) => self.end_session(&session, done),
+            None => done(),
+        }
+    }
+
+    /// Closes this process's session, the first time; calls `done` then, or at once.
+    fn end_session(&self, session: &Arc<Session>, done: impl FnOnce() + Send + 'static) {
+        if self.ended.swap(true, Ordering::SeqCst) {
+            return done();
+        }
+        let closed = Arc::clone(session);
+        session.runtime().handle().spawn(async move {
+            closed.close().await;
+            done();
+        });
     }
 
     /// The session of this process: its servers, and nothing held yet.
@@ -204,6 +234,24 @@ impl Drop for Inner {
         // In a forked child a session of the parent stays the parent's.
         if let Some(session) = self.session.swap(None).filter(|session| session.is_inherited()) {
             std::mem::forget(session);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Client;
+
+    #[test]
+    fn a_first_operation_that_races_the_close_leaves_nothing_held() {
+        for round in 0..300 {
+            let client = Client::open(format!("memory://first-and-close-{round}").as_str()).unwrap();
+            let lock = client.lock("x");
+            let first = std::thread::spawn(move || lock.acquire_blocking());
+            client.close_blocking().unwrap();
+            let held = first.join().unwrap();
+            // The close may have found the hold, or come before it.
+            assert!(held.is_err() || held.is_ok_and(|held| !held.is_valid()));
         }
     }
 }

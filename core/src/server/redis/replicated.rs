@@ -1,7 +1,7 @@
 //! Replicated: what counts only when replicas have confirmed it.
 //!
-//! `WAIT` blocks its connection until enough replicas have confirmed what that connection wrote, or for all of its timeout. So grants
-//! and extensions have a connection of their own, on which one `WAIT` follows behind each batch of them. What comes meanwhile is the
+//! `WAIT` blocks its connection until enough replicas have confirmed what that connection wrote, or for all of its timeout. So grants,
+//! extensions and the ends of attempts have a connection of their own, on which one `WAIT` follows behind each batch of them. What comes meanwhile is the
 //! next batch. A script can't wait, and a `WAIT` of another connection is about that connection's writes alone.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::Tick;
+use crate::op::job::Ending;
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verb, Verdict};
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::input::Input;
@@ -49,8 +50,13 @@ impl Replicated {
 
     /// Whether an operation is one that replicas have to confirm.
     pub(crate) fn concerns(op: &Op) -> bool {
-        use Verb::{Acquire, Confirm, Extend, Heal};
-        matches!(op.verb(), Some(Acquire { .. } | Confirm { .. } | Extend { .. } | Heal { .. }))
+        use Verb::{Acquire, Confirm, EndAttempt, Extend, Heal};
+        match op.verb() {
+            Some(Acquire { .. } | Confirm { .. } | Extend { .. } | Heal { .. }) => true,
+            // A record that forgets it has the work done once more. That an attempt was given back may be forgotten.
+            Some(EndAttempt { ending, .. }) => *ending != Ending::GivenBack,
+            _ => false,
+        }
     }
 
     pub(crate) fn submit(self: &Arc<Self>, job: Job) {

@@ -3,6 +3,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::*;
 use crate::name::{Keys, Kind};
 use crate::op::LockOp;
+use crate::op::job::{Ending, OpenAttempt};
 
 const TERMS: ReplicaTerms = ReplicaTerms { replicas: 2, timeout: Duration::from_millis(50) };
 
@@ -62,14 +63,18 @@ fn names(jobs: &[Job]) -> Vec<&'static str> {
 }
 
 #[test]
-fn only_what_writes_a_hold_waits_for_replicas() {
+fn only_what_writes_a_hold_or_how_an_attempt_ended_waits_for_replicas() {
     let keys = || Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
     let release = Verb::Release { leave: None, single_server: true, kept_ms: 0 };
+    let end = |ending| Verb::EndAttempt { ending, attempt: OpenAttempt::default(), leave: None };
     for (verb, expected) in [
         (Verb::Confirm { fence: 1 }, true),
         (Verb::Extend { ttl_ms: 1, fence: 1, lock_only: false, timed: false }, true),
         (Verb::Heal { ttl_ms: 1, fence: 1 }, true),
         (release, false),
+        (end(Ending::Done { result: "1".into() }), true),
+        (end(Ending::Failed { error: "no".into(), retry_in_ms: None }), true),
+        (end(Ending::GivenBack), false),
         (Verb::Inspect, false),
     ] {
         assert_eq!(Replicated::concerns(&Op::on_nobodys_behalf(keys(), verb)), expected);

@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::clock::Tick;
-use crate::io::doer::{is_on_this_thread, of_the_caller};
+use crate::io::doer::{has_drivers, is_on_this_thread, of_the_caller};
 use crate::io::reactor::LazyReactor;
 use crate::op::Op;
 use crate::server::Completion;
@@ -62,7 +62,7 @@ impl Driven {
     }
 }
 
-/// A connection on a caller's runtime.
+/// A connection on a caller's runtime. One that can't do I/O has the background's.
 #[derive(Clone)]
 struct RuntimeRoute {
     host: Id,
@@ -124,7 +124,8 @@ impl Routes {
             return reactor_task.submit(job);
         }
         let input = Input::Submit(job);
-        let refused = match of_the_caller().filter(|caller| caller.id() != self.host.id()) {
+        let caller = if self.settings.callers_runtime { of_the_caller() } else { None };
+        let refused = match caller.filter(|caller| caller.id() != self.host.id()) {
             Some(caller) => self.send_on(&caller, input),
             None => self.background.send(input).err().map(|refused| refused.0),
         };
@@ -180,7 +181,7 @@ impl Routes {
     }
 
     fn admit(&self, caller: &Handle) -> UnboundedSender<Input> {
-        let inbox = open(&self.settings, &self.primary, caller);
+        let inbox = if has_drivers(caller) { open(&self.settings, &self.primary, caller) } else { self.background.clone() };
         let route = RuntimeRoute { host: caller.id(), inbox: inbox.clone() };
         self.per_runtime.rcu(|per_runtime| {
             let alive = per_runtime.iter().filter(|route| !route.inbox.is_closed());
@@ -223,7 +224,7 @@ impl Routes {
     /// connection, and needs none.
     fn tell_all(&self, input: impl Fn() -> Input) {
         let _ = self.background.send(input());
-        for route in self.per_runtime.load().iter() {
+        for route in self.per_runtime.load().iter().filter(|route| !route.inbox.same_channel(&self.background)) {
             let _ = route.inbox.send(input());
         }
         if let Some(replicated) = &self.replicated {

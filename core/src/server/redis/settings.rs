@@ -27,6 +27,8 @@ pub struct Settings {
     pub(crate) provided: Option<Arc<Provided>>,
     /// Whether the server is a node of a cluster.
     pub(crate) in_cluster: bool,
+    /// Whether the caller's runtime may do the I/O of its operations.
+    pub(crate) callers_runtime: bool,
 }
 
 /// How many replicas have to confirm what is written, and how long a server waits for them.
@@ -105,6 +107,7 @@ impl Settings {
             answered: AtomicBool::default(),
             provided: None,
             in_cluster: false,
+            callers_runtime: options.callers_runtime,
         }
     }
 

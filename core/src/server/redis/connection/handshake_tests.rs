@@ -21,6 +21,7 @@ fn settings(url: &str) -> Settings {
         answered: AtomicBool::default(),
         provided: None,
         in_cluster: false,
+        callers_runtime: true,
     }
 }
 

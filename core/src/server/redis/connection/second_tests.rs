@@ -39,6 +39,7 @@ impl Test {
             answered: AtomicBool::default(),
             provided: Some(Arc::clone(&provided)),
             in_cluster: false,
+            callers_runtime: true,
         });
         let kept: Listener = Arc::new(|_| ());
         let (listener, mut out) = (ChannelListener::new("news", &kept), Vec::new());

@@ -67,6 +67,7 @@ impl Test {
             answered: AtomicBool::default(),
             provided,
             in_cluster: false,
+            callers_runtime: true,
         };
         let connection = Connection::new(Arc::new(settings), primary, 7);
         Self { connection, now: START, out: Vec::new() }

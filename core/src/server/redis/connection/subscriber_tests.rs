@@ -31,6 +31,7 @@ impl Test {
             answered: AtomicBool::default(),
             provided: None,
             in_cluster: false,
+            callers_runtime: true,
         };
         let listener: Listener = Arc::new(|_| ());
         let subscriber = Subscriber::new(ChannelListener::new("news", &listener), Arc::new(settings));
