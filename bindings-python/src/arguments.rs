@@ -9,10 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::errors::{raise, raised};
+use crate::visit::Visit;
 
 /// `INVALID_ARGUMENT` naming `option` and showing `given` as Python would.
 pub(crate) fn refuse(option: &str, given: &Bound<'_, PyAny>, why: impl Into<Text>) -> PyErr {
-    raise(given.py(), &Error::invalid(option, Shown::of(given), why))
+    let refused = |_visit| raise(given.py(), &Error::invalid(option, Shown::of(given), why));
+    Visit::begin(given.py()).map_or_else(|interrupt| interrupt, refused)
 }
 
 /// A text without lone surrogates.
@@ -23,6 +25,7 @@ pub(crate) fn text(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// A text or a path.
 pub(crate) fn path(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let _visit = Visit::begin(given.py())?;
     match given.call_method0("__fspath__") {
         Ok(path) => text(option, &path),
         Err(_) => text(option, given),
@@ -46,6 +49,7 @@ pub(crate) fn limit(option: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<
 /// Seconds: a float, an int or a timedelta.
 pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Duration> {
     const WHY: &str = "must be a number of seconds (float or int) or a timedelta";
+    let _visit = Visit::begin(given.py())?;
     let plain = !given.is_instance_of::<PyBool>() && (given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>());
     let number = if plain {
         given.extract::<f64>().map_err(|_| refuse(option, given, "is absurd"))?
@@ -60,6 +64,7 @@ pub(crate) fn seconds(option: &str, given: &Bound<'_, PyAny>) -> PyResult<Durati
 /// A time: a datetime with a time zone, or seconds since 1970.
 pub(crate) fn time(option: &str, given: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
     const WHY: &str = "must be a datetime with a time zone, or the seconds since 1970 as time.time() has them";
+    let _visit = Visit::begin(given.py())?;
     let is_number = given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>();
     let seconds: f64 = if is_number && !given.is_instance_of::<PyBool>() {
         given.extract().map_err(|_| refuse(option, given, WHY))?

@@ -115,7 +115,7 @@ impl Drain {
     /// For loops that can't watch a descriptor: blocks a thread that stands in until something has ended, at most a second.
     fn _wait(&self, py: Python<'_>) -> bool {
         let filled = |ready: &mut Ready| (!ready.numbers.is_empty()).then_some(());
-        self.queue.ready.wait(py, Duration::from_secs(1), filled).is_some()
+        visit::detached(py, || self.queue.ready.wait(Duration::from_secs(1), filled)).0.is_some()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::guarded::{Guarded, Refer};
+use crate::visit::Visit;
 
 /// What is asked of asyncio.
 struct Asyncio {
@@ -43,6 +44,7 @@ fn asyncio(py: Python<'_>) -> PyResult<Option<&Asyncio>> {
     if !modules(py)?.contains(intern!(py, "asyncio.runners"))? {
         return Ok(None);
     }
+    let _visit = Visit::begin(py)?;
     let tasks = py.import("asyncio")?;
     let found = Asyncio {
         running_loop: tasks.getattr("_get_running_loop")?.unbind(),

@@ -18,6 +18,7 @@ use crate::causes::Raised;
 use crate::clients;
 use crate::guarded::{Awaited, Guarded};
 use crate::own;
+use crate::visit::{Visit, park};
 
 /// How long the thread that answers waits at a time.
 const A_WHILE: Duration = Duration::from_secs(3600);
@@ -189,23 +190,25 @@ pub(crate) fn refresh(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Waits for a question; `None` once the interpreter ends.
+/// Waits for a question. From the exit on it sleeps: to come back the thread would need the interpreter, which ends.
 #[pyfunction(name = "_next_credentials")]
-pub(crate) fn next_credentials(py: Python<'_>) -> Option<Asked> {
+pub(crate) fn next_credentials(py: Python<'_>) -> Asked {
     let queue = queue();
     let next = |waiting: &mut Waiting| match waiting.asked.pop_front() {
-        Some(question) => Some(Some(question)),
+        Some(question) => Some(Some((question, Visit::count()))),
         None => waiting.stopped.then_some(None),
     };
-    let Question { client, server, reply } = loop {
-        if let Some(found) = queue.wait(py, A_WHILE, next) {
-            break found?;
+    let (Question { client, server, reply }, _visit) = py.detach(|| {
+        loop {
+            if let Some(found) = queue.wait(A_WHILE, next) {
+                return found.unwrap_or_else(|| park());
+            }
         }
-    };
-    Some(Asked { server, credentials: clients::credentials(py, client), reply: Guarded::new(Some(reply)) })
+    });
+    Asked { server, credentials: clients::credentials(py, client), reply: Guarded::new(Some(reply)) }
 }
 
-/// Ends the thread: who asks from now on gets no answer.
+/// Has the thread sleep: who asks from now on gets no answer.
 pub(crate) fn stop() {
     let queue = queue();
     drop(queue.with(|waiting| {

@@ -62,15 +62,15 @@ impl Told {
     }
 }
 
-/// Waits for events; `None` once the interpreter ends and all were given.
+/// Waits for events.
 #[pyfunction(name = "_next_events")]
-pub(crate) fn next_events(py: Python<'_>) -> PyResult<Option<Vec<Delivery>>> {
-    let Some((lost, happened, followed)) = events::next_batch(py) else { return Ok(None) };
+pub(crate) fn next_events(py: Python<'_>) -> PyResult<Vec<Delivery>> {
+    let (lost, happened, followed) = events::next_batch(py);
     let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), parts(py, &error)?)));
     let event = |(number, event, at)| Ok((clients::callback(py, number), Py::new(py, Event::new(event, at))?.into_any()));
     let follower = traces::follower(py);
     let told =
         |told| Ok((follower.as_ref().map(|follower| follower.clone_ref(py)), Py::new(py, Told::new(py, told)?)?.into_any()));
     let followed = followed.into_iter().map(told);
-    lost.chain(happened.into_iter().map(event)).chain(followed).collect::<PyResult<_>>().map(Some)
+    lost.chain(happened.into_iter().map(event)).chain(followed).collect()
 }

@@ -155,35 +155,6 @@ impl Election {
         )
     }
 
-    /// Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
-    /// campaigns again, until :meth:`stop`.
-    ///
-    /// A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it goes on while the servers can't be
-    /// reached. A loss can't stop ``work`` here: it calls ``leadership.check()`` before each step, whose :exc:`LockLostError` ends the
-    /// term and not the call. What else ``work`` raises comes back, after the leader has resigned. It resigns only when ``work`` has
-    /// ended, and calls no ``work`` before that.
-    ///
-    ///     def schedule(leadership):
-    ///         while not leadership.stopping:
-    ///             leadership.check()
-    ///             work_a_little()
-    ///             election.stop()     # from any thread
-    ///
-    ///     election = client.elect("scheduler")
-    ///     election.lead(schedule)
-    ///
-    /// Raises what :meth:`campaign` raises, but :exc:`UnavailableError`; :exc:`AcquireTimeoutError` only if the election has a ``wait``
-    /// of its own. :exc:`InvalidArgumentError` while another call leads by this election.
-    #[pyo3(signature = (work, /, *args, **kwargs))]
-    fn lead(
-        slf: &Bound<'_, Self>,
-        work: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
-        own::call(slf.py(), |own| &own.lead, (slf, work, args, kwargs)).map(drop)
-    }
-
     /// :meth:`lead`, under asyncio: ``work`` is an ``async def``. A loss of the term cancels it, unless ``on_lost`` says otherwise.
     /// Cancelling the task cancels ``work``, and resigns when it has ended.
     #[pyo3(signature = (work, /, *args, **kwargs))]

@@ -16,6 +16,7 @@ use pyo3::sync::PyOnceLock;
 use crate::context::modules;
 use crate::guarded::{Awaited, Guarded};
 use crate::own;
+use crate::visit::park;
 
 /// How many events may wait; more of them drop the oldest.
 const CAPACITY: usize = 4096;
@@ -72,8 +73,14 @@ struct Waiting {
     /// Of these only renewals are dropped. While too many wait, no further acquire is followed.
     followed: Vec<Followed>,
     stopped: bool,
-    /// All were given, and no more will be.
+    /// All were given, and no more will be: either none is left, or the exit waits no longer.
     delivered: bool,
+}
+
+/// What the thread that delivers is to do.
+enum Next {
+    Give(Batch),
+    Sleep,
 }
 
 /// This process's queue: in a forked child the parent's may have been copied while locked.
@@ -121,11 +128,15 @@ impl Waiting {
         });
     }
 
-    /// All there are; nothing but the end ends the waiting without any.
-    fn take(&mut self) -> Option<Batch> {
-        let any = self.stopped || !self.events.is_empty() || !self.losses.is_empty() || !self.followed.is_empty();
+    /// All there are.
+    fn take(&mut self) -> Option<Next> {
+        let any = !self.events.is_empty() || !self.losses.is_empty() || !self.followed.is_empty();
+        self.delivered |= self.stopped && !any;
+        if self.delivered {
+            return Some(Next::Sleep);
+        }
         let events = std::mem::take(&mut self.events).into_iter().map(|queued| (queued.client, queued.event, queued.at));
-        any.then(|| (std::mem::take(&mut self.losses), events.collect(), std::mem::take(&mut self.followed)))
+        any.then(|| Next::Give((std::mem::take(&mut self.losses), events.collect(), std::mem::take(&mut self.followed))))
     }
 }
 
@@ -228,20 +239,21 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
 /// who follows acquires.
 pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>, Vec<Followed>);
 
-/// Waits for events; `None` once the interpreter ends and all were given.
-pub(crate) fn next_batch(py: Python<'_>) -> Option<Batch> {
+/// Waits for events. When all were given, it sleeps: to come back the thread would need the interpreter, which ends.
+pub(crate) fn next_batch(py: Python<'_>) -> Batch {
     let queue = queue();
-    let batch = loop {
-        if let Some(batch) = queue.waiting.wait(py, A_WHILE, Waiting::take) {
-            break batch;
+    py.detach(|| {
+        loop {
+            match queue.waiting.wait(A_WHILE, Waiting::take) {
+                Some(Next::Give(batch)) => return batch,
+                Some(Next::Sleep) => {
+                    queue.waiting.notify();
+                    park();
+                }
+                None => (),
+            }
         }
-    };
-    if !batch.0.is_empty() || !batch.1.is_empty() || !batch.2.is_empty() {
-        return Some(batch);
-    }
-    queue.waiting.with(|waiting| waiting.delivered = true);
-    queue.waiting.notify();
-    None
+    })
 }
 
 /// Ends the delivery: what is queued is still given, within a second.
@@ -250,6 +262,7 @@ pub(crate) fn stop(py: Python<'_>) {
     queue.waiting.with(|waiting| waiting.stopped = true);
     queue.waiting.notify();
     if DELIVERS.with(|delivers| *delivers) == Some(Process::current()) {
-        queue.waiting.wait(py, Duration::from_secs(1), |waiting| waiting.delivered.then_some(()));
+        py.detach(|| queue.waiting.wait(Duration::from_secs(1), |waiting| waiting.delivered.then_some(())));
+        queue.waiting.with(|waiting| waiting.delivered = true);
     }
 }

@@ -47,11 +47,11 @@ pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
         for call in &mut calls {
             let _ = call.wait_for(until.saturating_duration_since(Instant::now()));
         }
+        credentials::stop();
         while Visit::is_any() && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
     });
-    credentials::stop();
     events::stop(py);
     Ok(())
 }

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
+use crate::visit::Visit;
+
 /// Where a body begins or ends.
 pub(crate) struct Standing<'py> {
     /// The frame of the `with` statement, which leaves the body, too. `None` if contextlib's stack enters for somebody.
@@ -16,6 +18,7 @@ pub(crate) struct Standing<'py> {
 
 /// Where the caller stands: the innermost frame that isn't this package's own.
 pub(crate) fn standing(py: Python<'_>) -> PyResult<Standing<'_>> {
+    let _visit = Visit::begin(py)?;
     let mut next = innermost(py)?;
     let mut standing = Standing { frame: None, place: None };
     let mut is_innermost = true;

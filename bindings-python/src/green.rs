@@ -40,6 +40,7 @@ pub(crate) fn wait_for<T: Send + 'static>(
     timeout: Option<Duration>,
 ) -> PyResult<Option<T>> {
     let py = hub.py();
+    let visit = Visit::begin(py)?;
     let slot: Arc<Guarded<Option<Result<T, Error>>>> = Arc::default();
     let filled = Arc::clone(&slot);
     let drain = drain_of(hub)?;
@@ -50,7 +51,8 @@ pub(crate) fn wait_for<T: Send + 'static>(
         drop(filled.replace(Some(result)));
         signal.raise();
     })?;
-    // No visit: other greenlets run meanwhile.
+    // Other greenlets run meanwhile.
+    drop(visit);
     let waited = match slot.with(|result| result.is_some()) {
         true => Ok(()),
         false => hub.call_method1(intern!(py, "wait"), (ended, timeout.map(|timeout| timeout.as_secs_f64()))).map(drop),

@@ -87,27 +87,20 @@ impl<T: Send> Awaited<T> {
         self.changed.notify_all();
     }
 
-    /// Waits until `look` gives something, without the interpreter; `None` after `timeout`.
-    pub(crate) fn wait<R: Send>(
-        &self,
-        py: Python<'_>,
-        timeout: Duration,
-        mut look: impl FnMut(&mut T) -> Option<R> + Send,
-    ) -> Option<R> {
-        py.detach(|| {
-            let until = Instant::now() + timeout;
-            let mut value = self.value.0.lock();
-            loop {
-                if let Some(found) = look(&mut value) {
-                    return Some(found);
-                }
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return None;
-                }
-                value = self.changed.wait_for(value, left);
+    /// Waits until `look` gives something; `None` after `timeout`. For a thread that has let go of the interpreter.
+    pub(crate) fn wait<R: Send>(&self, timeout: Duration, mut look: impl FnMut(&mut T) -> Option<R> + Send) -> Option<R> {
+        let until = Instant::now() + timeout;
+        let mut value = self.value.0.lock();
+        loop {
+            if let Some(found) = look(&mut value) {
+                return Some(found);
             }
-        })
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            value = self.changed.wait_for(value, left);
+        }
     }
 }
 

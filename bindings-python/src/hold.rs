@@ -13,7 +13,7 @@ use pyo3::types::PyString;
 use crate::arguments::{refuse, seconds};
 use crate::errors::{LockError, invalid, raised};
 use crate::frames::Standing;
-use crate::garbage::warn_of_hold;
+use crate::garbage::{during_a_visit, warn_of_hold};
 use crate::losses::Watched;
 use crate::members::missing;
 use crate::options::OnLost;
@@ -102,12 +102,17 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Some(watched) = &self.watched {
-            watched.end(self.core.check());
-        }
+        let check = self.core.check();
         // Garbage. Not released: the work may still be running.
-        if self.core.check().is_ok() {
+        if check.is_ok() {
             self.core.abandon();
+        }
+        let is_garbage = check.is_ok();
+        if let Some(watched) = &self.watched {
+            // The callable may be garbage, too.
+            during_a_visit(|_| watched.end(check));
+        }
+        if is_garbage {
             warn_of_hold(self.core.name());
         }
     }

@@ -158,27 +158,6 @@ impl Job {
         })
     }
 
-    /// Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and notes how it ended.
-    ///
-    /// What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
-    /// begin, by this worker or another; after the last one the job is dead. Ctrl-C and the exit of the interpreter give the attempt
-    /// back: then it doesn't count. If the job was done before, or becomes done while this worker waits, or nothing is to run for its
-    /// fire time, the outcome has ``ran`` false and says why.
-    ///
-    ///     outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
-    ///     print(outcome.ran, outcome.result)
-    ///
-    /// Raises what :meth:`begin` and :meth:`Attempt.done` raise, and what ``work`` raises.
-    #[pyo3(signature = (work, /, *args, **kwargs))]
-    fn run(
-        slf: &Bound<'_, Self>,
-        work: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        Ok(own::call(slf.py(), |own| &own.run_job, (slf, work, args, kwargs))?.unbind())
-    }
-
     /// :meth:`run`, under asyncio: ``work`` is an ``async def``. A loss of the lease cancels it, unless ``on_lost`` says otherwise.
     /// Cancelling the task gives the attempt back.
     #[pyo3(signature = (work, /, *args, **kwargs))]

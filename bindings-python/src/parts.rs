@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::arguments::{refuse, text};
 use crate::own;
 use crate::scripted::ScriptedServer;
+use crate::visit::Visit;
 
 /// The arguments of a client, as they were given.
 pub(crate) struct Parts {
@@ -18,6 +19,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// Keeps the arguments. A list of servers may be an iterator, so it is read here, once.
     pub(crate) fn new(py: Python<'_>, servers: Option<&Bound<'_, PyAny>>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let _visit = Visit::begin(py)?;
         let servers = servers.map(|servers| {
             if is_one(servers) {
                 return Ok(servers.clone().unbind());

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::arguments::text;
 use crate::events::level_of;
+use crate::visit::Visit;
 
 /// How a release ended.
 #[pyclass(module = "locktender", frozen, get_all, eq)]
@@ -305,6 +306,7 @@ impl Event {
 
 /// `Class(field=value, ...)`.
 pub(crate) fn shown<T: PyClass>(value: &Bound<'_, T>, fields: &[&str]) -> PyResult<String> {
+    let _visit = Visit::begin(value.py())?;
     let value = value.as_any();
     let field = |name: &&str| Ok(format!("{name}={}", value.getattr(*name)?.repr()?));
     let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;

@@ -62,19 +62,20 @@ pub(crate) struct Visit {
 impl Visit {
     pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
         if is_over() && is_daemon(py)? {
-            py.detach(|| {
-                loop {
-                    thread::park();
-                }
-            });
+            py.detach(park);
         }
+        Ok(Self::count())
+    }
+
+    /// Begins one of a thread that is about to come back to the interpreter, and that the exit has to wait for.
+    pub(crate) fn count() -> Self {
         let of = Process::current();
         VISITS.with(|visits| {
             // In a forked child the parent's visitors aren't there.
             let others = visits.filter(|(process, _)| *process == of).map_or(0, |(_, number)| number);
             *visits = Some((of, others + 1));
         });
-        Ok(Self { of })
+        Self { of }
     }
 
     /// Goes on, unless the exit has begun meanwhile.
@@ -85,6 +86,29 @@ impl Visit {
 
     pub(crate) fn is_any() -> bool {
         VISITS.with(|visits| visits.is_some_and(|(process, number)| number > 0 && process.is_current()))
+    }
+}
+
+/// Does `work` without the interpreter. The thread comes back to it as a visit, which begins before: an interpreter that is gone ends
+/// the thread in here. A thread that was there before the exit began, and has not begun to come back, sleeps.
+pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> (R, Visit) {
+    let was_over = is_over();
+    py.detach(|| {
+        let result = work();
+        // First counted, then looked: the exit does it the other way round, and so one of the two sees the other.
+        let visit = Visit::count();
+        if is_over() && !was_over {
+            drop(visit);
+            park();
+        }
+        (result, visit)
+    })
+}
+
+/// Sleeps until the process is gone.
+pub(crate) fn park() -> ! {
+    loop {
+        thread::park();
     }
 }
 

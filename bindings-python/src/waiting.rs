@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::errors::raised;
 use crate::green;
 use crate::traces::followed;
-use crate::visit::Visit;
+use crate::visit::detached;
 use crate::{context, credentials};
 
 /// How long a signal may go unnoticed.
@@ -76,8 +76,7 @@ pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, ti
 }
 
 fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, timeout: Duration) -> PyResult<Option<T>> {
-    let result = py.detach(|| call.wait_for(timeout));
-    let _visit = Visit::begin(py)?;
+    let (result, _visit) = detached(py, || call.wait_for(timeout));
     // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
     py.check_signals()?;
     result.map(|result| raised(py, result)).transpose()

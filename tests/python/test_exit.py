@@ -152,6 +152,89 @@ def test_f36_a_daemon_thread_that_is_inside_when_the_interpreter_ends_does_not_a
     assert [end.result() for end in ends] == [""] * programs
 
 
+@pytest.mark.parametrize("make", ["client.job(sys.argv[2]).run", "client.elect(sys.argv[2]).lead"])
+def test_f36_a_daemon_thread_that_is_in_its_work_when_the_interpreter_ends_does_not_abort_it(server: RealServer, name, make):
+    program = f"""
+        import sys, threading, time
+        from locktender import Client
+        client = Client(sys.argv[1])
+        inside = threading.Event()
+
+        def work(_):
+            inside.set()
+            while True:
+                time.sleep(0.0001)
+
+        threading.Thread(target=lambda: {make}(work), daemon=True).start()
+        inside.wait()
+    """
+    assert run(program, server.url, name) == ""
+    assert server.command("EXISTS", name) == 0
+
+
+SLOW = """
+    import sys, threading, time, warnings
+    from locktender import Client
+    client = Client(sys.argv[1])
+    inside = threading.Event()
+
+    def slow(*_, **__):
+        inside.set()
+        for _ in range(300):
+            time.sleep(0.001)
+
+    class Slow:
+        __repr__ = __fspath__ = __iter__ = __del__ = slow
+
+        def __call__(self, loss):
+            pass
+
+    def drop_a_hold():
+        warnings.showwarning = slow
+        warnings.simplefilter("always")
+        client.lock(sys.argv[2]).acquire()
+
+    def drop_a_callable():
+        warnings.simplefilter("ignore")
+        client.lock(sys.argv[2], on_lost=Slow()).acquire()
+
+    def refuse_a_time():
+        client.lock(sys.argv[2], ttl=Slow())
+
+    def refuse_a_path():
+        Client("rediss://127.0.0.1", ca_file=Slow())
+
+    def refuse_servers():
+        Client(Slow())
+
+    threading.Thread(target=globals()[sys.argv[3]], daemon=True).start()
+    inside.wait()
+"""
+
+
+@pytest.mark.parametrize("way", ["drop_a_hold", "drop_a_callable", "refuse_a_time", "refuse_a_path", "refuse_servers"])
+def test_f36_code_of_the_program_that_runs_in_a_daemon_thread_when_the_interpreter_ends_does_not_abort_it(server: RealServer, name, way):
+    assert run(SLOW, server.url, name, way) == ""
+
+
+def test_f36_a_hold_that_a_daemon_thread_drops_while_the_interpreter_ends_does_not_abort_it(server: RealServer, name):
+    """The daemon thread is granted the lock by the release that is the last thing the program does."""
+    program = """
+        import sys, threading
+        from locktender import Client
+        client = Client(sys.argv[1])
+        held = client.lock(sys.argv[2], ttl=600).acquire()
+        threading.Thread(target=lambda: client.lock(sys.argv[2], ttl=600).acquire(), daemon=True).start()
+        while not client.lock(sys.argv[2]).inspect().waiters:
+            pass
+        held.release()
+    """
+    programs = 100 if "LOCKTENDER_LONG" in os.environ else 16
+    with ThreadPoolExecutor(4) as threads:
+        ends = [threads.submit(run, program, server.url, f"{name}:{at}", warnings="ignore") for at in range(programs)]
+    assert [end.result() for end in ends] == [""] * programs
+
+
 def test_f36_sys_exit_inside_a_body(server: RealServer, name):
     program = """
         import asyncio, sys

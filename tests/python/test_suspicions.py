@@ -1,5 +1,4 @@
-"""Likely mistakes: a bare decorator and a class are refused; a name that was not filled in, a ttl in milliseconds and a hold that is
-dropped at once cause a warning."""
+"""Likely mistakes: a bare decorator and a class are refused; a name that was not filled in and a ttl in milliseconds cause a warning."""
 
 import asyncio
 import inspect
@@ -52,57 +51,6 @@ def test_a_class_under_the_decorator_is_refused(client, name):
 
             @decorator
             class Work: ...
-
-
-def line() -> int:
-    return inspect.currentframe().f_back.f_lineno
-
-
-def test_a_hold_that_its_statement_drops_is_warned_of_with_its_line(client, name):
-    lines = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if client.lock(f"{name}:if").acquire() and lines.append(line()) is None:
-            pass
-        client.lock(f"{name}:alone").acquire()
-        lines.append(line() - 1)
-        if not client.lock(f"{name}:not").try_acquire():
-            lines.append(0)
-        lines.append(line() - 2)
-        while client.lock(f"{name}:while").acquire():
-            lines.append(line() - 1)
-            break
-    dropped = [warning for warning in caught if warning.category is RuntimeWarning]
-    assert [(warning.filename, warning.lineno) for warning in dropped] == [(__file__, number) for number in lines]
-    assert all("keep it, as in `with lock:`" in str(warning.message) for warning in dropped)
-    assert len(dropped) == len(caught) == 4
-
-
-def test_a_hold_of_a_task_that_its_statement_drops_is_warned_of(client, name):
-    async def main():
-        if await client.lock(name).acquire_async():
-            return line() - 1
-
-    with pytest.warns(RuntimeWarning, match="dropped in one statement") as caught:
-        number = asyncio.run(main())
-    assert caught[0].lineno == number
-
-
-def test_a_hold_that_was_kept_or_released_is_no_such_mistake(client, name):
-    def leaves_it_behind():
-        held = client.lock(f"{name}:left").acquire()
-        return held.fence
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with client.lock(name).acquire():
-            pass
-        client.lock(name).acquire().release()
-        held = client.lock(name).acquire()
-        held = None
-        leaves_it_behind()
-        assert held is None
-    assert [warning.category for warning in caught] == [ResourceWarning, ResourceWarning]
 
 
 def test_functions_that_make_names_are_taken(client, name):

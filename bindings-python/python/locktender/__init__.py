@@ -8,6 +8,7 @@
 """
 
 from . import _used_by_native as _used_by_native
+from . import _work as _work
 from ._children import settle_in as _settle_in
 from ._native import (
     AsyncAttempt,

@@ -21,7 +21,8 @@ def start() -> None:
 
 def _serve() -> None:
     process = os.getpid()
-    while (asked := _native._next_credentials()) is not None:
+    while True:
+        asked = _native._next_credentials()
         try:
             _threads.start("locktender-credentials", _answer, asked)
         except RuntimeError:  # the system has no thread left

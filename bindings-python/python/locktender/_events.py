@@ -17,7 +17,8 @@ def start() -> None:
 
 def _deliver() -> None:
     process = os.getpid()
-    while (batch := _native._next_events()) is not None:
+    while True:
+        batch = _native._next_events()
         for callback, told in batch:
             event = LockLostError(told[0], **told[1]) if isinstance(told, tuple) else told
             if isinstance(event, _native.Event):

@@ -55,8 +55,8 @@ class Held(_BaseHeld):
     entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
     :exc:`InvalidArgumentError` inside of the body itself.
 
-    Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`; with a
-    :exc:`RuntimeWarning` if the statement that acquired it drops it, as ``if lock.acquire():``.
+    Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`, which Python
+    shows only if asked to. So the lock stays taken for its ttl, as behind ``if lock.acquire():``, which drops the hold at once.
     """
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> None:

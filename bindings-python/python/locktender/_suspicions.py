@@ -1,9 +1,8 @@
-"""What is allowed and probably a mistake: warned about once a place; a bare ``@lock``: refused; a hold that is dropped at once."""
+"""What is allowed and probably a mistake: warned about once a place; a bare ``@lock``: refused."""
 
 from __future__ import annotations
 
 import inspect
-import opcode
 import string
 import sys
 import warnings
@@ -52,16 +51,6 @@ def warn_of_template(client: Client, name: str) -> None:
         if root in frame.f_locals or root in frame.f_globals:
             warn(client, name, f'name: {name!r} has {{{field}}} in it as it stands: was an f-string meant, f"{name}"?')
             return
-
-
-def is_discarded() -> bool:
-    """Whether the program is about to drop a value that it has just got, and stored nowhere: at ``if lock.acquire():``, say."""
-    frame, _ = _program()
-    if frame is None:
-        return False
-    # A variable that is overwritten, deleted or left behind by its function is dropped at another instruction.
-    instruction = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
-    return instruction in ("POP_TOP", "TO_BOOL", "UNARY_NOT") or "JUMP" in instruction and "_IF_" in instruction
 
 
 def warn(client: Client | None, lock_name: str | None, text: str) -> None:

@@ -35,21 +35,11 @@ def decorate_job(job: Job, function: Callable[..., Any]) -> Callable[..., Any]:
     return _job.decorate(job, function)
 
 
-def run_job(job: Job, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> JobOutcome:
-    from . import _job
-    return _job.run(job, work, args, kwargs or {})
-
-
 def run_job_async(
     job: Job, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
 ) -> Coroutine[Any, Any, JobOutcome]:
     from . import _job
     return _job.run_async(job, work, args, kwargs or {})
-
-
-def lead(election: Election, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
-    from . import _election
-    _election.lead(election, work, args, kwargs or {})
 
 
 def lead_async(
@@ -77,11 +67,6 @@ def said(error: object) -> str:
 def refuse_bare(name: Callable[..., object]) -> None:
     from . import _suspicions
     _suspicions.refuse_bare(name)
-
-
-def is_discarded() -> bool:
-    from . import _suspicions
-    return _suspicions.is_discarded()
 
 
 def warn(client: Client | None, lock_name: str | None, text: str) -> None:
