@@ -1,5 +1,5 @@
 import type * as native from '../native/index.js'
-import { InvalidArgumentError, LockLostError, valueOf } from './errors.js'
+import { InvalidArgumentError, valueOf } from './errors.js'
 import { Held, type Release } from './held.js'
 import { onlySignal, type AcquireOptions } from './options.js'
 import { outcomeUnless, resultOf, type Granted } from './queue.js'
@@ -65,11 +65,6 @@ export class Leadership extends Held {
    */
   resign(): Promise<Release> {
     return this.release()
-  }
-
-  /** Whether this is the loss of the term, or of a call that the loss has ended. @internal */
-  isLoss(error: unknown): boolean {
-    return this.cancelled(error) || (error instanceof LockLostError && error.lockName === this.name)
   }
 }
 

@@ -359,6 +359,11 @@ export class Held implements AsyncDisposable {
     return error === signal.reason || (error instanceof Error && error.name === 'AbortError' && error.cause === signal.reason)
   }
 
+  /** Whether an error is the loss of this lock, or of a call that the loss has ended. @internal */
+  isLoss(error: unknown): boolean {
+    return this.cancelled(error) || (error instanceof LockLostError && error.lockName === this.name)
+  }
+
   /** Ends an attempt of a job by the call that `start` starts. @internal */
   endBy(start: (hold: number) => number): Promise<void> {
     return traced('release', this.name, async () => {

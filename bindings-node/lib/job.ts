@@ -251,7 +251,8 @@ export class Job {
    * - `work` returns: the job is done, and what it returned is the result. An attempt whose lease is lost while `work` runs is still
    *   done, if no other worker has begun since. Otherwise rejects with `LockLostError` (its `result` is what `work` returned).
    * - `work` throws: the attempt failed, and rejects with the same error. Another one may begin after `retryDelayMs`, by this worker
-   *   or another. After the last one the job is dead.
+   *   or another. After the last one the job is dead. An error that is the loss of the lease itself, thrown by `attempt.check()` or as
+   *   the reason of `attempt.signal`, is no failure of the work: the attempt counts as one whose lease was lost.
    * - The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
    *   `ran` false.
    *
@@ -285,8 +286,8 @@ export class Job {
       if (signal?.aborted) throw signal.reason
       value = await work(attempt)
     } catch (error) {
-      // Its own error, or the signal's, is what the caller has to hear.
-      await (signal?.aborted ? attempt.giveBack() : attempt.fail(error)).catch(() => undefined)
+      // Its own error, or the signal's, is what the caller has to hear. The loss of the lease is no failure of the work.
+      await (signal?.aborted || (!attempt.isValid() && attempt.isLoss(error)) ? attempt.giveBack() : attempt.fail(error)).catch(() => undefined)
       throw signal?.aborted ? signal.reason : error
     }
     return await finished(attempt, value)

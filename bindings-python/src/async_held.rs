@@ -89,8 +89,8 @@ impl AsyncHeld {
             }));
         }
         let end = body.map_or(Ok(End::OfItsOwn), |body| body.get().end(py, error.as_ref()))?;
-        let failure = error.as_ref().filter(|_| matches!(end, End::OfItsOwn)).cloned().map(Bound::unbind);
-        let leave = move |py: Python<'_>| held.get().hold.leave(failure.map(|error| error.into_bound(py)).as_ref());
+        let failure = slf.get().hold.failure(error.as_ref().filter(|_| !matches!(end, End::Lost(_))))?;
+        let leave = move |_: Python<'_>| Ok(held.get().hold.leave(failure));
         let left = move |py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>| {
             let _kept = kept;
             settle(py, left, error)

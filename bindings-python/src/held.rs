@@ -45,7 +45,8 @@ impl Held {
 
     /// Ends a body, which may have failed.
     pub(crate) fn leave(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        settle(py, waiting::block(py, self.hold.leave(error.as_ref())?), error)
+        let failure = self.hold.failure(error.as_ref())?;
+        settle(py, waiting::block(py, self.hold.leave(failure)), error)
     }
 
     /// See [`Hold::give_back`].

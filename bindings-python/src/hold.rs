@@ -4,14 +4,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::Call;
-use pyo3::exceptions::{PyException, PyTypeError};
+use locktender::{Call, Code, LossReason};
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::arguments::{refuse, seconds};
-use crate::errors::{LockError, invalid, raised};
+use crate::errors::{LockError, LockLostError, invalid, raised};
 use crate::frames::Standing;
 use crate::garbage::{during_a_visit, warn_of_hold};
 use crate::losses::Watched;
@@ -79,14 +80,43 @@ impl Hold {
         }
     }
 
-    /// Ends a body, which may have failed: then so has the attempt, of a job. What is no `Exception` (an interrupt, a cancellation)
-    /// is no failure of the work.
-    pub(crate) fn leave(&self, error: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {
-        let failure = error.filter(|error| self.core.is_valid() && error.is_instance_of::<PyException>());
-        Ok(match (&self.core, failure) {
-            (Core::Attempt(attempt), Some(error)) => attempt.fail(said(error)?),
+    /// What is noted if a body ends by this error: `None` unless it is the failure of a job's attempt. An interrupt meanwhile gives
+    /// the attempt back.
+    pub(crate) fn failure(&self, error: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+        let Some(error) = error.filter(|_| matches!(self.core, Core::Attempt(_)) && self.may_fail()) else { return Ok(None) };
+        let failure = || match self.is_lost() && self.is_loss(error)? {
+            true => Ok(None),
+            false => own::call(error.py(), |own| &own.failure, (error,))?.extract(),
+        };
+        failure().inspect_err(|_| self.give_back())
+    }
+
+    /// Ends a body. Of a job's attempt it may be a failure, unless the attempt was ended before.
+    pub(crate) fn leave(&self, failure: Option<String>) -> Call<()> {
+        match (&self.core, failure) {
+            (Core::Attempt(attempt), Some(failure)) if self.may_fail() => attempt.fail(failure),
             _ => self.core.leave(),
-        })
+        }
+    }
+
+    /// Whether the attempt still has an end to be noted, also behind a lost lease. A client that was closed has given it back.
+    fn may_fail(&self) -> bool {
+        match self.core.check() {
+            Ok(()) => true,
+            Err(error) => error.loss().is_some_and(|loss| loss.reason != LossReason::Closed),
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        self.core.check().is_err_and(|error| error.code() == Code::LockLost)
+    }
+
+    /// Whether this error is the loss of this lock, also after its release.
+    pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if !error.is_instance_of::<LockLostError>() {
+            return Ok(false);
+        }
+        Ok(error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>().is_ok_and(|name| name == self.core.name()))
     }
 
     /// Releases in the background, for nobody who could wait.

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::async_held::AsyncHeld;
-use crate::errors::LockLostError;
 use crate::held::Held;
 use crate::hold::{Core, Hold};
 use crate::operation::Operation;
@@ -21,14 +19,6 @@ impl Hold {
             Core::Leadership(leadership) => Ok(leadership),
             Core::Lock(_) | Core::Attempt(_) => Err(PyTypeError::new_err("this hold is no leadership")),
         }
-    }
-
-    /// Whether this error is the loss of this lock, also after its release.
-    fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if !error.is_instance_of::<LockLostError>() {
-            return Ok(false);
-        }
-        Ok(error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>().is_ok_and(|name| name == self.core.name()))
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) struct Own {
     pub(crate) decorate_job: Py<PyAny>,
     pub(crate) decoded: Py<PyAny>,
     pub(crate) encoded: Py<PyAny>,
+    pub(crate) failure: Py<PyAny>,
     pub(crate) get_ident: Py<PyAny>,
     pub(crate) hub: Py<PyAny>,
     pub(crate) instead_of: Py<PyAny>,

@@ -1,14 +1,17 @@
 """Jobs in Python: what the contract can't say, because only Python has it."""
 
 import asyncio
+import os
 import pickle
 import re
+import sys
 import threading
 import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from locktender import AsyncAttempt, Attempt, Client, Held, InvalidArgumentError, JobDeadError, JobOutcome, LockLostError
+from locktender._failure import failure
 from support.script import run
 
 
@@ -46,6 +49,105 @@ def test_the_decorator_fills_the_name_and_runs_the_job_once_for_each(client: Cli
         return f"{day} {attempt.number}"
 
     assert asyncio.run(report("mon")).result == "mon 1"
+
+
+class Timeout(BaseException):
+    """As those of gevent and eventlet."""
+
+
+class Untellable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+LATIN_1 = os.fsdecode(b"caf\xe9.csv")
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        (KeyboardInterrupt(), None),
+        (GeneratorExit(), None),
+        (SystemExit(), None),
+        (SystemExit(0), None),
+        (SystemExit(False), None),
+        (SystemExit(3), "SystemExit: 3"),
+        (SystemExit("no such file"), "SystemExit: no such file"),
+        (Timeout("5 seconds"), "Timeout: 5 seconds"),
+        (asyncio.CancelledError(), "CancelledError"),  # of something that this thread waited for: it has no task
+        (ValueError("no"), "ValueError: no"),
+        (ValueError(), "ValueError"),
+        (ValueError(LATIN_1), r"ValueError: caf\udce9.csv"),
+        (Untellable(), "Untellable"),
+    ],
+)
+def test_which_errors_are_failures_of_the_work_and_what_is_noted(error: BaseException, noted: "str | None"):
+    assert failure(error) == noted
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="groups of Python 3.11")
+def test_a_group_is_no_failure_if_none_of_its_members_is_one():
+    assert failure(BaseExceptionGroup("", [KeyboardInterrupt(), SystemExit(0)])) is None
+    assert failure(BaseExceptionGroup("both", [KeyboardInterrupt(), ValueError("no")])) is not None
+    assert failure(ExceptionGroup("one", [ValueError("no")])) is not None
+
+
+def test_a_killed_greenlet_is_no_failure_of_its_work():
+    greenlet = pytest.importorskip("greenlet")
+    assert failure(greenlet.GreenletExit()) is None
+
+
+@pytest.mark.parametrize(("given", "noted"), [("no", "no"), (LATIN_1, r"caf\udce9.csv"), (Untellable(), "Untellable"), (7, "7")])
+def test_a_failure_by_hand_keeps_any_text(client: Client, given: object, noted: str):
+    client.job("mail").begin().fail(given)
+    assert client.job("mail").status().last_error == noted
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), Timeout("5 seconds"), ValueError(LATIN_1), Untellable()])
+def test_work_that_ends_by_an_odd_error_has_failed_and_raises_it(client: Client, error: BaseException):
+    def work(attempt):
+        raise error
+
+    async def work_async(attempt):
+        work(attempt)
+
+    async def main():
+        # A task that ends by a SystemExit ends its loop.
+        with pytest.raises(type(error)) as raised:
+            await client.job("async", max_attempts=1).run_async(work_async)
+        assert raised.value is error
+
+    with pytest.raises(type(error)) as raised:
+        client.job("sync", max_attempts=1).run(work)
+    assert raised.value is error
+    asyncio.run(main())
+    with pytest.raises(type(error)), client.job("hand", max_attempts=1).begin():
+        raise error
+    assert [client.job(name).status().last_error for name in ("sync", "async", "hand")] == [failure(error)] * 3
+
+
+def test_a_cancelled_task_of_the_work_is_its_failure(client: Client):
+    async def work(attempt):
+        inner = asyncio.create_task(asyncio.sleep(60))
+        inner.cancel()
+        await inner
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(client.job("mail", max_attempts=1).run_async(work))
+    assert client.job("mail").status().last_error == "CancelledError"
+
+
+def test_work_of_a_task_that_fails_when_the_loss_cancels_it_has_failed(client: Client):
+    async def work(attempt):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise ValueError("not tidied up") from None
+
+    with pytest.raises(ValueError, match="not tidied up"):
+        asyncio.run(client.job("mail", ttl=0.05, renew=False, retry_delay=60).run_async(work))
+    status = client.job("mail").status()
+    assert status.last_error == "ValueError: not tidied up" and status.retry_in is not None and status.retry_in > 50
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -103,7 +205,7 @@ def test_the_end_of_a_body_that_raised_is_a_failure(client: Client):
     assert client.job("quiet").status().state == "new"
 
 
-@pytest.mark.parametrize("result", [{1, 2}, float("nan"), object(), {(1, 2): 3}])
+@pytest.mark.parametrize("result", [{1, 2}, float("nan"), object(), {(1, 2): 3}, LATIN_1, {LATIN_1: 1}])
 def test_a_result_that_json_cannot_express_fails_the_run_and_by_hand_the_attempt_goes_on(client: Client, result: object):
     with pytest.raises(InvalidArgumentError, match="^result: JSON can't express it"):
         client.job("mail", max_attempts=1).run(lambda attempt: result)

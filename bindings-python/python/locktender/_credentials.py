@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from . import _native, _threads
+from ._failure import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,16 +37,7 @@ def _answer(asked: _native._Asked) -> None:
     try:
         _native._give_credentials(asked, _credentials(asked))
     except BaseException as error:  # also what would end this thread
-        _native._fail_credentials(asked, error, _said(error))
-
-
-def _said(error: BaseException) -> str:
-    """The error in words, as far as it has any that can be shown."""
-    kind = type(error).__name__
-    try:
-        return f"{kind}: {error}".encode(errors="backslashreplace").decode()
-    except BaseException:
-        return kind
+        _native._fail_credentials(asked, error, said(error))
 
 
 def _credentials(asked: _native._Asked) -> _native.Credentials:

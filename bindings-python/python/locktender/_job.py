@@ -19,7 +19,9 @@ Work = Callable[..., Any]
 def encoded(result: object) -> str:
     """The result as JSON text."""
     try:
-        return json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()  # not of a lone surrogate
+        return text
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"result: JSON can't express it: {error} (given: {type(result).__name__})") from error
 
@@ -30,14 +32,6 @@ def decoded(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def said(error: object) -> str:
-    """What the record keeps of an error: like the last line of a traceback."""
-    if not isinstance(error, BaseException):
-        return str(error)
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobOutcome:

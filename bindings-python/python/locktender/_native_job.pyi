@@ -216,9 +216,9 @@ class Job:
         """Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and notes how it ended.
 
         What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
-        begin, by this worker or another; after the last one the job is dead. Ctrl-C and the exit of the interpreter give the attempt
-        back: then it doesn't count. If the job was done before, or becomes done while this worker waits, or nothing is to run for its
-        fire time, the outcome has ``ran`` false and says why.
+        begin, by this worker or another; after the last one the job is dead. Ctrl-C, ``sys.exit(0)``, a killed greenlet and the exit of
+        the interpreter give the attempt back: then it doesn't count. If the job was done before, or becomes done while this worker
+        waits, or nothing is to run for its fire time, the outcome has ``ran`` false and says why.
 
             outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
             print(outcome.ran, outcome.result)

@@ -59,9 +59,14 @@ def decoded(text: str) -> object:
     return _job.decoded(text)
 
 
+def failure(error: BaseException) -> str | None:
+    from . import _failure
+    return _failure.failure(error)
+
+
 def said(error: object) -> str:
-    from . import _job
-    return _job.said(error)
+    from . import _failure
+    return _failure.said(error)
 
 
 def refuse_bare(name: Callable[..., object]) -> None:

@@ -8,6 +8,7 @@ mod outcome;
 pub(crate) mod schedule;
 pub(crate) mod terms;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub use self::schedule::Overlap;
 use self::schedule::Schedule;
 use self::terms::check_terms;
 use crate::api::lock::Lock;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::op::job::Terms;
@@ -163,7 +164,9 @@ impl Job {
     /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
     ///   `ran` false.
     ///
-    /// An attempt whose lease is lost while `work` runs is still done, if no other worker has begun since.
+    /// An attempt whose lease is lost while `work` runs is still done, or has failed, if no other worker has begun since. An error that
+    /// is the loss itself, as [`check`](crate::Held::check) gives it, plain or boxed, is no failure of the work: the attempt counts as
+    /// one whose lease was lost.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -183,7 +186,7 @@ impl Job {
     ///
     /// # Errors
     /// [`JobError::Lock`] with an error of [`Job::begin`] or [`Attempt::done`]; [`JobError::Failed`].
-    pub async fn run<R: JobResult, E: fmt::Display>(
+    pub async fn run<R: JobResult, E: fmt::Display + 'static>(
         &self,
         work: impl AsyncFnOnce(&Attempt) -> Result<R, E>,
     ) -> Result<JobOutcome, JobError<E>> {
@@ -206,7 +209,7 @@ impl Job {
             }
             Err(error) => {
                 // Its own error is what the caller has to hear.
-                let _ = attempt.fail(&error).await;
+                let _ = end_of_failed(&attempt, &error).await;
                 Err(JobError::Failed(error))
             }
         }
@@ -281,4 +284,20 @@ impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job").field("name", &self.name()).field("max_attempts", &self.max_attempts).finish_non_exhaustive()
     }
+}
+
+/// The end of an attempt whose work failed. The loss of the lease is no failure of the work.
+fn end_of_failed<E: fmt::Display + 'static>(attempt: &Attempt, error: &E) -> Call<()> {
+    let is_lost = || attempt.check().is_err_and(|lost| lost.code() == Code::LockLost);
+    let is_loss = |error: &Error| error.code() == Code::LockLost && error.lock_name() == Some(attempt.name());
+    if lock_error(error).is_some_and(is_loss) && is_lost() { attempt.give_back() } else { attempt.fail(error) }
+}
+
+/// The error of a lock that an error of any type is, plain or boxed.
+fn lock_error(error: &dyn Any) -> Option<&Error> {
+    type Boxed = Box<dyn std::error::Error>;
+    type BoxedSend = Box<dyn std::error::Error + Send + Sync>;
+    let boxed = || error.downcast_ref::<Boxed>()?.downcast_ref::<Error>();
+    let boxed_send = || error.downcast_ref::<BoxedSend>()?.downcast_ref::<Error>();
+    error.downcast_ref::<Error>().or_else(boxed).or_else(boxed_send)
 }

@@ -224,6 +224,7 @@ export class Scene {
       const work = async (attempt) => {
         this.#keep(step, attempt)
         await this.#steps(step.steps)
+        if (step.checks) attempt.check()
         if (step.raises) throw new BodyError(step.raises)
         return step.returns
       }

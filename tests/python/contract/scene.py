@@ -229,6 +229,8 @@ class Scene:
     async def _work(self, attempt: Any, step: dict[str, Any]) -> Any:
         self._keep(step, attempt)
         await self._steps(step["steps"])
+        if step.get("checks"):
+            attempt.check()
         if error := step.get("raises"):
             raise BodyError(error)
         return step.get("returns")

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Attempt, Begun, Job, JobError, JobOutcome, JobResult};
+use super::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, end_of_failed};
 use crate::error::Error;
 use crate::protocol::JobStatus;
 
@@ -26,7 +26,7 @@ impl Job {
     ///
     /// # Errors
     /// As [`Job::run`].
-    pub fn run_blocking<R: JobResult, E: fmt::Display>(
+    pub fn run_blocking<R: JobResult, E: fmt::Display + 'static>(
         &self,
         work: impl FnOnce(&Attempt) -> Result<R, E>,
     ) -> Result<JobOutcome, JobError<E>> {
@@ -49,7 +49,7 @@ impl Job {
             }
             Err(error) => {
                 // Its own error is what the caller has to hear.
-                let _ = attempt.fail(&error).wait();
+                let _ = end_of_failed(&attempt, &error).wait();
                 Err(JobError::Failed(error))
             }
         }

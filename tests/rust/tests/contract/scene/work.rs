@@ -8,7 +8,7 @@ use super::hold::Body;
 use crate::seen::{describe, outcome};
 
 /// The work of a job as a case says it: what it gives, or why it fails.
-type Work = Result<Option<String>, String>;
+type Work = Result<Option<String>, Box<dyn std::error::Error>>;
 
 impl Scene<'_> {
     /// Runs a job whose work is to play the steps.
@@ -18,8 +18,11 @@ impl Scene<'_> {
             self.variables.set(&format!("{keep}.owner"), attempt.owner());
             self.variables.set(&format!("{keep}.fence"), attempt.fence());
             inside = self.steps(&step["steps"], Some(Body::Attempt(attempt)));
+            if step["checks"] == true {
+                attempt.check()?;
+            }
             match step["raises"].as_str() {
-                Some(error) => Err(error.to_owned()),
+                Some(error) => Err(error.into()),
                 None => Ok(step.get("returns").map(Value::to_string)),
             }
         };
@@ -27,7 +30,10 @@ impl Scene<'_> {
         inside?;
         Ok(match result {
             Ok(found) => Ok(outcome(&found)),
-            Err(JobError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
+            Err(JobError::Failed(error)) => match error.downcast::<Error>() {
+                Ok(error) => Err(*error),
+                Err(error) => Ok(json!({ "error": "BODY", "message": error.to_string() })),
+            },
             Err(JobError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
         })
