@@ -3,8 +3,7 @@
 //! The thread that completes a call puts its result here. The first result wakes JavaScript, which takes all results that have
 //! arrived. So results that come at the same time share one wake-up, which costs more than a call. The wake-up keeps the
 //! environment alive only while calls are under way. If Node's own loop reads the answers (see [`crate::host`]), no wake-up is
-//! needed: results are taken there. When the environment ends, the queue closes. Later results are dropped, which releases
-//! granted locks.
+//! needed: results are taken there. When the environment ends, the queue closes. Locks that are granted later are given back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,6 +43,17 @@ pub(crate) enum Item {
     Event(u32, Box<Event>, SystemTime),
     /// The client with this number is asked for credentials: the number of the question, and the server's address.
     Asked(u32, i64, String),
+}
+
+impl Item {
+    /// Undoes the grant of a lock that no caller gets.
+    fn undo(self) {
+        match self {
+            Self::Settled(_, Ok(Value::Held(held))) => held.undo(),
+            Self::Settled(_, Ok(Value::Led(leadership))) => leadership.undo(),
+            _ => (),
+        }
+    }
 }
 
 /// The result of a call.
@@ -243,7 +253,7 @@ impl Queue {
         let Some(wake) = wake else {
             // Dropping a hold releases it, and that puts its events into this very queue.
             drop(state);
-            return drop(item);
+            return item.undo();
         };
         if items.is_empty() && !*attended {
             wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
@@ -251,8 +261,8 @@ impl Queue {
         items.push(item);
     }
 
-    /// Takes the results that have arrived, in order, up to a limit. Results of cancelled calls are dropped, which releases
-    /// granted locks.
+    /// Takes the results that have arrived, in order, up to a limit. Locks that were granted to cancelled calls are given
+    /// back.
     pub(crate) fn drain(&self, env: &Env, most: usize) -> Vec<Item> {
         let mut state = self.state.lock();
         let items =
@@ -266,7 +276,7 @@ impl Queue {
         dropped.extend(items.extract_if(.., |item| !wanted(item)));
         state.keep_alive(env);
         drop(state);
-        drop(dropped);
+        dropped.into_iter().for_each(Item::undo);
         items
     }
 
@@ -339,7 +349,8 @@ impl Queue {
         self.questions.forget(|_| true);
         let holds = std::mem::take(&mut *self.holds.lock());
         pending.into_values().for_each(Cancel::cancel);
-        drop((wake, items, holds));
+        items.into_iter().for_each(Item::undo);
+        drop((wake, holds));
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn time(option: &str, given: &Bound<'_, PyAny>) -> PyResult<SystemTim
     let is_number = given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>();
     let seconds: f64 = if is_number && !given.is_instance_of::<PyBool>() {
         given.extract().map_err(|_| refuse(option, given, WHY))?
-    } else if is_of_datetime(given, "datetime")? && !given.getattr("tzinfo")?.is_none() {
+    } else if is_of_datetime(given, "datetime")? && !given.call_method0("utcoffset")?.is_none() {
         given.call_method0("timestamp")?.extract()?
     } else {
         return Err(refuse(option, given, WHY));

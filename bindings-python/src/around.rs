@@ -46,7 +46,7 @@ impl Drop for Around {
     fn drop(&mut self) {
         // Entered and never left: an interrupt came first, and no body runs.
         if let Some(held) = self.held.get_mut().take() {
-            held.get().give_back();
+            held.get().undo();
         }
     }
 }

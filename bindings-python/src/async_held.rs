@@ -56,7 +56,7 @@ impl AsyncHeld {
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
     pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
-        self.enter(py).inspect_err(|_| self.hold.give_back())
+        self.enter(py).inspect_err(|_| self.hold.undo())
     }
 
     /// An operation of this hold, which lives at least as long as it.

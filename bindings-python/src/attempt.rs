@@ -60,9 +60,9 @@ impl Attempt {
         Py::new(py, Held::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
     }
 
-    /// See [`Hold::give_back`].
-    pub(crate) fn give_back_unused(&self) {
-        self.hold.give_back();
+    /// See [`Hold::undo`].
+    pub(crate) fn undo(&self) {
+        self.hold.undo();
     }
 }
 

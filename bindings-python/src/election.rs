@@ -301,7 +301,7 @@ impl Drop for Leading {
     fn drop(&mut self) {
         // Entered and never left: an interrupt came first, and no work runs.
         if let Some(term) = self.term.get_mut().take() {
-            term.get().give_back_unused();
+            term.get().undo();
         }
     }
 }

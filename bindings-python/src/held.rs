@@ -40,7 +40,7 @@ impl Held {
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
     pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
-        self.hold.enter(py).inspect_err(|_| self.hold.give_back())
+        self.hold.enter(py).inspect_err(|_| self.hold.undo())
     }
 
     /// Ends a body, which may have failed.
@@ -49,9 +49,9 @@ impl Held {
         settle(py, waiting::block(py, self.hold.leave(failure)), error)
     }
 
-    /// See [`Hold::give_back`].
-    pub(crate) fn give_back(&self) {
-        self.hold.give_back();
+    /// See [`Hold::undo`].
+    pub(crate) fn undo(&self) {
+        self.hold.undo();
     }
 }
 

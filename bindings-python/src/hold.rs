@@ -119,6 +119,11 @@ impl Hold {
         Ok(error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>().is_ok_and(|name| name == self.core.name()))
     }
 
+    /// Gives back in the background what its caller did not get, or could not use: nobody has worked under it.
+    pub(crate) fn undo(&self) {
+        self.core.undo();
+    }
+
     /// Releases in the background, for nobody who could wait.
     pub(crate) fn give_back(&self) {
         self.core.leave().then(drop);

@@ -292,7 +292,7 @@ impl Drop for AroundAttempt {
     fn drop(&mut self) {
         // Entered and never left: an interrupt came first, and no work runs.
         if let Some(attempt) = self.attempt.get_mut().take() {
-            attempt.get().give_back_unused();
+            attempt.get().undo();
         }
     }
 }

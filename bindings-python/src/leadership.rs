@@ -42,9 +42,9 @@ impl Leadership {
         Py::new(py, Held::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
     }
 
-    /// See [`Hold::give_back`].
-    pub(crate) fn give_back_unused(&self) {
-        self.hold.give_back();
+    /// See [`Hold::undo`].
+    pub(crate) fn undo(&self) {
+        self.hold.undo();
     }
 
     /// See [`Hold::is_loss`].

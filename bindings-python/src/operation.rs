@@ -207,18 +207,32 @@ fn send_off<T: Send + 'static>(
     signal: Signal,
     convert: impl FnOnce(Python<'_>, Result<T, Error>) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<(Cancel, Take)> {
-    let slot: Arc<Guarded<Option<Result<T, Error>>>> = Arc::default();
+    let slot = Arc::new(Slot { result: Guarded::default(), undo: call.undo() });
     let filled = Arc::clone(&slot);
     let cancel = Drain::start(drain, event_loop, call, move |result| {
-        drop(filled.replace(Some(result)));
+        drop(filled.result.replace(Some(result)));
         signal.raise();
     })?;
     let mut convert = Some(convert);
     let take = move |py: Python<'_>| {
-        let result = slot.take()?;
+        let result = slot.result.take()?;
         convert.take().map(|convert| convert(py, result))
     };
     Ok((cancel, Box::new(take)))
+}
+
+/// The result of a call, until the task takes it. What a cancelled task leaves is undone.
+struct Slot<T> {
+    result: Guarded<Option<Result<T, Error>>>,
+    undo: Option<fn(T)>,
+}
+
+impl<T> Drop for Slot<T> {
+    fn drop(&mut self) {
+        if let (Some(undo), Some(Ok(value))) = (self.undo, self.result.get_mut().take()) {
+            undo(value);
+        }
+    }
 }
 
 impl Waiting {

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 
 import anyio
 import pytest
@@ -125,3 +126,30 @@ def test_a_cancel_scope_that_cancels_again_and_again(server: RealServer, client,
             held.check()
 
     anyio.run(main)
+
+
+def test_an_acquire_that_is_cancelled_as_it_is_granted_keeps_no_lock_for_min_hold(server: RealServer, name):
+    """Nobody has worked under it. Of 2,000 some are granted in the very turn of the loop in which their task is cancelled."""
+    chance = random.Random(42)
+
+    async def cancelled(client: Client, number: int) -> bool:
+        task = asyncio.ensure_future(client.lock(f"{name}:{number}", min_hold=600, ttl=600).acquire_async())
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+        end = time.perf_counter() + chance.random() * 0.0007
+        while time.perf_counter() < end:
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await (await task).release()
+        except asyncio.CancelledError:
+            return True
+        return False
+
+    async def main():
+        async with Client(server.url) as client:
+            names = [f"{name}:{number}" for number in range(2_000) if await cancelled(client, number)]
+            assert names
+            await asyncio.to_thread(until, lambda: server.command("EXISTS", *names) == 0, PROMPTLY)
+
+    asyncio.run(main())

@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 
 import pytest
 from locktender import AsyncAttempt, Attempt, Client, Held, InvalidArgumentError, JobDeadError, JobOutcome, LockLostError
@@ -275,10 +275,18 @@ def test_a_fire_time_is_a_datetime_with_a_zone_or_seconds(client: Client):
     assert client.job("nightly").status().fire_time == at
 
 
+class Nowhere(tzinfo):
+    """A time zone that does not say what it is."""
+
+    def utcoffset(self, _at):
+        return None
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"at": datetime(2026, 11, 25, 2)}, "at: must be a datetime with a time zone"),
+        ({"at": datetime(2026, 11, 25, 2, tzinfo=Nowhere())}, "at: must be a datetime with a time zone"),
         ({"at": "02:00"}, "at: must be a datetime with a time zone"),
         ({"at": float("nan")}, "at: must be a datetime with a time zone"),
         ({"at": True}, "at: must be a datetime with a time zone"),
