@@ -1,8 +1,7 @@
-import { inspect, types } from 'node:util'
-
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, LockLostError } from './errors.js'
 import { Held } from './held.js'
+import { messageOf } from './messages.js'
 import { failOptions, onlySignal, type AcquireOptions, type FailOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
@@ -256,6 +255,9 @@ export class Job {
    * - The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
    *   `ran` false.
    *
+   * An uncaught error, an unhandled rejection or `process.exit(1)` while `work` runs, here or in a worker thread, fails the attempt.
+   * `process.exit(0)` gives it back: so let a handler of SIGTERM exit with 0.
+   *
    * Aborting `signal` ends the wait, and rejects with the signal's reason. Give the signal to what `work` does, too: nothing else can
    * stop it. If `work` throws after the abort, the attempt is given back and doesn't count, and the call rejects with the signal's
    * reason. If it returns all the same, the job is done. `attempt.signal` is aborted on loss.
@@ -379,16 +381,5 @@ function parsed(text: string | null): unknown {
     return JSON.parse(text)
   } catch {
     return text
-  }
-}
-
-/** What a person reads of anything that was thrown. It may be an error of another realm, and its own code may throw. */
-function messageOf(error: unknown): string {
-  try {
-    if (typeof error === 'string') return error
-    const message: unknown = types.isNativeError(error) || error instanceof Error ? error.message || error.name : undefined
-    return typeof message === 'string' ? message : inspect(error, { depth: 1, breakLength: Infinity, customInspect: false })
-  } catch {
-    return typeof error
   }
 }

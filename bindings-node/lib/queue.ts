@@ -1,3 +1,5 @@
+import { isMainThread } from 'node:worker_threads'
+
 import { Kind, type Failure, type Release } from '../native/index.js'
 import { onAbort } from './aborts.js'
 import { addon } from './addon.js'
@@ -5,6 +7,7 @@ import { keepCause } from './causes.js'
 import { credentialsOf } from './credentials.js'
 import { errorOf, type LockError } from './errors.js'
 import { deliver, emitterOf, type LockEvent } from './events.js'
+import { atExit } from './exits.js'
 
 // An item of the native queue is three numbers: kind, number and value. Other results come beside them.
 const NUMBERS = 3
@@ -36,9 +39,10 @@ const numbers = new Float64Array(1 + AT_ONCE * NUMBERS)
 /** The native queue of this environment: the main thread's, or a worker's. @internal */
 export const queue = new addon.CompletionQueue(drain, hosted)
 
-// Locks that are still held are released; a worker's environment does the same when it ends.
-process.once('exit', () => {
-  queue.closeClients()
+// Locks that are still held are released; a worker's environment does the same when it ends. A crash may be the work's: so its attempts
+// have failed, also those in workers, which a crash of the main thread ends.
+atExit((crash) => {
+  queue.closeClients(crash, isMainThread)
 })
 
 /** Takes all results that have arrived since JavaScript was called. */

@@ -17,6 +17,7 @@ use crate::credentials::Provider;
 use crate::election::Election;
 use crate::error::{Failure, ms};
 use crate::event::{Forward, LockEvent};
+use crate::exit::{exit, gone};
 use crate::hold::Hold;
 use crate::host::Host;
 use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
@@ -73,7 +74,8 @@ impl CompletionQueue {
     /// `wake` is called when there is a result to drain. `hosted`: this is Node, whose own loop can do the I/O.
     #[napi(constructor)]
     pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
-        let queue = Queue::new(&env, &wake)?;
+        let queue = Queue::new(&wake)?;
+        env.add_env_cleanup_hook(Arc::clone(&queue), |queue| gone(&queue))?;
         let unhosted = if hosted { Some(wake.create_ref()?) } else { None };
         Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted), host: OnceCell::new() })
     }
@@ -204,10 +206,11 @@ impl CompletionQueue {
         Metrics::from(self.queue.metrics())
     }
 
-    /// Closes every client, and waits until they are closed: the environment ends.
+    /// Closes every client, and waits until they are closed: the environment ends. By a `crash`, attempts that are open have failed;
+    /// one of the main thread ends the workers, too.
     #[napi]
-    pub fn close_clients(&self) {
-        self.queue.close_clients();
+    pub fn close_clients(&self, crash: Option<String>, is_main: bool) {
+        exit(&self.queue, crash, is_main);
     }
 }
 

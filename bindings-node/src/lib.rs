@@ -11,6 +11,7 @@ mod credentials;
 mod election;
 mod error;
 mod event;
+mod exit;
 mod held;
 mod hold;
 mod host;

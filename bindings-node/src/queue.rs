@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use locktender::host::Driver;
 use locktender::host::sync::Mutex;
@@ -26,9 +26,6 @@ use crate::questions::Questions;
 
 /// Calls the function that takes the results. It is weak: it keeps the environment alive only on request.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
-
-/// The longest time for which an exit waits for releases, for any number of slow clients.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most events that wait. An application that is further behind loses the newest ones, and no result.
 const MOST_EVENTS: usize = 4096;
@@ -111,7 +108,7 @@ struct State {
 }
 
 impl Queue {
-    pub(crate) fn new(env: &Env, wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
+    pub(crate) fn new(wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
         let wake = wake.build_threadsafe_function().weak::<true>().build()?;
         let state = State {
             wake: Some(wake),
@@ -122,19 +119,14 @@ impl Queue {
             pending: HashMap::new(),
             last_id: 0,
         };
-        let queue = Arc::new(Self {
+        Ok(Arc::new(Self {
             state: Mutex::new(state),
             hosted: AtomicBool::new(false),
             unsent: Mutex::default(),
             clients: Mutex::default(),
             holds: Mutex::default(),
             questions: Questions::default(),
-        });
-        env.add_env_cleanup_hook(Arc::clone(&queue), |queue| {
-            queue.close();
-            queue.close_clients();
-        })?;
-        Ok(queue)
+        }))
     }
 
     /// Starts a call, or fails at once; gives the number under which its result will come out.
@@ -328,19 +320,18 @@ impl Queue {
         Metrics::merged(clients.iter().map(Client::metrics))
     }
 
-    /// Closes every client, which releases held locks, and waits until they are closed.
-    pub(crate) fn close_clients(&self) {
-        let clients = std::mem::take(&mut *self.clients.lock());
-        let mut closing: Vec<_> = clients.values().map(Client::close).collect();
-        closing.retain_mut(|close| close.wait_for(Duration::ZERO).is_none());
-        let until = Instant::now() + EXIT_TIMEOUT;
-        for mut close in closing {
-            let _ = close.wait_for(until.saturating_duration_since(Instant::now()));
-        }
+    /// The holds that JavaScript has not forgotten.
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        self.holds.lock().values().cloned().collect()
+    }
+
+    /// The clients, to be closed.
+    pub(crate) fn take_clients(&self) -> Vec<Client> {
+        std::mem::take(&mut *self.clients.lock()).into_values().collect()
     }
 
     /// The end of the environment: no more results come out.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         let wake = state.wake.take();
         let items = std::mem::take(&mut state.items);

@@ -4,7 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::{Call, Code, LossReason};
+use locktender::host::is_open;
+use locktender::{Call, Code};
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -83,7 +84,8 @@ impl Hold {
     /// What is noted if a body ends by this error: `None` unless it is the failure of a job's attempt. An interrupt meanwhile gives
     /// the attempt back.
     pub(crate) fn failure(&self, error: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
-        let Some(error) = error.filter(|_| matches!(self.core, Core::Attempt(_)) && self.may_fail()) else { return Ok(None) };
+        let is_open = matches!(&self.core, Core::Attempt(attempt) if is_open(attempt));
+        let Some(error) = error.filter(|_| is_open) else { return Ok(None) };
         let failure = || match self.is_lost() && self.is_loss(error)? {
             true => Ok(None),
             false => own::call(error.py(), |own| &own.failure, (error,))?.extract(),
@@ -94,16 +96,8 @@ impl Hold {
     /// Ends a body. Of a job's attempt it may be a failure, unless the attempt was ended before.
     pub(crate) fn leave(&self, failure: Option<String>) -> Call<()> {
         match (&self.core, failure) {
-            (Core::Attempt(attempt), Some(failure)) if self.may_fail() => attempt.fail(failure),
+            (Core::Attempt(attempt), Some(failure)) if is_open(attempt) => attempt.fail(failure),
             _ => self.core.leave(),
-        }
-    }
-
-    /// Whether the attempt still has an end to be noted, also behind a lost lease. A client that was closed has given it back.
-    fn may_fail(&self) -> bool {
-        match self.core.check() {
-            Ok(()) => true,
-            Err(error) => error.loss().is_some_and(|loss| loss.reason != LossReason::Closed),
         }
     }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::api::election::Leading;
+use crate::api::job::Attempt;
 pub use crate::api::job::schedule::check_schedule;
 use crate::api::job::terms::check_terms;
-use crate::error::Error;
+use crate::error::{Error, LossReason};
 pub use crate::event::line_protocol::Point;
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
@@ -39,6 +40,15 @@ pub fn family(template: &str) -> Arc<str> {
 /// `INVALID_ARGUMENT`, as of [`Job::validate`](crate::Job::validate).
 pub fn check_job(max_attempts: Option<u32>, retry_delay: Option<Duration>, keep: Option<Duration>) -> Result<(), Error> {
     check_terms(max_attempts.unwrap_or(1), retry_delay.unwrap_or_default(), keep.unwrap_or(MIN_KEEP))
+}
+
+/// Whether an end of the attempt is still to be noted, also if its lease was lost. A client that was closed has given it back.
+#[must_use]
+pub fn is_open(attempt: &Attempt) -> bool {
+    match attempt.check() {
+        Ok(()) => true,
+        Err(error) => error.loss().is_some_and(|loss| loss.reason != LossReason::Closed),
+    }
 }
 
 /// Locks between threads that survive a fork.
