@@ -4,6 +4,7 @@ import { Held } from './held.js'
 import { messageOf } from './messages.js'
 import { failOptions, onlySignal, type AcquireOptions, type FailOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
+import { parsed, textOf } from './results.js'
 import { traced } from './tracing.js'
 
 /**
@@ -262,7 +263,8 @@ export class Job {
    * stop it. If `work` throws after the abort, the attempt is given back and doesn't count, and the call rejects with the signal's
    * reason. If it returns all the same, the job is done. `attempt.signal` is aborted on loss.
    *
-   * Rejects with `InvalidArgumentError` if JSON can't express what `work` returned, which fails the attempt. Otherwise rejects as
+   * Rejects with `InvalidArgumentError` if JSON can't express what `work` returned, which fails the attempt: `NaN`, a `Map`,
+   * a function, for example. Otherwise rejects as
    * `begin` does.
    *
    * @example
@@ -357,29 +359,4 @@ function outcomeOf({ ran, why, result, attempts, lastError }: native.JobOutcome)
 
 function dateOf(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms)
-}
-
-/** A result as JSON text, none for `undefined`. */
-function textOf(result: unknown): string | undefined {
-  if (result === undefined) return undefined
-  let text: string | undefined
-  let why = 'it is no data'
-  try {
-    text = JSON.stringify(result)
-  } catch (error) {
-    why = messageOf(error)
-  }
-  // JSON.stringify gives nothing for a function or a symbol, whatever its type says.
-  if (text === undefined) throw InvalidArgumentError.of('result', result, `JSON can't express it: ${why}`)
-  return text
-}
-
-/** The value of a result's text. Another program may have written a text that is no JSON. */
-function parsed(text: string | null): unknown {
-  if (text === null) return null
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

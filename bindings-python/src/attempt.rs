@@ -15,7 +15,7 @@ use crate::{own, waiting};
 
 /// The result of a job's work as JSON text; `None` is no result.
 fn encoded(py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
-    result.map(|result| own::call(py, |own| &own.encoded, (result,))?.extract()).transpose()
+    own::call(py, |own| &own.encoded, (result,))?.extract()
 }
 
 impl Hold {
@@ -96,7 +96,12 @@ impl Attempt {
     /// that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
     #[pyo3(signature = (result=None))]
     fn done(&self, py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        waiting::block(py, self.hold.attempt()?.done(encoded(py, result)?))
+        self._done(py, encoded(py, result)?)
+    }
+
+    /// [`Self::done`], of a result that is JSON text already.
+    fn _done(&self, py: Python<'_>, result: Option<String>) -> PyResult<()> {
+        waiting::block(py, self.hold.attempt()?.done(result))
     }
 
     /// Notes that this attempt failed, and releases the lock. After the job's ``retry_delay``, or ``retry_in`` seconds, another
@@ -120,8 +125,9 @@ impl Attempt {
         waiting::block(py, self.hold.attempt()?.give_back())
     }
 
-    fn _outcome(&self, result: Py<PyAny>) -> PyResult<JobOutcome> {
-        Ok(JobOutcome::ran(result, self.number()?))
+    /// What everybody else gets, too.
+    fn _outcome(&self, py: Python<'_>, result: Option<String>) -> PyResult<JobOutcome> {
+        JobOutcome::ran(py, result, self.number()?)
     }
 }
 
@@ -186,8 +192,12 @@ impl AsyncAttempt {
     /// Notes that the job is done. See :meth:`Attempt.done`.
     #[pyo3(signature = (result=None))]
     fn done(slf: &Bound<'_, Self>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        let result = encoded(slf.py(), result)?;
-        Ok(Self::operation(slf, "done", move |_, hold| Ok(hold.attempt()?.done(result))))
+        Ok(Self::_done(slf, encoded(slf.py(), result)?))
+    }
+
+    /// [`Self::done`], of a result that is JSON text already.
+    fn _done(slf: &Bound<'_, Self>, result: Option<String>) -> Operation {
+        Self::operation(slf, "done", move |_, hold| Ok(hold.attempt()?.done(result)))
     }
 
     /// Notes that this attempt failed. See :meth:`Attempt.fail`.
@@ -207,7 +217,8 @@ impl AsyncAttempt {
         Self::operation(slf, "give_back", |_, hold| Ok(hold.attempt()?.give_back()))
     }
 
-    fn _outcome(&self, result: Py<PyAny>) -> PyResult<JobOutcome> {
-        Ok(JobOutcome::ran(result, self.number()?))
+    /// What everybody else gets, too.
+    fn _outcome(&self, py: Python<'_>, result: Option<String>) -> PyResult<JobOutcome> {
+        JobOutcome::ran(py, result, self.number()?)
     }
 }

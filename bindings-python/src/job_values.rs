@@ -34,8 +34,8 @@ impl JobOutcome {
     }
 
     /// The outcome of a run by this process.
-    pub(crate) fn ran(result: Py<PyAny>, attempts: u32) -> Self {
-        Self { ran: true, why: None, result, attempts, last_error: None }
+    pub(crate) fn ran(py: Python<'_>, text: Option<String>, attempts: u32) -> PyResult<Self> {
+        Ok(Self { ran: true, why: None, result: result(py, text)?, attempts, last_error: None })
     }
 }
 

@@ -127,6 +127,21 @@ const inexpressible = {
   'a symbol': Symbol('it'),
   'a BigInt': 7n,
   'a circle': circular,
+  'no number': NaN,
+  'endless, inside': [1, { of: -Infinity }],
+  'a function, inside': { sent: () => 3 },
+  'a symbol, inside': [Symbol('it')],
+  'a Map': new Map([[1, 2]]),
+  'a Set, inside': { sent: new Set([1]) },
+  'a WeakMap': new WeakMap(),
+  'a RegExp': /it/,
+  'an Error': new Error('it'),
+  'a promise, inside': { sent: Promise.resolve() },
+  'bytes': new Uint8Array(3),
+  'a buffer': new ArrayBuffer(3),
+  'an invalid Date': { at: new Date(NaN) },
+  'a text with a lone surrogate': ['\ud800'],
+  'a key with a lone surrogate': { '\ud800': 1 },
   'what throws while it is read': { toJSON() { throw new Error('unreadable') } },
   'what is too long': 'x'.repeat(65_536),
 }
@@ -150,7 +165,7 @@ for (const [what, value] of Object.entries(inexpressible)) {
 }
 
 test('a result comes back as JSON gives it', async (t) => {
-  const results = [[undefined, null], [null, null], [0, 0], ['', ''], [false, false], [[1, undefined], [1, null]], [new Date(0), '1970-01-01T00:00:00.000Z']]
+  const results = [[undefined, null], [null, null], [0, 0], ['', ''], [false, false], [[1, undefined], [1, null]], [{ a: undefined, b: Object.create(null) }, { b: {} }], [new Date(0), '1970-01-01T00:00:00.000Z']]
   for (const [at, [value, expected]] of results.entries()) {
     const job = client.job(`${t.name} ${at}`)
     assert.deepEqual(await job.run(async () => value), { ran: true, why: null, result: expected, attempts: 1, lastError: null })

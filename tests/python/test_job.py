@@ -217,6 +217,18 @@ def test_a_result_that_json_cannot_express_fails_the_run_and_by_hand_the_attempt
     assert client.job("by hand").status().result == "another"
 
 
+def test_the_worker_gets_the_result_that_everybody_gets(client: Client):
+    def work(attempt):
+        return {1: ("a", "b"), None: "c"}
+
+    async def work_async(attempt):
+        return work(attempt)
+
+    everybody = {"1": ["a", "b"], "null": "c"}
+    assert [client.job("sync").run(work).result for _ in range(2)] == [everybody] * 2
+    assert [asyncio.run(client.job("async").run_async(work_async)).result for _ in range(2)] == [everybody] * 2
+
+
 def test_work_of_the_other_kind_is_refused(client: Client):
     async def work(attempt): ...
 

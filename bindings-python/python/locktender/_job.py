@@ -16,8 +16,10 @@ from .errors import InvalidArgumentError
 Work = Callable[..., Any]
 
 
-def encoded(result: object) -> str:
-    """The result as JSON text."""
+def encoded(result: object) -> str | None:
+    """The result as JSON text; ``None`` is no result."""
+    if result is None:
+        return None
     try:
         text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()  # not of a lone surrogate
@@ -45,8 +47,9 @@ def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         # What it raises ends the attempt.
         result = work(attempt, *args, **kwargs)
         refuse_result(work, result)
-        attempt.done(result)
-        return attempt._outcome(result)
+        text = encoded(result)
+        attempt._done(text)
+        return attempt._outcome(text)
     raise AssertionError("an attempt swallows no error")
 
 
@@ -62,8 +65,9 @@ async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[st
             raise refused(work, "returns nothing to await", "run()")
         result = await running
         refuse_result(work, result)
-        await attempt.done(result)
-        return attempt._outcome(result)
+        text = encoded(result)
+        await attempt._done(text)
+        return attempt._outcome(text)
     raise AssertionError("an attempt swallows no error")
 
 

@@ -141,7 +141,8 @@ class Attempt(Held):
         Raises :exc:`LockLostError` if the lease was lost before, so that the attempt counts.
         """
 
-    def _outcome(self, result: Any) -> JobOutcome: ...
+    def _done(self, result: str | None) -> None: ...
+    def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
 class AsyncAttempt(AsyncHeld):
@@ -171,7 +172,8 @@ class AsyncAttempt(AsyncHeld):
     def give_back(self) -> Coroutine[Any, Any, None]:
         """Gives the attempt back: it doesn't count. See :meth:`Attempt.give_back`."""
 
-    def _outcome(self, result: Any) -> JobOutcome: ...
+    def _done(self, result: str | None) -> Coroutine[Any, Any, None]: ...
+    def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
 class Job:

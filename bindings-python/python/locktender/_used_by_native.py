@@ -49,7 +49,7 @@ def lead_async(
     return _election.lead_async(election, work, args, kwargs or {})
 
 
-def encoded(result: object) -> str:
+def encoded(result: object) -> str | None:
     from . import _job
     return _job.encoded(result)
 

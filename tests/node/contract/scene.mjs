@@ -20,6 +20,9 @@ const USES_A_CLIENT = new Set([
   'metrics',
 ])
 
+// What JSON can't express.
+const ODD = { not_a_number: NaN, endless: [-Infinity], set: { sent: new Set([1, 2]) }, function: { sent: () => 1 }, surrogate: '\ud800' }
+
 /** What a body throws that is told to. */
 class BodyError extends Error {}
 
@@ -226,7 +229,7 @@ export class Scene {
         await this.#steps(step.steps)
         if (step.checks) attempt.check()
         if (step.raises) throw new BodyError(step.raises)
-        return step.returns
+        return step.odd ? ODD[step.odd] : step.returns
       }
       try {
         return outcomeOf(await this.#job(step).run(work))
