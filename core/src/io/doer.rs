@@ -1,9 +1,6 @@
 //! Doer: who does the I/O of an operation that a thread submits.
 
 use std::cell::Cell;
-use std::time::Duration;
-
-use crate::event::callback::caught;
 
 /// The thread that does the I/O of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,23 +53,6 @@ pub(crate) fn is_on_this_thread() -> bool {
 /// Whether submitted requests are sent later.
 pub(crate) fn sends_later() -> bool {
     DOER.get() == Doer::Loop
-}
-
-/// Whether a runtime has timers and I/O. One that was built without them panics where it needs them, and can't be asked otherwise. So it
-/// is tried once, where nothing is lost.
-pub(crate) fn has_drivers(runtime: &tokio::runtime::Handle) -> bool {
-    // There a panic would end the process: whoever chose this runtime has answered the question.
-    if cfg!(panic = "abort") {
-        return true;
-    }
-    let tried = caught(|| {
-        let _entered = runtime.enter();
-        drop(tokio::time::sleep(Duration::ZERO));
-        let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-        socket.set_nonblocking(true)?;
-        tokio::net::UdpSocket::from_std(socket).map(drop)
-    });
-    matches!(tried, Ok(Ok(())))
 }
 
 /// The caller's own runtime, if it has one that may do its I/O. A hop to the I/O thread and back costs an uncontended operation

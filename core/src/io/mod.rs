@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod doer;
+pub(crate) mod drivers;
 pub(crate) mod reactor;
 pub(crate) mod runtime;
 pub(crate) mod thread_waker;

@@ -16,7 +16,7 @@ use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim};
-use crate::op::job::{AttemptNumber, Ending, FireTime, JobEnd, JobRecord, NotBegun, OpenAttempt, Terms, UnfinishedRun};
+use crate::op::job::{AttemptNumber, EarlierRun, Ending, FireTime, JobEnd, JobRecord, NotBegun, OpenAttempt, Terms};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 /// The states of a record.
@@ -99,15 +99,15 @@ impl Record {
         format!("attempt {attempts} of {max}: its worker died or lost the lease ({by})")
     }
 
-    /// The run that the record is about, if a later fire time finds it unfinished.
-    fn unfinished(&self) -> Option<Box<UnfinishedRun>> {
+    /// The run that the record is about, which a later fire time leaves behind.
+    fn earlier(&self) -> Option<Box<EarlierRun>> {
         let error = match (self.text("state"), self.text("error")) {
             (RETRYING, error) if !error.is_empty() => error.to_owned(),
             (RUNNING | RETRYING, _) => self.died(self.count("max")),
-            _ => return None,
+            _ => String::new(),
         };
         let (fire_time_ms, attempts, by) = (self.number("fire_time"), self.count("attempts"), self.text("by").to_owned());
-        (fire_time_ms > 0).then(|| Box::new(UnfinishedRun { fire_time_ms, attempts, by, error }))
+        self.exists().then(|| Box::new(EarlierRun { fire_time_ms, attempts, by, error, keep_ms: self.number("keep") }))
     }
 
     /// How many attempts are allowed: what the first acquire has fixed, else what this one asks for.
@@ -130,8 +130,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         Some(fire_time) => is_later(state, keys, &args, &found, (terms, fire_time), now_us)?,
         None => false,
     };
-    let (unfinished, done_at) =
-        if is_anew { (found.unfinished(), found.text("done_at").to_owned()) } else { (None, String::new()) };
+    let (earlier, done_at) = if is_anew { (found.earlier(), found.text("done_at").to_owned()) } else { (None, String::new()) };
     let record = if is_anew { Record::default() } else { found };
     let (attempts, max) = (record.count("attempts"), record.max(terms));
     match record.text("state") {
@@ -193,7 +192,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     state.expire(keys.record(), now_us, args.ttl_ms.saturating_add(terms.keep_ms).saturating_add(KEPT_MS));
     let small = |count| u16::try_from(count).unwrap_or(u16::MAX);
     let attempt = AttemptNumber { number: small(number), max: small(max), failures: small(record.count("failures")) };
-    Ok(Reply { attempt: Some(attempt), unfinished, ..voted })
+    Ok(Reply { attempt: Some(attempt), earlier, ..voted })
 }
 
 /// Whether a fire time is later than all that have begun. Then the job begins anew with it.

@@ -76,17 +76,19 @@ pub struct OpenAttempt {
     pub fire_time_ms: u64,
 }
 
-/// A fire time whose work has neither succeeded nor failed for good when a later one begins: its worker died, or no other attempt began.
+/// What a record said before the first attempt for a later fire time replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnfinishedRun {
-    /// The fire time, milliseconds since the epoch.
+pub struct EarlierRun {
+    /// The fire time, milliseconds since the epoch; 0 if the record was that of a job without any.
     pub fire_time_ms: u64,
     /// How many attempts began.
     pub attempts: u32,
     /// The owner value of the last attempt.
     pub by: String,
-    /// What became of it.
+    /// What became of it, if its work has neither succeeded nor failed for good: its worker died, or no other attempt began. Else empty.
     pub error: String,
+    /// For how long the record would have been kept, milliseconds.
+    pub keep_ms: u64,
 }
 
 /// Why no attempt begins, however long the worker waits.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::op::holder;
-use crate::op::job::{AttemptNumber, JobEnd, JobRecord, UnfinishedRun};
+use crate::op::job::{AttemptNumber, EarlierRun, JobEnd, JobRecord};
 
 /// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
@@ -154,8 +154,8 @@ pub struct Reply {
     pub queued: Queued,
     /// The number of the attempt that begins with a vote, of a job.
     pub attempt: Option<AttemptNumber>,
-    /// The run that the first attempt for a later fire time leaves behind, if it was not finished.
-    pub unfinished: Option<Box<UnfinishedRun>>,
+    /// The run that the first attempt for a later fire time leaves behind.
+    pub earlier: Option<Box<EarlierRun>>,
 }
 
 impl Reply {
@@ -171,7 +171,7 @@ impl Reply {
             repeated: false,
             queued: Queued::Nothing,
             attempt: None,
-            unfinished: None,
+            earlier: None,
         }
     }
 

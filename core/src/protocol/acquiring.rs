@@ -171,7 +171,7 @@ impl Acquiring {
             started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
             _ => recipe.signature.owner(now.wall_us, context.rng.u128(..)),
         };
-        let ttl = recipe.options.ttl;
+        let ttl = recipe.first_ttl();
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));
         context.emit(EventKind::Attempt, |event| event.owner = Some(Arc::clone(&owner)));
@@ -251,7 +251,7 @@ impl Acquiring {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
-                (round.attempt, round.unfinished) = (reply.attempt, reply.unfinished);
+                (round.attempt, round.earlier) = (reply.attempt, reply.earlier);
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.fence()) {
                     (Late::Release, _) => context.out.push(round.release(recipe, server, now)),
@@ -299,7 +299,7 @@ impl Acquiring {
         if tally.is_some_and(|tally| tally.mismatch.is_some()) {
             return self.round_failed(now, context);
         }
-        let end = |round: &Round| validity::end(round.sent, recipe.options.ttl);
+        let end = |round: &Round| validity::end(round.sent, recipe.first_ttl());
         if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
             self.leave_queues(&round, now, context);
             self.quit(LeaveReason::Granted { until: end(&round), stays: round.stays }, context);

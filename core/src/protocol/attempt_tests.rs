@@ -6,7 +6,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Code, LossReason};
 use crate::event::EventKind;
 use crate::name::{Keys, Kind};
-use crate::op::job::{AttemptNumber, Ending, JobEnd, NotBegun, OpenAttempt, Terms, UnfinishedRun};
+use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, NotBegun, OpenAttempt, Terms};
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verb, Verdict};
 use crate::protocol::waiting::tests::{at, gone, ms, recipe};
 use crate::protocol::{Acquisition, Answered, Command, Input, Manner, Recipe, Tag};
@@ -177,12 +177,36 @@ fn an_end_without_an_answer_is_unknown_and_not_a_loss() {
     assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
 }
 
+fn earlier(fire_time_ms: u64, keep_ms: u64, error: &str) -> EarlierRun {
+    EarlierRun { fire_time_ms, attempts: 1, by: "w".into(), error: error.into(), keep_ms }
+}
+
+#[test]
+fn a_schedule_is_warned_of_a_plain_job_of_its_name_and_of_another_lateness() {
+    for (earlier, warned) in [
+        (earlier(1_800_000_000_000, 60_000, ""), None),
+        (earlier(0, 60_000, ""), Some("without fire times")),
+        (earlier(1_800_000_000_000, 90_000, ""), Some("another lateness")),
+    ] {
+        let mut bench = Bench::started();
+        let attempt = Some(AttemptNumber { number: 1, max: 3, failures: 0 });
+        bench.answer(at(1), Ok(Reply { attempt, earlier: Some(Box::new(earlier)), ..reply(Verdict::Vote) }));
+        let warning = |command: &Command| match command {
+            Command::Emit(event) if event.kind == EventKind::Warning => event.message.clone(),
+            _ => None,
+        };
+        let told = bench.told.iter().find_map(warning);
+        assert!(told.as_deref().map_or(warned.is_none(), |told| warned.is_some_and(|warned| told.contains(warned))), "{told:?}");
+        assert!(!bench.told.iter().any(|command| matches!(command, Command::EmitOfAnother(_))));
+    }
+}
+
 #[test]
 fn a_run_that_was_left_unfinished_is_told_when_a_later_one_begins() {
-    let run = UnfinishedRun { fire_time_ms: 1_800_000_000_000, attempts: 1, by: "w".into(), error: "it died".into() };
+    let run = earlier(1_800_000_000_000, 60_000, "it died");
     let mut bench = Bench::started();
     let attempt = Some(AttemptNumber { number: 1, max: 1, failures: 0 });
-    bench.answer(at(1), Ok(Reply { attempt, unfinished: Some(Box::new(run)), ..reply(Verdict::Vote) }));
+    bench.answer(at(1), Ok(Reply { attempt, earlier: Some(Box::new(run)), ..reply(Verdict::Vote) }));
     let dead = |command: &Command| match command {
         Command::EmitOfAnother(event) => Some(event.clone()),
         _ => None,

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::clock::Tick;
 use crate::error::{Code, Error, Loss};
 use crate::event::{Event, EventKind};
-use crate::op::job::{JobEnd, NotBegun, UnfinishedRun};
+use crate::op::job::{EarlierRun, JobEnd, NotBegun};
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
 
@@ -52,7 +52,10 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
 /// The event of an earlier run that the first attempt for a later fire time has left behind: its work has not succeeded, and will not
 /// be tried again.
 pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<Event> {
-    let UnfinishedRun { fire_time_ms, attempts, by, error } = &**hold.round.unfinished.as_ref()?;
+    let EarlierRun { fire_time_ms, attempts, by, error, .. } = &**hold.round.earlier.as_ref()?;
+    if *fire_time_ms == 0 || error.is_empty() {
+        return None;
+    }
     let fire_time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*fire_time_ms));
     let mut event = Event::of(EventKind::Dead, &recipe.keys);
     (event.attempt, event.rival) = (Some(*attempts), Some(by.clone()).filter(|by| !by.is_empty()));
@@ -60,12 +63,25 @@ pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<Event> {
     Some(event)
 }
 
-/// The warning of an attempt whose job has other terms than this client names: the first client's count.
+/// The warning of an attempt whose job has other terms than this client names.
 pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<Event> {
-    let (ours, max) = (recipe.job?.max_attempts, u32::from(hold.round.attempt?.max));
+    let terms = recipe.job?;
+    let (ours, max) = (terms.max_attempts, u32::from(hold.round.attempt?.max));
+    let message = match hold.round.earlier.as_deref() {
+        _ if ours != max => format!("the first client of this job allows {max} attempts, this one {ours}: the first one's count"),
+        Some(EarlierRun { fire_time_ms: 0, .. }) => {
+            "this name was that of a job without fire times, whose record is replaced: what was done there may run again"
+                .to_owned()
+        }
+        Some(EarlierRun { keep_ms, .. }) if *keep_ms != terms.keep_ms => {
+            "another client runs this schedule with another lateness: it may run a fire time that the record has forgotten"
+                .to_owned()
+        }
+        _ => return None,
+    };
     let mut event = hold.event(recipe, EventKind::Warning);
-    event.message = Some(format!("the first client of this job allows {max} attempts, this one {ours}: the first one's count"));
-    (ours != max).then_some(event)
+    event.message = Some(message);
+    Some(event)
 }
 
 /// The event of a hold whose handle was dropped.

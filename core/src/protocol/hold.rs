@@ -60,7 +60,7 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn begin(recipe: &Recipe, round: Round, fence: u64, now: Tick, out: &mut Vec<Command>) -> Self {
-        let ttl = if mutant!(GraceBelieved) { recipe.key_ttl() } else { recipe.options.ttl };
+        let ttl = if mutant!(GraceBelieved) { recipe.key_ttl() } else { recipe.first_ttl() };
         let max_hold = recipe.options.max_hold.filter(|_| !mutant!(MaxHoldIgnored));
         let hold_end = max_hold.map_or(Tick::NEVER, |span| now.after(span));
         let validity_end = validity::end(if mutant!(GrantValidFromReply) { now } else { round.sent }, ttl);

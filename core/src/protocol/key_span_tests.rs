@@ -73,6 +73,28 @@ fn a_key_outlives_its_hold_by_the_grace() {
 }
 
 #[test]
+fn the_key_of_a_hold_that_max_hold_ends_before_its_ttl_lives_no_longer() {
+    for (max_hold, ttl_ms) in [(None, 10_000), (Some(60_000), 10_000), (Some(500), 1_518)] {
+        let mut recipe: Recipe = recipe(1);
+        (recipe.options.ttl, recipe.options.max_hold) = (TTL, max_hold.map(ms));
+        let (mut machine, mut out) = (Acquisition::new(Arc::new(recipe), None, 1, now(at(0))), Vec::new());
+        machine.handle(now(at(0)), Input::Start, &mut out);
+        let asked = out.iter().find_map(|command| match command {
+            Command::Send { request, .. } => match request.op.verb() {
+                Some(Verb::Acquire { ttl_ms, .. }) => Some(*ttl_ms),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(asked, Some(ttl_ms), "{max_hold:?}");
+        // An answer that is late all the same takes nothing from the hold.
+        let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+        machine.handle(now(at(900)), Input::Answer { server: 0, tag, answer: Ok(Reply::new(Verdict::Vote, 0, 7)) }, &mut out);
+        assert_eq!(machine.valid_until(), if max_hold == Some(500) { at(1_400) } else { at(9_898) }, "{max_hold:?}");
+    }
+}
+
+#[test]
 fn a_grace_is_not_the_holders() {
     a_key_outlives_its_hold_by_the_grace();
 }

@@ -67,6 +67,7 @@ use crate::op::{Adoption, Answer, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait, wire_millis};
 use crate::owner::Signature;
 use crate::server::Request;
+use crate::validity;
 use crate::wait::{Hint, LeaveReason, Role};
 
 /// The number of servers, of which a majority decides.
@@ -144,9 +145,16 @@ impl Recipe {
         self.keys.name()
     }
 
+    /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from the
+    /// grant, whose answer comes within the response timeout.
+    pub(crate) fn first_ttl(&self) -> Duration {
+        let to_its_end = |span: Duration| validity::asking_for(span.saturating_add(self.response_timeout));
+        self.options.max_hold.map_or(self.options.ttl, |span| self.options.ttl.min(to_its_end(span)))
+    }
+
     /// The time to live of the key behind a grant: longer than the holder believes in.
     pub(crate) fn key_ttl(&self) -> Duration {
-        self.key_span(self.options.ttl).max(self.options.min_hold)
+        self.key_span(self.first_ttl()).max(self.options.min_hold)
     }
 
     /// What shall remain of the key, if `span` shall remain of the hold.

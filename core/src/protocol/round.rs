@@ -1,6 +1,6 @@
 //! Round: one round of an acquire over all servers, with its requests and its answers.
 
-use crate::op::job::{AttemptNumber, Ending, JobEnd, OpenAttempt, UnfinishedRun};
+use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, OpenAttempt};
 use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict, holder};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(super) struct Round {
     /// The number of the attempt that a vote begins, of a job.
     pub(super) attempt: Option<AttemptNumber>,
     /// The run that it leaves behind.
-    pub(super) unfinished: Option<Box<UnfinishedRun>>,
+    pub(super) earlier: Option<Box<EarlierRun>>,
     /// The run ids of the servers.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
     deadline: Deadline,
@@ -75,7 +75,7 @@ impl Round {
             stays,
             refusals: vec![None; servers],
             attempt: None,
-            unfinished: None,
+            earlier: None,
             run_ids: vec![None; servers],
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,

@@ -6,8 +6,8 @@
 --          earlier one's work runs, else 's', with a blank between them
 -- returns  time (µs)                                          the first attempt has begun, and the vote is the proposal
 --          {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed,
---            attempts that failed before, and if an earlier fire time was left unfinished: {that fire time (ms), its attempts, the
---            owner of the last one, what became of it}}
+--            attempts that failed before, and of the record that a later fire time replaced: {its fire time (ms) or 0, its attempts,
+--            the owner of the last one, what became of it if it was left unfinished, how long it was kept (ms)}}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}
@@ -21,4 +21,4 @@
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local keep, allowed = table.remove(ARGV), table.remove(ARGV)
 local single_server, proposal = not ARGV[9], ARGV[3]
-local state, attempts, by, not_before, failures, last_error, is_anew, unfinished
+local state, attempts, by, not_before, failures, last_error, is_anew, earlier

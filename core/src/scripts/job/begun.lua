@@ -27,6 +27,6 @@ if reply[1] == 'vote' then
   end
   redis.call('PEXPIRE', KEYS[5], whole(ARGV[2] + keep + 90000000))
   reply[6], reply[7], reply[8], reply[9] = reply[6] or false, reply[7] or false, attempts, tonumber(allowed)
-  reply[10], reply[11] = failures, unfinished
+  reply[10], reply[11] = failures, earlier
 end
 return reply

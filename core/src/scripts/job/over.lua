@@ -30,9 +30,12 @@ if at then
     end
   end
   if is_anew then
-    if last > 0 and (state == 'running' or state == 'retrying') then
+    if state then
       local error = state == 'retrying' and redis.call('HGET', KEYS[5], 'error') or ''
-      unfinished = { last, attempts, by, error ~= '' and error or died(record[3] or '0') }
+      if error == '' and (state == 'running' or state == 'retrying') then
+        error = died(record[3] or '0')
+      end
+      earlier = { last, attempts, by, error, redis.call('HGET', KEYS[5], 'keep') or 0 }
     end
     state, attempts, allowed, by, not_before, failures = false, 0, ours, '', 0, 0
   end

@@ -12,7 +12,8 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::clock::Tick;
-use crate::io::doer::{has_drivers, is_on_this_thread, of_the_caller};
+use crate::io::doer::{is_on_this_thread, of_the_caller};
+use crate::io::drivers::has_drivers;
 use crate::io::reactor::LazyReactor;
 use crate::op::Op;
 use crate::server::Completion;

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of one program")]
 
 mod connect;
+mod driverless;
 mod late;
 mod link;
 mod listen;
@@ -14,5 +15,6 @@ mod proxies;
 mod refusals;
 mod replies;
 mod rights;
+mod runtimes;
 mod server;
 mod wrong_servers;

@@ -102,8 +102,8 @@ impl Split {
                 let fence = raised.fence;
                 self.send(Stage::Count { raised }, Part::CountAttempt { fence })
             }
-            (Stage::Count { raised }, Ok(Reply { verdict: Verdict::Vote, attempt, unfinished, .. })) => {
-                Next::Done(Ok(Reply { attempt, unfinished, ..raised }))
+            (Stage::Count { raised }, Ok(Reply { verdict: Verdict::Vote, attempt, earlier, .. })) => {
+                Next::Done(Ok(Reply { attempt, earlier, ..raised }))
             }
             (Stage::Raise, Ok(Reply { verdict: Verdict::Vote, fence, time_us, .. })) => {
                 Next::Done(Ok(Reply::new(Verdict::Vote, time_us, fence)))

@@ -7,7 +7,7 @@ use redis::Value;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
-use crate::op::job::{AttemptNumber, Ending, JobEnd, JobRecord, NotBegun, UnfinishedRun};
+use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::listing;
@@ -63,8 +63,8 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         }
         _ => None,
     };
-    let unfinished = attempt.and_then(|_| unfinished(&eleventh));
-    Ok(Reply { queued: queued(op, sixth, seventh), attempt, unfinished, ..Reply::new(verdict, time_us, fence) })
+    let earlier = attempt.and_then(|_| earlier(&eleventh));
+    Ok(Reply { queued: queued(op, sixth, seventh), attempt, earlier, ..Reply::new(verdict, time_us, fence) })
 }
 
 /// The reason of this word why no attempt begins.
@@ -72,12 +72,12 @@ fn not_begun(word: &str) -> Option<NotBegun> {
     NotBegun::ALL.into_iter().find(|why| why.as_str() == word)
 }
 
-/// The run that a later fire time found unfinished.
-fn unfinished(fields: &Value) -> Option<Box<UnfinishedRun>> {
+/// The run that a later fire time left behind.
+fn earlier(fields: &Value) -> Option<Box<EarlierRun>> {
     let Value::Array(fields) = fields else { return None };
-    let [fire_time, attempts, by, error] = fields.as_slice() else { return None };
-    let (fire_time_ms, attempts) = (count(fire_time)?, small(count(attempts)?));
-    Some(Box::new(UnfinishedRun { fire_time_ms, attempts, by: text(by)?.to_owned(), error: text(error)?.to_owned() }))
+    let [fire_time, attempts, by, error, keep] = fields.as_slice() else { return None };
+    let (fire_time_ms, attempts, keep_ms) = (count(fire_time)?, small(count(attempts)?), count(keep)?);
+    Some(Box::new(EarlierRun { fire_time_ms, attempts, by: text(by)?.to_owned(), error: text(error)?.to_owned(), keep_ms }))
 }
 
 /// The record of a job, in the order in which its script lists the fields.

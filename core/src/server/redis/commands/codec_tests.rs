@@ -4,7 +4,7 @@ use redis::RedisError;
 
 use super::*;
 use crate::name::{Keys, Kind};
-use crate::op::job::{Ending, FireTime, OpenAttempt, Terms, UnfinishedRun};
+use crate::op::job::{EarlierRun, Ending, FireTime, OpenAttempt, Terms};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -80,21 +80,21 @@ fn an_answer_is_read_field_by_field() {
 }
 
 #[test]
-fn the_first_attempt_for_a_fire_time_may_bring_a_run_that_was_left_unfinished() {
-    let run = Value::Array(vec![bulk("70"), Value::Int(1), bulk("you"), bulk("it died")]);
+fn the_first_attempt_for_a_fire_time_may_bring_the_run_that_it_leaves_behind() {
+    let run = Value::Array(vec![bulk("70"), Value::Int(1), bulk("you"), bulk("it died"), bulk("60")]);
     let begins = [bulk("vote"), Value::Int(5), bulk("7"), bulk("me"), Value::Int(9), Value::Nil, Value::Nil];
     let read = |more: Vec<Value>| {
         let fire_time = Some(FireTime { at_ms: 80, late_ms: 1, waits: false });
         let op = begin(Some(Terms { max_attempts: 1, keep_ms: 60, fire_time }));
         let answer = reply(&op, Value::Array([&begins[..], &more].concat())).unwrap();
-        (answer.attempt, answer.unfinished)
+        (answer.attempt, answer.earlier)
     };
     let attempt = |failures| Some(AttemptNumber { number: 2, max: 3, failures });
-    let unfinished = UnfinishedRun { fire_time_ms: 70, attempts: 1, by: "you".into(), error: "it died".into() };
+    let earlier = EarlierRun { fire_time_ms: 70, attempts: 1, by: "you".into(), error: "it died".into(), keep_ms: 60 };
     for (more, expected) in [
         (vec![Value::Int(2), Value::Int(3)], (attempt(0), None)),
         (vec![Value::Int(2), Value::Int(3), Value::Int(1)], (attempt(1), None)),
-        (vec![Value::Int(2), Value::Int(3), Value::Int(0), run], (attempt(0), Some(Box::new(unfinished)))),
+        (vec![Value::Int(2), Value::Int(3), Value::Int(0), run], (attempt(0), Some(Box::new(earlier)))),
     ] {
         assert_eq!(read(more), expected);
     }
