@@ -11,6 +11,7 @@ use crate::visit::Visit;
 #[derive(FromPyObject)]
 pub(crate) struct Own {
     pub(crate) attach: Py<PyAny>,
+    pub(crate) checkpoint: Py<PyAny>,
     pub(crate) decorate: Py<PyAny>,
     pub(crate) decorate_job: Py<PyAny>,
     pub(crate) decoded: Py<PyAny>,

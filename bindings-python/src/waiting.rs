@@ -1,5 +1,5 @@
-//! Blocked threads: the interpreter is free while they wait, and signals are looked for between the slices of a wait. A greenlet
-//! waits through its hub instead.
+//! Blocked threads: the interpreter is free while they wait. Between the slices of a wait signals are looked for, and exceptions that
+//! another thread has set for this one (as time limits of task queues do). A greenlet waits through its hub instead.
 
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use crate::errors::raised;
 use crate::green;
 use crate::traces::followed;
 use crate::visit::detached;
-use crate::{context, credentials};
+use crate::{context, credentials, own};
 
-/// How long a signal may go unnoticed.
+/// How long a signal, or another thread's exception, may go unnoticed.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Blocks until the call has ended. A signal handler's exception drops the call, and thereby cancels it.
@@ -79,5 +79,8 @@ fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, timeout: Duratio
     let (result, _visit) = detached(py, || call.wait_for(timeout));
     // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
     py.check_signals()?;
+    if result.is_none() {
+        own::call(py, |own| &own.checkpoint, ())?;
+    }
     result.map(|result| raised(py, result)).transpose()
 }

@@ -1,12 +1,15 @@
 """Ctrl-C at any moment. The numbers are those of tests/faults/README.md."""
 
+import ctypes
 import itertools
 import signal
 import sys
+import threading
 import time
 
 import pytest
-from support.observe import PATIENCE, PROMPTLY, until
+from locktender import Client
+from support.observe import LOAD, PATIENCE, PROMPTLY, until
 from support.script import run, start
 from support.server import RealServer
 
@@ -134,3 +137,43 @@ def test_a_program_that_ctrl_c_ends_ends_by_the_signal(server: RealServer, name,
     # A shell that runs it in a loop ends then, too.
     assert (out, err.splitlines()[-1], process.returncode) == ("", "KeyboardInterrupt", -signal.SIGINT)
     assert server.command("EXISTS", name) == 0, "given back"
+
+
+class TimeLimit(BaseException):
+    """What dramatiq and others set for the thread of a task that takes too long."""
+
+
+WAITS = {
+    "acquire": lambda client, name: client.lock(name).acquire(),
+    "with": lambda client, name: client.lock(name).__enter__(),
+    "begin": lambda client, name: client.job(name).begin(),
+    "run": lambda client, name: client.job(name).run(lambda attempt: None),
+    "campaign": lambda client, name: client.elect(name).campaign(),
+    "lead": lambda client, name: client.elect(name).lead(lambda leadership: None),
+    "wait_lost": lambda client, name: client.lock(name + ":other").acquire().wait_lost(),
+    "wait_lost for a while": lambda client, name: client.lock(name + ":other").acquire().wait_lost(600),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("way", WAITS)
+def test_an_exception_that_another_thread_sets_ends_a_wait(server: RealServer, client, name, way):
+    seen = []
+
+    def wait():
+        try:
+            WAITS[way](Client(server.url, wait=600), name)
+        except BaseException as error:
+            seen.append((type(error), time.monotonic()))
+
+    with client.lock(name):
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        until(lambda: server.command("EXISTS", name + ":other") if "lost" in way else server.line(name))
+        ident, began = ctypes.c_ulong(thread.ident), time.monotonic()
+        assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(TimeLimit)) == 1
+        thread.join(PATIENCE)
+        [(kind, ended)] = seen
+        assert kind is TimeLimit and ended - began < 0.3 + LOAD
+        until(lambda: not server.line(name))
+    assert server.command("EXISTS", name) == 0, "the wait was given up"

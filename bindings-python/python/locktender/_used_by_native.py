@@ -25,6 +25,10 @@ def attach(error: LockError, body_error: BaseException) -> None:
     _bodies.attach(error, body_error)
 
 
+def checkpoint() -> None:
+    """Any bytecode: before it the interpreter raises what another thread has set for this one (``PyThreadState_SetAsyncExc``)."""
+
+
 def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
     from . import _decorator
     return _decorator.decorate(lock, name, function, way)
