@@ -4,11 +4,11 @@
 //! it leaves its input in the inbox. So inputs are handled one at a time and commands are executed in order. No lock of this
 //! process is held while a server, an event sink or a caller is called.
 
+mod aside;
 mod measured;
 mod panicked;
 mod self_wait;
 mod spans;
-mod term;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -327,10 +327,7 @@ impl LockActor {
                 announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
                 self.notice_self_wait(&event);
             }
-            Command::EmitOfAnother(event) => {
-                self.measured.note_attempt(event.kind);
-                self.session.emit(&event);
-            }
+            Command::EmitOfAnother(event) => self.emit_of_another(&event),
             Command::Acquired(result) => self.acquired(result),
             Command::Extended(call, result) => {
                 if let Some(Caller::Extend(responder)) = self.take_caller(call) {

@@ -1,4 +1,4 @@
-//! Term: what a call of `lead` asks of the hold of its last term.
+//! Aside: what is told of a lock beside the steps of its acquisition.
 
 use super::LockActor;
 use crate::event::{Event, EventKind};
@@ -14,5 +14,11 @@ impl LockActor {
         let mut event = Event::of(EventKind::Warning, &self.recipe.keys);
         event.message = Some(message.to_owned());
         self.session.emit(&event);
+    }
+
+    /// Emits the event of an attempt that was another worker's.
+    pub(super) fn emit_of_another(&self, event: &Event) {
+        self.measured.note_attempt(event.kind);
+        self.session.emit(event);
     }
 }
