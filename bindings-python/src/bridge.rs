@@ -15,6 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
+use crate::garbage::during_a_visit;
 use crate::guarded::{Awaited, Guarded, Refer};
 use crate::own;
 use crate::turns::Turns;
@@ -127,7 +128,7 @@ impl Drain {
     }
 
     fn __clear__(&self) {
-        drop(self.waiters.take());
+        during_a_visit(|_| drop(self.waiters.take()));
     }
 }
 

@@ -22,16 +22,16 @@ pub(crate) struct Raised {
 }
 
 impl Raised {
-    /// An error that the program's code has raised.
-    pub(crate) fn new(exception: Py<PyAny>, text: String) -> Self {
+    /// An error that the program's code has raised, and an old one, which is garbage.
+    pub(crate) fn new(exception: Py<PyAny>, text: String) -> (Self, Option<Py<PyAny>>) {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        drop(LATEST.with(|latest| {
+        let oldest = LATEST.with(|latest| {
             let oldest = if latest.len() == KEPT { latest.pop_front() } else { None };
             latest.push_back((number, exception));
             oldest
-        }));
-        Self { number, text }
+        });
+        (Self { number, text }, oldest.map(|(_, oldest)| oldest))
     }
 
     /// An error without an exception.

@@ -14,6 +14,7 @@ use crate::arguments::switch;
 use crate::async_held::AsyncHeld;
 use crate::clients::Callback;
 use crate::election::Election;
+use crate::garbage::{Farewell, during_a_visit};
 use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::job::Job;
@@ -44,6 +45,7 @@ pub(crate) struct Client {
     has_callback: Arc<AtomicBool>,
     /// What it was made of: what it pickles as.
     parts: Guarded<Option<Arc<Parts>>>,
+    farewell: Farewell,
 }
 
 #[pymethods]
@@ -355,6 +357,6 @@ impl Client {
     }
 
     fn __clear__(&self) {
-        drop((self.on_event.take(), self.credentials.take(), self.on_lost.take(), self.parts.take()));
+        during_a_visit(|_| drop((self.on_event.take(), self.credentials.take(), self.on_lost.take(), self.parts.take())));
     }
 }

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use crate::arguments::{seconds, text};
 use crate::causes::Raised;
 use crate::clients;
+use crate::garbage::during_a_visit;
 use crate::guarded::{Awaited, Guarded};
 use crate::own;
 use crate::visit::{Visit, park};
@@ -132,7 +133,10 @@ pub(crate) fn give_credentials(asked: &Asked, credentials: &Credentials) {
 #[pyfunction(name = "_fail_credentials")]
 #[pyo3(signature = (asked, error, text, /))]
 pub(crate) fn fail_credentials(asked: &Asked, error: Py<PyAny>, text: String) {
-    asked.reply(Err(Raised::new(error, text)));
+    let (error, garbage) = Raised::new(error, text);
+    // The answer first: from the exit on no visit begins.
+    asked.reply(Err(error));
+    during_a_visit(|_| drop(garbage));
 }
 
 impl Asked {

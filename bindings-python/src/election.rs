@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::client::Client;
 use crate::errors::raised;
+use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::leadership::{AsyncLeadership, Leadership};
@@ -36,7 +37,10 @@ pub(crate) struct Election {
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
     made: Guarded<Option<Made>>,
+    farewell: Farewell,
 }
+
+say_farewell!(Election);
 
 /// The core's election, once it is known of which client. One for all calls: `stop` ends what another call began.
 struct Made {
@@ -63,7 +67,7 @@ impl Election {
         if let Some(suspicion) = choice.suspicion() {
             own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
         }
-        let election = Self { client, name, choice, options, made: Guarded::default() };
+        let election = Self { client, name, choice, options, made: Guarded::default(), farewell: Farewell::default() };
         if election.client.is_some() {
             election.made(py)?;
         }

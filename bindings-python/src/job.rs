@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::arguments::text;
 use crate::attempt::{AsyncAttempt, Attempt};
 use crate::client::Client;
+use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::job_values::{JobOutcome, JobStatus};
@@ -45,7 +46,10 @@ pub(crate) struct Job {
     core: PyOnceLock<locktender::Job>,
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
+    farewell: Farewell,
 }
+
+say_farewell!(Job);
 
 /// Makes what Python gets from what the core's job gave.
 type Convert<T> = fn(Python<'_>, &Job, Py<Client>, T) -> PyResult<Py<PyAny>>;
@@ -64,7 +68,7 @@ impl Job {
         if let Some(suspicion) = choice.lock.suspicion() {
             own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
         }
-        Ok(Self { client, name, choice, core: PyOnceLock::new(), options })
+        Ok(Self { client, name, choice, core: PyOnceLock::new(), options, farewell: Farewell::default() })
     }
 
     fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
@@ -220,7 +224,7 @@ impl Job {
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let mut choice = self.choice.refer(py);
         choice.lock.count_under(template);
-        Ok(Self { client, name: text("name", name)?, choice, core: PyOnceLock::new(), options })
+        Ok(Self { client, name: text("name", name)?, choice, core: PyOnceLock::new(), options, farewell: Farewell::default() })
     }
 
     /// As :meth:`begin_async`; of a job that is done, its outcome.

@@ -19,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 #[macro_use]
+mod garbage;
+#[macro_use]
 mod signatures;
 
 mod arguments;
@@ -41,7 +43,6 @@ mod errors;
 mod events;
 mod exit;
 mod frames;
-mod garbage;
 mod green;
 mod guarded;
 mod held;

@@ -17,6 +17,7 @@ use crate::async_held::AsyncHeld;
 use crate::client::Client;
 use crate::entries::{Entered, Entries};
 use crate::errors::NotHeldError;
+use crate::garbage::Farewell;
 use crate::guarded::Refer;
 use crate::held::Held;
 use crate::hold::settle;
@@ -59,7 +60,10 @@ pub(crate) struct Lock {
     async_entries: Entries<AsyncHeld>,
     /// Whether the name has braces that nobody has looked at.
     doubtful: AtomicBool,
+    farewell: Farewell,
 }
+
+say_farewell!(Lock);
 
 /// Makes what Python gets from what the core's lock gave.
 type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
@@ -89,7 +93,17 @@ impl Lock {
     fn made(client: Option<Py<Client>>, name: Name, choice: LockChoice, options: Option<Py<PyDict>>, doubtful: bool) -> Self {
         let (entries, async_entries) = (Entries::default(), Entries::default());
         let doubtful = AtomicBool::new(doubtful);
-        Self { client, name, choice, core: PyOnceLock::new(), options, entries, async_entries, doubtful }
+        Self {
+            client,
+            name,
+            choice,
+            core: PyOnceLock::new(),
+            options,
+            entries,
+            async_entries,
+            doubtful,
+            farewell: Farewell::default(),
+        }
     }
 
     /// Looks once whether the name is one that was to be filled in, now that no decorator fills it.

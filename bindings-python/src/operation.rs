@@ -15,7 +15,7 @@ use pyo3::types::{PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::bridge::{Drain, Signal, drain_of};
 use crate::errors::raised;
-use crate::garbage::warn;
+use crate::garbage::{Farewell, warn};
 use crate::guarded::Guarded;
 use crate::members::absent;
 use crate::traces::Trace;
@@ -74,6 +74,7 @@ pub(crate) struct Operation {
     of: Process,
     state: Guarded<State>,
     error: Kept,
+    farewell: Farewell,
 }
 
 impl Operation {
@@ -120,7 +121,7 @@ impl Operation {
     }
 
     fn in_state(name: &'static str, state: State, error: Kept) -> Self {
-        Self { name, of: Process::current(), state: Guarded::new(state), error }
+        Self { name, of: Process::current(), state: Guarded::new(state), error, farewell: Farewell::default() }
     }
 
     /// The same operation, which lets the loop have a turn before it starts: a cancellation that is on its way arrives in it, and
@@ -344,6 +345,7 @@ impl Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
+        self.farewell.begin();
         let state = std::mem::replace(self.state.get_mut(), State::Done);
         if !self.of.is_current() {
             // The parent's: its locks may have been copied while taken.

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use locktender::host::Process;
+use locktender::host::PerProcess;
 use pyo3::prelude::*;
 
 use crate::guarded::Guarded;
@@ -21,8 +21,8 @@ struct Daemons {
     idents: HashSet<u64>,
 }
 
-/// How many threads visit this module with the interpreter: the process they are of, and their number.
-static VISITS: Guarded<Option<(Process, usize)>> = Guarded::new(None);
+/// How many threads visit this module. No mutex: a thread without the interpreter could have it locked while another one forks.
+static VISITS: PerProcess<AtomicUsize> = PerProcess::new();
 
 /// Begins the exit. `get_ident` is the interpreter's own function: gevent and eventlet replace it.
 pub(crate) fn begin_exit(py: Python<'_>, get_ident: Bound<'_, PyAny>) -> PyResult<()> {
@@ -55,9 +55,7 @@ fn is_daemon(py: Python<'_>) -> PyResult<bool> {
 /// An interpreter that ends unwinds the stacks of daemon threads that run Python code, and aborts if there is Rust on them. So
 /// the exit waits for visits to end, and once it has begun no daemon thread begins another: it would only print errors that
 /// nobody can act on. Such a thread sleeps until the process is gone.
-pub(crate) struct Visit {
-    of: Process,
-}
+pub(crate) struct Visit(Arc<AtomicUsize>);
 
 impl Visit {
     pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
@@ -69,13 +67,9 @@ impl Visit {
 
     /// Begins one of a thread that is about to come back to the interpreter, and that the exit has to wait for.
     pub(crate) fn count() -> Self {
-        let of = Process::current();
-        VISITS.with(|visits| {
-            // In a forked child the parent's visitors aren't there.
-            let others = visits.filter(|(process, _)| *process == of).map_or(0, |(_, number)| number);
-            *visits = Some((of, others + 1));
-        });
-        Self { of }
+        let visits = VISITS.get_or_make(AtomicUsize::default);
+        visits.fetch_add(1, Ordering::SeqCst);
+        Self(visits)
     }
 
     /// Goes on, unless the exit has begun meanwhile.
@@ -85,7 +79,7 @@ impl Visit {
     }
 
     pub(crate) fn is_any() -> bool {
-        VISITS.with(|visits| visits.is_some_and(|(process, number)| number > 0 && process.is_current()))
+        VISITS.get_or_make(AtomicUsize::default).load(Ordering::SeqCst) > 0
     }
 }
 
@@ -114,10 +108,6 @@ pub(crate) fn park() -> ! {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        VISITS.with(|visits| {
-            if let Some((_, number)) = visits.as_mut().filter(|(process, _)| *process == self.of) {
-                *number -= 1;
-            }
-        });
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -1,6 +1,7 @@
 """The end of the interpreter. The numbers are those of tests/faults/README.md."""
 
 import os
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -173,8 +174,8 @@ def test_f36_a_daemon_thread_that_is_in_its_work_when_the_interpreter_ends_does_
 
 
 SLOW = """
-    import sys, threading, time, warnings
-    from locktender import Client
+    import asyncio, sys, threading, time, warnings
+    from locktender import Client, LockError
     client = Client(sys.argv[1])
     inside = threading.Event()
 
@@ -194,9 +195,42 @@ SLOW = """
         warnings.simplefilter("always")
         client.lock(sys.argv[2]).acquire()
 
-    def drop_a_callable():
+    def drop_a_holds_callable():
         warnings.simplefilter("ignore")
         client.lock(sys.argv[2], on_lost=Slow()).acquire()
+
+    def drop_a_clients_callable():
+        Client(sys.argv[1], on_event=Slow())
+
+    def drop_a_locks_callable():
+        client.lock(sys.argv[2], on_lost=Slow())
+
+    def drop_a_jobs_callable():
+        client.job(sys.argv[2], on_lost=Slow())
+
+    def drop_an_elections_callable():
+        client.elect(sys.argv[2], on_lost=Slow())
+
+    def drop_an_operation():
+        async def main():
+            async with client.lock(sys.argv[2]) as held:
+                held.extend(type("Seconds", (float,), {"__del__": slow})(1))
+
+        warnings.simplefilter("ignore")
+        asyncio.run(main())
+
+    def fail_with_an_error():
+        client.job(sys.argv[2]).begin().fail(type("Error", (Exception,), {"__str__": slow})())
+
+    def forget_the_errors_of_credentials():
+        def credentials():
+            raise type("Error", (Exception,), {"__del__": slow})
+
+        while not inside.is_set():
+            try:
+                Client(sys.argv[1], credentials=credentials, unavailable_after=0.1).lock(sys.argv[2]).try_acquire()
+            except LockError:
+                pass
 
     def refuse_a_time():
         client.lock(sys.argv[2], ttl=Slow())
@@ -212,7 +246,7 @@ SLOW = """
 """
 
 
-@pytest.mark.parametrize("way", ["drop_a_hold", "drop_a_callable", "refuse_a_time", "refuse_a_path", "refuse_servers"])
+@pytest.mark.parametrize("way", re.findall(r"def ([a-z]+_[a-z_]+)\(\)", SLOW))
 def test_f36_code_of_the_program_that_runs_in_a_daemon_thread_when_the_interpreter_ends_does_not_abort_it(server: RealServer, name, way):
     assert run(SLOW, server.url, name, way) == ""
 

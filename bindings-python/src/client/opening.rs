@@ -12,6 +12,7 @@ use crate::clients;
 use crate::credentials::Provider;
 use crate::errors::raised;
 use crate::events::{self, ClientSink};
+use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
 use crate::lock_values::LockInfo;
@@ -104,7 +105,18 @@ impl Client {
         let (on_event, parts) = (Arc::new(Guarded::new(choice.on_event)), Guarded::new(Some(Arc::new(parts))));
         let suspicion = choice.lock.suspicion();
         let on_lost = Guarded::new(choice.lock.on_lost);
-        Ok(Self { core, number, name: choice.name, on_lost, suspicion, on_event, credentials, has_callback, parts })
+        Ok(Self {
+            core,
+            number,
+            name: choice.name,
+            on_lost,
+            suspicion,
+            on_event,
+            credentials,
+            has_callback,
+            parts,
+            farewell: Farewell::default(),
+        })
     }
 
     /// Has the exit of the interpreter close the client, and makes its name known.
@@ -174,6 +186,7 @@ pub(crate) fn number_of(client: &Bound<'_, Client>) -> u64 {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        self.farewell.begin();
         clients::strike(self.number);
     }
 }
