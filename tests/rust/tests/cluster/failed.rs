@@ -70,6 +70,23 @@ fn a_primary_is_killed_under_load_and_its_replica_goes_on() {
 }
 
 #[test]
+fn a_failover_is_noticed_and_its_holds_are_confirmed_though_their_client_asks_for_nothing() {
+    let mut cluster = ClusterOptions::new().replicas(1).start();
+    let name = names(&cluster, 1).into_iter().find(|name| cluster.primary(cluster.slot(name)) == 0).unwrap();
+    let (client, events) = Events::of(Client::builder().url(cluster.url()).ttl(PATIENCE * 3));
+    // The era of the primary is known, and nothing renews the hold, of which the replica never hears.
+    client.lock(format!("{{{name}}}:before")).acquire_blocking().unwrap().release_blocking().unwrap();
+    cluster.nodes[3].pause();
+    cluster.nodes[0].command(&["CLIENT", "KILL", "TYPE", "replica"]);
+    let held = client.lock(&name).renew(false).acquire_blocking().unwrap();
+    cluster.nodes[0].kill();
+    cluster.nodes[3].resume();
+    eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
+    assert_eq!(events.count(EventKind::Lost), 1);
+}
+
+#[test]
 fn a_shard_without_a_primary_concerns_its_own_locks_only() {
     let mut cluster = ClusterOptions::new().start();
     let all = names(&cluster, 1);

@@ -33,6 +33,8 @@ pub(super) struct Mapping {
     asks: bool,
     /// Whether the map has proved wrong since they were asked.
     again: bool,
+    /// Whether they are asked only because a node fails.
+    watches: bool,
     /// The time before which nobody is asked again.
     rests_until: Tick,
     /// The pauses as long as there is no map, and why there is none.
@@ -40,6 +42,17 @@ pub(super) struct Mapping {
     last_failure: Option<Failure>,
     /// The operations that wait for the first map.
     waiting: Vec<Parcel>,
+}
+
+/// When nodes are asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// When somebody needs it.
+    Never,
+    /// After a pause.
+    Soon,
+    /// After a pause, if a node still fails and nobody has asked before.
+    Watch,
 }
 
 /// What becomes of an operation that needs the first map.
@@ -119,8 +132,16 @@ impl Mapping {
         seeds.iter().chain(others).cloned().collect()
     }
 
-    /// The nodes have answered. Gives the operations that have waited for that, and whether to ask again.
-    pub(super) fn answered(&mut self, found: &Found, now: Tick, chance: f64) -> (Vec<Parcel>, bool) {
+    /// The primaries that this map has in the place of nodes that are `used`.
+    pub(super) fn successors(&self, map: &Topology, used: impl Fn(&Address) -> bool) -> Vec<Address> {
+        self.topology.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))
+    }
+
+    /// The nodes have answered. Gives the operations that have waited for that, and when to ask again.
+    ///
+    /// While a node `fails` it may have a successor soon, of which a client with nothing to ask it would not hear. What proves the map
+    /// wrong meanwhile need not wait for that.
+    pub(super) fn answered(&mut self, found: &Found, fails: bool, now: Tick, chance: f64) -> (Vec<Parcel>, Again) {
         match found {
             Ok((topology, nodes)) => {
                 for node in nodes {
@@ -136,10 +157,24 @@ impl Mapping {
             }
         }
         let is_known = self.topology.is_some();
-        self.rests_until = if is_known { now.after(PAUSE) } else { self.backoff.until(Tick::default()) };
+        let is_asked_for = !std::mem::take(&mut self.watches);
+        if is_asked_for || !is_known {
+            self.rests_until = if is_known { now.after(PAUSE) } else { self.backoff.until(Tick::default()) };
+        }
         // Without a map the next operation asks.
         self.asks = self.again && is_known;
-        (self.take_waiting(), self.asks)
+        let again = match (self.asks, fails && is_known) {
+            (true, _) => Again::Soon,
+            (false, true) => Again::Watch,
+            (false, false) => Again::Never,
+        };
+        (self.take_waiting(), again)
+    }
+
+    /// A node that fails may have a successor by now. Says whether to ask: nodes may be asked already.
+    pub(super) fn watches(&mut self) -> bool {
+        self.watches = !std::mem::replace(&mut self.asks, true);
+        self.watches
     }
 }
 

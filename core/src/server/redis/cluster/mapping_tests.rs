@@ -46,20 +46,36 @@ fn after(milliseconds: u64) -> Tick {
 }
 
 #[test]
+fn while_a_node_fails_others_are_asked_for_its_successor_and_nobody_waits_for_that() {
+    let mut mapping = Mapping::default();
+    assert_eq!(mapping.begins(START), Some(START));
+    mapping.some_primaries();
+    assert_eq!(mapping.answered(&found(&[1]), true, START, 0.0).1, Again::Watch);
+    assert!(mapping.watches());
+    mapping.some_primaries();
+    assert_eq!(mapping.answered(&found(&[1]), true, after(1_500), 0.0).1, Again::Watch);
+    // The map proves wrong, and may be asked for at once; that one watches from now on.
+    assert_eq!(mapping.begins(after(1_600)), Some(after(1_600)));
+    assert!(!mapping.watches());
+    mapping.some_primaries();
+    assert_eq!(mapping.answered(&found(&[2]), false, after(1_610), 0.0).1, Again::Never);
+}
+
+#[test]
 fn a_map_that_proves_wrong_is_asked_for_once_a_second() {
     let mut mapping = Mapping::default();
     assert_eq!(mapping.begins(START), Some(START));
     assert_eq!(mapping.begins(START), None, "somebody asks");
     mapping.some_primaries();
-    assert!(!mapping.answered(&found(&[1]), START, 0.0).1);
+    assert_eq!(mapping.answered(&found(&[1]), false, START, 0.0).1, Again::Never);
     assert_eq!(mapping.begins(after(10)), Some(after(1_000)));
     assert_eq!(mapping.some_primaries(), [node(1)]);
     assert_eq!(mapping.begins(after(1_001)), None);
-    assert!(mapping.answered(&found(&[2]), after(1_002), 0.0).1, "it has proved wrong meanwhile");
+    assert_eq!(mapping.answered(&found(&[2]), false, after(1_002), 0.0).1, Again::Soon, "it has proved wrong meanwhile");
     assert_eq!((mapping.primary_of(1), mapping.primary_of(2)), (None, Some(node(2))));
     assert_eq!(mapping.all_nodes(&[node(7), node(1)]), [node(7), node(1), node(2)]);
     mapping.some_primaries();
-    assert!(!mapping.answered(&failed(), after(2_002), 0.0).1);
+    assert_eq!(mapping.answered(&failed(), false, after(2_002), 0.0).1, Again::Never);
     assert_eq!(mapping.primary_of(2), Some(node(2)), "the last map stays");
 }
 
@@ -70,7 +86,7 @@ fn without_a_map_attempts_are_as_often_as_those_to_connect() {
     for longest in [50, 100, 200, 400, 500, 500] {
         assert_eq!(mapping.begins(now), Some(now));
         mapping.some_primaries();
-        mapping.answered(&failed(), now, 1.0);
+        mapping.answered(&failed(), false, now, 1.0);
         assert_eq!(mapping.begins(now), Some(now.after(Duration::from_millis(longest))));
         now = now.after(Duration::from_millis(longest));
         mapping.some_primaries();
@@ -85,13 +101,13 @@ fn what_needs_the_first_map_waits_for_an_attempt_and_hears_why_the_last_one_fail
     assert!(matches!(mapping.wait(extend(after(90)), START), Wait::Waits));
     let (late, why) = mapping.overdue(after(30));
     assert_eq!((late.len(), why.kind), (1, FailureKind::Timeout), "no attempt has failed so far");
-    assert_eq!(mapping.answered(&failed(), after(40), 1.0).0.len(), 1);
+    assert_eq!(mapping.answered(&failed(), false, after(40), 1.0).0.len(), 1);
     assert!(
         matches!(mapping.wait(extend(after(90)), after(41)), Wait::Refused(_, failure) if failure.kind == FailureKind::Refused)
     );
     assert!(matches!(mapping.wait(release(), after(41)), Wait::Waits), "a release may wait for the next attempt");
     assert!(matches!(mapping.wait(extend(after(90)), after(90)), Wait::Waits));
     assert_eq!(mapping.overdue(after(90)).1.kind, FailureKind::Refused);
-    assert_eq!(mapping.answered(&found(&[1]), after(91), 1.0).0.len(), 1);
+    assert_eq!(mapping.answered(&found(&[1]), false, after(91), 1.0).0.len(), 1);
     assert!(matches!(mapping.wait(extend(after(99)), after(92)), Wait::Known(_)));
 }

@@ -56,6 +56,11 @@ impl Nodes {
         self.state.lock().stage
     }
 
+    /// Whether a node in use fails.
+    pub(super) fn are_failing(&self) -> bool {
+        !self.state.lock().failing.is_empty()
+    }
+
     /// Begins a stage of the close; gives the nodes that have to hear of it.
     pub(super) fn begin(&self, stage: Stage) -> Arc<Vec<Arc<Node>>> {
         let mut state = self.state.lock();

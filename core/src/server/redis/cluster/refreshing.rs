@@ -11,7 +11,7 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
 use crate::server::redis::cluster::cluster::Cluster;
-use crate::server::redis::cluster::mapping::{Found, PAUSE};
+use crate::server::redis::cluster::mapping::{Again, Found, PAUSE};
 use crate::server::redis::cluster::nodes::{Stage, about};
 use crate::server::redis::cluster::topology::Ballot;
 
@@ -27,15 +27,19 @@ impl Cluster {
         }
         let now = Tick::now();
         let Some(due) = self.mapping.lock().begins(now) else { return };
-        let cluster = Arc::downgrade(self);
+        let weak = Arc::downgrade(self);
         let task = self.host.spawn(async move {
             sleep(due.since(now)).await;
-            while let Some(cluster) = cluster.upgrade() {
-                if !cluster.ask_once().await {
+            while let Some(cluster) = weak.upgrade() {
+                let again = cluster.ask_once().await;
+                drop(cluster);
+                if again == Again::Never {
                     return;
                 }
-                drop(cluster);
                 sleep(PAUSE).await;
+                if again == Again::Watch && !weak.upgrade().is_some_and(|cluster| cluster.goes_on_watching()) {
+                    return;
+                }
             }
         });
         *refreshing = Some(task.abort_handle());
@@ -48,19 +52,29 @@ impl Cluster {
         }
     }
 
-    /// Asks nodes once, and takes the map that they give. Says whether they have to be asked again.
-    async fn ask_once(self: &Arc<Self>) -> bool {
+    /// Whether nodes are to be asked because one of them fails.
+    fn goes_on_watching(&self) -> bool {
+        self.nodes.stage() == Stage::Open && self.nodes.are_failing() && self.mapping.lock().watches()
+    }
+
+    /// Asks nodes once, and takes the map that they give. Says when they have to be asked again.
+    async fn ask_once(self: &Arc<Self>) -> Again {
         let some = self.mapping.lock().some_primaries();
         let mut found = self.ask_in_time(some).await;
         if found.is_err() {
             let all = self.mapping.lock().all_nodes(&self.target.seeds);
             found = self.ask_in_time(all).await;
         }
-        let (waiting, again) = self.mapping.lock().answered(&found, Tick::now(), fastrand::f64());
+        let mut mapping = self.mapping.lock();
+        let used = |node: &Address| self.nodes.used(node).is_some();
+        let successors = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| mapping.successors(topology, used));
+        let (waiting, again) = mapping.answered(&found, self.nodes.are_failing(), Tick::now(), fastrand::f64());
+        drop(mapping);
         if let Ok((topology, _)) = &found {
             self.retire(topology.primaries());
             self.place_channels();
         }
+        self.greet(&successors);
         for parcel in waiting {
             match &found {
                 Ok(_) => self.submit(parcel),
@@ -68,6 +82,16 @@ impl Cluster {
             }
         }
         again
+    }
+
+    /// Connects to primaries that follow others which are in use. A successor shows there whose data it has, and so the holds of those
+    /// nodes are confirmed, whenever their next operation comes.
+    fn greet(self: &Arc<Self>, successors: &[Address]) {
+        for successor in successors {
+            if let Ok(Some(node)) = self.node(successor) {
+                node.routes.warm();
+            }
+        }
     }
 
     /// Asks these nodes. What waits for the map ends at its deadline meanwhile.

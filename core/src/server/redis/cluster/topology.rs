@@ -81,6 +81,18 @@ impl Topology {
     pub(crate) fn primaries(&self) -> &[Address] {
         &self.primaries
     }
+
+    /// The primaries that serve slots which `before` had elsewhere: at a node that `counts`.
+    pub(crate) fn successors(&self, before: &Self, counts: impl Fn(&Address) -> bool) -> Vec<Address> {
+        let mut successors = Vec::new();
+        for slot in 0..SLOTS {
+            let (Some(was), Some(is)) = (before.primary_of(slot), self.primary_of(slot)) else { continue };
+            if was != is && !successors.contains(is) && counts(was) {
+                successors.push(is.clone());
+            }
+        }
+        successors
+    }
 }
 
 /// All slots would fill pages.
@@ -217,6 +229,26 @@ mod tests {
         assert_eq!([6, 7, 8, 9].map(|slot| map.primary_of(slot).unwrap().port), [1, 2, 1, 2]);
         assert_eq!(map.primaries(), [at(1), at(2)]);
         map.moved(16_384, &at(3));
+    }
+
+    #[test]
+    fn a_successor_serves_what_a_node_that_counts_has_served() {
+        let before =
+            map(vec![range(0, 9, vec![node("a", 1)]), range(10, 19, vec![node("a", 2)]), range(20, 29, vec![node("a", 3)])]);
+        let failed_over =
+            map(vec![range(0, 9, vec![node("a", 4)]), range(10, 19, vec![node("a", 2)]), range(20, 29, vec![node("a", 3)])]);
+        let moved =
+            map(vec![range(0, 4, vec![node("a", 1)]), range(5, 19, vec![node("a", 2)]), range(20, 24, vec![node("a", 5)])]);
+        let at = |port| Address { host: "a".into(), port };
+        for (after, counts, expected) in [
+            (&before, &[1, 2, 3][..], vec![]),
+            (&failed_over, &[1], vec![at(4)]),
+            (&failed_over, &[2, 3], vec![]),
+            (&moved, &[1, 2, 3], vec![at(2), at(5)]),
+            (&moved, &[3], vec![at(5)]),
+        ] {
+            assert_eq!(after.successors(&before, |node| counts.contains(&node.port)), expected, "{counts:?}");
+        }
     }
 
     #[test]
