@@ -301,3 +301,19 @@ fn lock_error(error: &dyn Any) -> Option<&Error> {
     let boxed_send = || error.downcast_ref::<BoxedSend>()?.downcast_ref::<Error>();
     error.downcast_ref::<Error>().or_else(boxed).or_else(boxed_send)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_lock_is_found_plain_and_boxed() {
+        let code = |error: &dyn Any| lock_error(error).map(Error::code);
+        let lost = || Error::internal(None, "lost");
+        let boxed: Box<dyn std::error::Error> = lost().into();
+        let boxed_send: Box<dyn std::error::Error + Send + Sync> = lost().into();
+        let other: Box<dyn std::error::Error> = "lost".into();
+        assert_eq!([code(&lost()), code(&boxed), code(&boxed_send)], [Some(Code::Internal); 3]);
+        assert_eq!([code(&other), code(&"lost"), code(&lost().to_string())], [None; 3]);
+    }
+}
