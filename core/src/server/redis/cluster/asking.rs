@@ -77,6 +77,7 @@ async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers),
 
 async fn ask(settings: &Arc<Settings>, address: &Address, limit: Limit) -> Told {
     let (mut socket, mut buffers) = connect(settings).await?;
+    buffers.replies.expect_map();
     buffers.output.end().extend(redis::cmd("CLUSTER").arg("SLOTS").get_packed_command());
     let answer = limit.keep(FailureKind::Timeout, "no map of slots", next(&mut socket, &mut buffers)).await?;
     let answer = answer.and_then(Value::extract_error).map_err(|error| refused(&error))?;

@@ -194,6 +194,30 @@ mod tests {
     }
 
     #[test]
+    fn a_map_may_have_a_range_for_each_slot() {
+        use crate::server::redis::commands::replies::Replies;
+        let node = |port: u16| {
+            let (id, name) = ("0123456789abcdef0123456789abcdef01234567", "node.example.com");
+            format!("*4\r\n$8\r\n10.0.0.1\r\n:{port}\r\n$40\r\n{id}\r\n*2\r\n$8\r\nhostname\r\n${}\r\n{name}\r\n", name.len())
+        };
+        let range = |slot: u16| format!("*5\r\n:{slot}\r\n:{slot}\r\n{}{}{}", node(1 + slot % 3), node(4), node(5));
+        let text = "*16384\r\n".to_owned() + &(0..SLOTS).map(range).collect::<String>();
+        let mut replies = Replies::default();
+        replies.expect_map();
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let room = replies.room();
+            let (now, later) = rest.split_at(room.len().min(rest.len()));
+            room[..now.len()].copy_from_slice(now);
+            replies.filled(now.len());
+            rest = later;
+        }
+        let (map, nodes) = Topology::read(&replies.next().unwrap().unwrap(), &at(9)).unwrap();
+        assert_eq!([0, 1, 2, 16_383].map(|slot| map.primary_of(slot).unwrap().port), [1, 2, 3, 1]);
+        assert_eq!(nodes.len(), 5);
+    }
+
+    #[test]
     fn two_maps_that_say_the_same_are_the_same() {
         let (low, high) = (|| range(0, 8_000, vec![node("a", 2)]), || range(8_001, 16_383, vec![node("a", 1)]));
         assert_eq!(map(vec![low(), high()]), map(vec![high(), low()]));

@@ -1,4 +1,4 @@
-//! Extent: the length of a reply, measured as its bytes arrive, up to the longest reply that a lock's script may give.
+//! Extent: the length of a reply, measured as its bytes arrive, up to the longest reply that may come.
 //!
 //! A peer may announce any length, or never end. A reply that announces too much is refused before it is read, and before the peer
 //! is known to be a server at all. However small the pieces are, each byte is looked at only once.
@@ -10,6 +10,26 @@ pub(crate) const LONGEST: usize = 1 << 20;
 
 /// The most values in a reply, at all depths together.
 pub(crate) const VALUES: usize = 4_096;
+
+/// How long a reply may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    /// As that of a lock's script.
+    #[default]
+    Script,
+    /// As the map of a cluster: every slot may be a range of its own, with several nodes of which each says several things.
+    Map,
+}
+
+impl Bounds {
+    /// The most bytes, and the most values.
+    const fn limits(self) -> (usize, usize) {
+        match self {
+            Self::Script => (LONGEST, VALUES),
+            Self::Map => (32 * LONGEST, 512 * VALUES),
+        }
+    }
+}
 
 /// The greatest depth of a reply: lists in a list in a message would do.
 const DEPTH: usize = 8;
@@ -28,12 +48,13 @@ pub(crate) struct Extent {
     /// The number of values that are still to come at each depth.
     wanted: [usize; DEPTH],
     depth: usize,
+    bounds: Bounds,
 }
 
 impl Default for Extent {
-    /// One reply is to come.
+    /// One reply of a script is to come.
     fn default() -> Self {
-        Self { at: 0, looked: 0, values: 0, wanted: [1, 0, 0, 0, 0, 0, 0, 0], depth: 0 }
+        Self::within(Bounds::default())
     }
 }
 
@@ -44,8 +65,8 @@ pub(crate) enum NoReply {
     Foreign,
     /// The bytes are the answer of a TLS server to a client without TLS.
     Tls,
-    /// The reply would never end, or be longer than any reply to a lock's script.
-    TooLong,
+    /// The reply would never end, or be longer than any that may come.
+    TooLong(Bounds),
 }
 
 impl From<NoReply> for RedisError {
@@ -55,13 +76,23 @@ impl From<NoReply> for RedisError {
             match no_reply {
                 NoReply::Foreign => "this is no Redis, or speaks another protocol",
                 NoReply::Tls => "this port speaks TLS: its URL begins with rediss://",
-                NoReply::TooLong => "a reply is longer than 1 MiB, which none to a lock's script is",
+                NoReply::TooLong(Bounds::Script) => "a reply is longer than 1 MiB, which none to a lock's script is",
+                NoReply::TooLong(Bounds::Map) => "the map of slots is longer than 32 MiB, which none of a cluster is",
             },
         ))
     }
 }
 
 impl Extent {
+    /// One reply is to come, within these bounds.
+    pub(crate) fn within(bounds: Bounds) -> Self {
+        Self { at: 0, looked: 0, values: 0, wanted: [1, 0, 0, 0, 0, 0, 0, 0], depth: 0, bounds }
+    }
+
+    fn too_long(&self) -> NoReply {
+        NoReply::TooLong(self.bounds)
+    }
+
     /// Whether nothing is known yet.
     pub(crate) fn is_new(&self) -> bool {
         self.looked == 0
@@ -70,6 +101,7 @@ impl Extent {
     /// The length in bytes of the reply with which these bytes begin, if all of it is there. A further call goes on where the last
     /// one ended: its bytes are those of the last call, and more.
     pub(crate) fn measure(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
+        let (longest, most) = self.bounds.limits();
         while let Some(wanted) = self.next_depth() {
             let Some(&kind) = bytes.get(self.at) else { return Ok(None) };
             if !b"+-:_#,($=!*~>%|".contains(&kind) {
@@ -79,15 +111,15 @@ impl Extent {
             let Some(line) = self.line(bytes)? else { return Ok(None) };
             self.wanted[self.depth] = wanted - 1;
             self.values += 1;
-            if self.values > VALUES {
-                return Err(NoReply::TooLong);
+            if self.values > most {
+                return Err(self.too_long());
             }
             if b"+-:_#,(".contains(&kind) || line == b"$-1" || line == b"*-1" {
                 continue;
             }
             let digits = std::str::from_utf8(&line[1..]).map_err(|_| NoReply::Foreign)?;
             let count: u64 = digits.parse().map_err(|_| NoReply::Foreign)?;
-            let count = usize::try_from(count).ok().filter(|count| *count <= LONGEST).ok_or(NoReply::TooLong)?;
+            let count = usize::try_from(count).ok().filter(|count| *count <= longest).ok_or(self.too_long())?;
             match kind {
                 b'$' | b'=' | b'!' => {
                     self.at += count + 2;
@@ -101,8 +133,8 @@ impl Extent {
                 }
                 _ => self.descend(count)?,
             }
-            if self.at > LONGEST {
-                return Err(NoReply::TooLong);
+            if self.at > longest {
+                return Err(self.too_long());
             }
         }
         Ok((self.at <= bytes.len()).then_some(self.at))
@@ -117,8 +149,8 @@ impl Extent {
     }
 
     fn descend(&mut self, count: usize) -> Result<(), NoReply> {
-        if self.depth + 1 == DEPTH || self.values + count > VALUES {
-            return Err(NoReply::TooLong);
+        if self.depth + 1 == DEPTH || self.values + count > self.bounds.limits().1 {
+            return Err(self.too_long());
         }
         self.depth += 1;
         self.wanted[self.depth] = count;
@@ -134,7 +166,7 @@ impl Extent {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + self.looked - from);
         if self.looked - begin > LINE {
-            return Err(NoReply::TooLong);
+            return Err(self.too_long());
         }
         let Some(end) = end else { return Ok(None) };
         self.at = end + 1;
@@ -152,6 +184,15 @@ pub(crate) mod tests {
     thread_local! {
         /// The number of bytes that this thread has looked at.
         pub(crate) static LOOKS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    const TOO_LONG: NoReply = NoReply::TooLong(Bounds::Script);
+
+    #[test]
+    fn the_map_of_a_cluster_may_be_longer() {
+        let begins = |count: usize| Extent::within(Bounds::Map).measure(format!("*{count}\r\n").as_bytes());
+        assert_eq!(begins(VALUES), Ok(None));
+        assert_eq!(begins(512 * VALUES), Err(NoReply::TooLong(Bounds::Map)));
     }
 
     fn length(bytes: &[u8]) -> Result<Option<usize>, NoReply> {
@@ -201,20 +242,20 @@ pub(crate) mod tests {
         let list = |count: usize| format!("*{count}\r\n");
         for (begin, expected) in [
             (bulk(LONGEST - 20), Ok(None)),
-            (bulk(LONGEST), Err(NoReply::TooLong)),
-            (bulk(usize::MAX), Err(NoReply::TooLong)),
+            (bulk(LONGEST), Err(TOO_LONG)),
+            (bulk(usize::MAX), Err(TOO_LONG)),
             (list(VALUES - 1), Ok(None)),
-            (list(VALUES), Err(NoReply::TooLong)),
-            (format!("%{}\r\n", VALUES / 2), Err(NoReply::TooLong)),
-            (format!("|{}\r\n", u64::MAX), Err(NoReply::TooLong)),
+            (list(VALUES), Err(TOO_LONG)),
+            (format!("%{}\r\n", VALUES / 2), Err(TOO_LONG)),
+            (format!("|{}\r\n", u64::MAX), Err(TOO_LONG)),
             (list(2) + &list(VALUES - 4), Ok(None)),
-            (list(2) + &list(VALUES - 1), Err(NoReply::TooLong)),
-            (list(3) + &(bulk(LONGEST / 2) + &"x".repeat(LONGEST / 2) + "\r\n").repeat(2), Err(NoReply::TooLong)),
+            (list(2) + &list(VALUES - 1), Err(TOO_LONG)),
+            (list(3) + &(bulk(LONGEST / 2) + &"x".repeat(LONGEST / 2) + "\r\n").repeat(2), Err(TOO_LONG)),
             (list(1).repeat(DEPTH - 1), Ok(None)),
-            (list(1).repeat(DEPTH), Err(NoReply::TooLong)),
+            (list(1).repeat(DEPTH), Err(TOO_LONG)),
             ("+".to_owned() + &"x".repeat(LINE - 2), Ok(None)),
-            ("+".to_owned() + &"x".repeat(LINE), Err(NoReply::TooLong)),
-            ("+".to_owned() + &"x".repeat(LINE) + "\r\n", Err(NoReply::TooLong)),
+            ("+".to_owned() + &"x".repeat(LINE), Err(TOO_LONG)),
+            ("+".to_owned() + &"x".repeat(LINE) + "\r\n", Err(TOO_LONG)),
             ("\u{15}\u{3}".to_owned(), Err(NoReply::Tls)),
             ("HTTP/1.1".to_owned(), Err(NoReply::Foreign)),
         ] {

@@ -6,7 +6,7 @@
 
 use redis::{RedisResult, Value};
 
-use crate::server::redis::commands::extent::{Extent, LONGEST, VALUES};
+use crate::server::redis::commands::extent::{Bounds, Extent, LONGEST, VALUES};
 
 /// The least room for one read.
 const ROOM: usize = 8 * 1024;
@@ -20,9 +20,16 @@ pub(crate) struct Replies {
     end: usize,
     /// The progress through the first of the replies.
     extent: Extent,
+    bounds: Bounds,
 }
 
 impl Replies {
+    /// The map of a cluster comes next.
+    pub(crate) fn expect_map(&mut self) {
+        self.bounds = Bounds::Map;
+        self.extent = Extent::within(Bounds::Map);
+    }
+
     /// `count` bytes were put into the [room](Replies::room).
     pub(crate) fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.buffer.len());
@@ -64,7 +71,7 @@ impl Replies {
                 Err(no_reply) => (Err(no_reply.into()), 0),
             },
         };
-        self.extent = Extent::default();
+        self.extent = Extent::within(self.bounds);
         self.begin += length;
         Some(value)
     }
