@@ -22,7 +22,7 @@ const BUDGET: [u64; 2] = [300, 2_000];
 const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::ClaimIsAnybodys, 5),
     (Mutant::CloseLeavesSent, 6),
-    (Mutant::EarlierEraVotes, 717),
+    (Mutant::EarlierEraVotes, 898),
     (Mutant::EraNotShared, 47),
     (Mutant::ExpiryUnnoticed, 228),
     (Mutant::ExtendOutlasts, 1_360),
