@@ -1,5 +1,6 @@
 //! Visits: the stays of threads in this module during which Python code may run, and what the exit of the interpreter means to them.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,6 +51,11 @@ fn is_daemon(py: Python<'_>) -> PyResult<bool> {
     Ok(daemons.idents.contains(&daemons.get_ident.bind(py).call0()?.extract()?))
 }
 
+thread_local! {
+    /// How many visits this thread is in: one inside another belongs to it.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
 /// A thread's stay in here during which Python code may run.
 ///
 /// An interpreter that ends unwinds the stacks of daemon threads that run Python code, and aborts if there is Rust on them. So
@@ -59,7 +65,7 @@ pub(crate) struct Visit(Arc<AtomicUsize>);
 
 impl Visit {
     pub(crate) fn begin(py: Python<'_>) -> PyResult<Self> {
-        if is_over() && is_daemon(py)? {
+        if DEPTH.get() == 0 && is_over() && is_daemon(py)? {
             py.detach(park);
         }
         Ok(Self::count())
@@ -69,6 +75,7 @@ impl Visit {
     pub(crate) fn count() -> Self {
         let visits = VISITS.get_or_make(AtomicUsize::default);
         visits.fetch_add(1, Ordering::SeqCst);
+        DEPTH.set(DEPTH.get() + 1);
         Self(visits)
     }
 
@@ -84,14 +91,15 @@ impl Visit {
 }
 
 /// Does `work` without the interpreter. The thread comes back to it as a visit, which begins before: an interpreter that is gone ends
-/// the thread in here. A thread that was there before the exit began, and has not begun to come back, sleeps.
+/// the thread in here. A thread that was there before the exit began, and has not begun to come back, sleeps, unless the exit waits for a
+/// visit around this one.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> (R, Visit) {
-    let was_over = is_over();
+    let may_come_back = is_over() || DEPTH.get() > 0;
     py.detach(|| {
         let result = work();
         // First counted, then looked: the exit does it the other way round, and so one of the two sees the other.
         let visit = Visit::count();
-        if is_over() && !was_over {
+        if is_over() && !may_come_back {
             drop(visit);
             park();
         }
@@ -109,5 +117,6 @@ pub(crate) fn park() -> ! {
 impl Drop for Visit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
