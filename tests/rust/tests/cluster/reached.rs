@@ -107,3 +107,13 @@ fn nodes_that_announce_names_are_reached_where_the_map_says() {
     });
     works(&cluster, builder);
 }
+
+#[test]
+fn nodes_of_two_clusters_are_no_cluster() {
+    let (one, other) = (ClusterOptions::new().start(), ClusterOptions::new().start());
+    let url = format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", one.nodes[0].port(), other.nodes[0].port());
+    let client = Client::builder().url(url).unavailable_after(Duration::from_millis(500)).build().unwrap();
+    let error = client.lock("a").acquire_blocking().unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("several clusters"), "{error}");
+}

@@ -132,6 +132,11 @@ impl Mapping {
         seeds.iter().chain(others).cloned().collect()
     }
 
+    /// Whether a map is that of another cluster than the one in use.
+    pub(super) fn is_foreign(&self, map: &Topology) -> bool {
+        self.topology.as_ref().is_some_and(|known| !known.is_akin_to(map))
+    }
+
     /// The primaries that this map has in the place of nodes that are `used`.
     pub(super) fn successors(&self, map: &Topology, used: impl Fn(&Address) -> bool) -> Vec<Address> {
         self.topology.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))

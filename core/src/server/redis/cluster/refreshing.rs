@@ -7,13 +7,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::clock::Tick;
+use crate::machine::UNKNOWN_ERA;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::mapping::{Again, Found, PAUSE};
 use crate::server::redis::cluster::nodes::{Stage, about};
-use crate::server::redis::cluster::topology::Ballot;
+use crate::server::redis::cluster::topology::{Ballot, Elected, Topology};
+use crate::server::redis::connection::server_state::{Failover, ServerState};
 
 /// The pause between two looks at the deadlines of what waits for the map.
 const LOOK: Duration = Duration::from_millis(20);
@@ -66,6 +68,7 @@ impl Cluster {
             found = self.ask_in_time(all).await;
         }
         let mut mapping = self.mapping.lock();
+        let is_another = found.as_ref().is_ok_and(|(topology, _)| mapping.is_foreign(topology));
         let used = |node: &Address| self.nodes.used(node).is_some();
         let successors = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| mapping.successors(topology, used));
         let (waiting, again) = mapping.answered(&found, self.nodes.are_failing(), Tick::now(), fastrand::f64());
@@ -75,6 +78,11 @@ impl Cluster {
             self.place_channels();
         }
         self.greet(&successors);
+        if is_another {
+            // The URL leads to another cluster by now. Whatever is held may be gone.
+            let (old_era, new_era) = (UNKNOWN_ERA.into(), UNKNOWN_ERA.into());
+            (self.on_state)(ServerState::FailedOver(Failover { address: None, old_era, new_era }));
+        }
         for parcel in waiting {
             match &found {
                 Ok(_) => self.submit(parcel),
@@ -117,19 +125,42 @@ impl Cluster {
         let mut asking = ask_each(nodes);
         while let Some(told) = asking.join_next().await {
             match told {
+                // An address may belong to a node of another cluster by now. Only the URL says which cluster is meant.
+                Ok((address, Ok((topology, _)))) if self.is_captured_by(&address, &topology) => {
+                    let why = "this is a node of another cluster than before, and the URL doesn't name it";
+                    last = about(&address, Failure::not_applied(FailureKind::ClusterDown, why));
+                }
                 Ok((_, Ok((topology, nodes)))) => {
-                    named.extend(nodes);
+                    named.push((topology.clone(), nodes));
                     if let Some(topology) = ballot.vote(topology) {
-                        return Ok((topology, named));
+                        return Ok(with_nodes(topology, named));
                     }
                 }
                 Ok((address, Err(failure))) => last = about(&address, failure),
                 Err(_) => {}
             }
         }
-        ballot.close().map(|topology| (topology, named)).ok_or_else(|| Failure {
-            message: format!("no node of the cluster says which node serves which slot; {}", last.message),
-            ..last
-        })
+        match ballot.close() {
+            Elected::Map(topology) => Ok(with_nodes(topology, named)),
+            Elected::Several => {
+                let why = "these are nodes of several clusters: their maps have no node in common; name those of one";
+                Err(Failure::not_applied(FailureKind::Mismatch, why))
+            }
+            Elected::None => Err(Failure {
+                message: format!("no node of the cluster says which node serves which slot; {}", last.message),
+                ..last
+            }),
+        }
     }
+
+    /// Whether a node that the URL doesn't name shows the map of another cluster.
+    fn is_captured_by(&self, address: &Address, map: &Topology) -> bool {
+        !self.target.seeds.contains(address) && self.mapping.lock().is_foreign(map)
+    }
+}
+
+/// A map, and the nodes that maps of its cluster name.
+fn with_nodes(topology: Topology, named: Vec<(Topology, Vec<Address>)>) -> (Topology, Vec<Address>) {
+    let nodes = named.into_iter().filter(|(map, _)| map.is_akin_to(&topology)).flat_map(|(_, nodes)| nodes).collect();
+    (topology, nodes)
 }

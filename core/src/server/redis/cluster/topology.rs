@@ -10,12 +10,14 @@ use crate::server::redis::address::Address;
 use crate::server::redis::cluster::slot::SLOTS;
 
 /// The primaries, and the slots of each.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Topology {
     /// In order, so that two maps that say the same are the same.
     primaries: Vec<Address>,
     /// For each slot the place of its primary, counted from 1; 0 if no node serves it.
     slots: Box<[u16]>,
+    /// The ids of all nodes, in order. A node keeps its id as long as it lives, whatever its address is.
+    ids: Vec<Box<str>>,
 }
 
 impl Topology {
@@ -23,7 +25,7 @@ impl Topology {
     /// answer.
     pub(crate) fn read(answer: &Value, asked: &Address) -> Option<(Self, Vec<Address>)> {
         let Value::Array(ranges) = answer else { return None };
-        let (mut served, mut nodes) = (Vec::new(), Vec::new());
+        let (mut served, mut nodes, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for range in ranges {
             let Value::Array(parts) = range else { return None };
             let [first, last, primary, replicas @ ..] = &parts[..] else { return None };
@@ -31,6 +33,7 @@ impl Topology {
             if first > last {
                 return None;
             }
+            ids.extend([primary].into_iter().chain(replicas).filter_map(id));
             // A node that doesn't know where its primary is names no host.
             if let Some(primary) = address(primary, asked)? {
                 served.push((first, last, primary));
@@ -45,7 +48,9 @@ impl Topology {
         nodes.extend(primaries.iter().cloned());
         nodes.sort();
         nodes.dedup();
-        let mut topology = Self { primaries, slots: vec![0; usize::from(SLOTS)].into() };
+        ids.sort();
+        ids.dedup();
+        let mut topology = Self { primaries, slots: vec![0; usize::from(SLOTS)].into(), ids };
         for (first, last, primary) in served {
             let place = topology.place(&primary);
             topology.slots.get_mut(usize::from(first)..=usize::from(last))?.fill(place);
@@ -82,6 +87,12 @@ impl Topology {
         &self.primaries
     }
 
+    /// Whether this may be a map of the same cluster: they have a node in common, or one of them names none.
+    pub(crate) fn is_akin_to(&self, other: &Self) -> bool {
+        let names_none = self.ids.is_empty() || other.ids.is_empty();
+        names_none || self.ids.iter().any(|id| other.ids.binary_search(id).is_ok())
+    }
+
     /// The primaries that serve slots which `before` had elsewhere: at a node that `counts`.
     pub(crate) fn successors(&self, before: &Self, counts: impl Fn(&Address) -> bool) -> Vec<Address> {
         let mut successors = Vec::new();
@@ -94,6 +105,15 @@ impl Topology {
         successors
     }
 }
+
+/// Two maps are the same if each slot is served by the same node, whatever replicas there are.
+impl PartialEq for Topology {
+    fn eq(&self, other: &Self) -> bool {
+        self.primaries == other.primaries && self.slots == other.slots
+    }
+}
+
+impl Eq for Topology {}
 
 /// All slots would fill pages.
 impl fmt::Debug for Topology {
@@ -108,6 +128,17 @@ impl fmt::Debug for Topology {
 pub(crate) struct Ballot {
     asked: usize,
     maps: Vec<(Topology, usize)>,
+}
+
+/// What the answers of all nodes come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Elected {
+    /// No node gave a map.
+    None,
+    /// The map that most of them agree on.
+    Map(Topology),
+    /// Two of the maps have no node in common: the nodes belong to several clusters.
+    Several,
 }
 
 impl Ballot {
@@ -129,15 +160,30 @@ impl Ballot {
     }
 
     /// All nodes have answered that will: the map that most of them agree on, if any node gave one; of several the first.
-    pub(crate) fn close(self) -> Option<Topology> {
-        let most = self.maps.iter().map(|(_, votes)| *votes).max()?;
-        self.maps.into_iter().find(|(_, votes)| *votes == most).map(|(map, _)| map)
+    pub(crate) fn close(self) -> Elected {
+        let is_foreign = |map: &Topology| self.maps.iter().any(|(other, _)| !map.is_akin_to(other));
+        if self.maps.iter().any(|(map, _)| is_foreign(map)) {
+            return Elected::Several;
+        }
+        let most = self.maps.iter().map(|(_, votes)| *votes).max();
+        let elected = self.maps.into_iter().find(|(_, votes)| Some(*votes) == most);
+        elected.map_or(Elected::None, |(map, _)| Elected::Map(map))
     }
 }
 
 fn slot(value: &Value) -> Option<u16> {
     let Value::Int(number) = value else { return None };
     u16::try_from(*number).ok().filter(|slot| *slot < SLOTS)
+}
+
+/// The id of a node.
+fn id(node: &Value) -> Option<Box<str>> {
+    let Value::Array(parts) = node else { return None };
+    match parts.get(2)? {
+        Value::BulkString(id) => Some(std::str::from_utf8(id).ok()?.into()),
+        Value::SimpleString(id) => Some(id.as_str().into()),
+        _ => None,
+    }
 }
 
 /// The address of a node: its host and its port. Without a host it is that of the node that was asked. `Some(None)` for a node whose
@@ -285,7 +331,30 @@ mod tests {
         for (votes, expected) in [(&[1, 2][..], Some(1)), (&[1, 2, 2, 3], Some(2)), (&[], None)] {
             let mut ballot = Ballot::new(9);
             assert!(votes.iter().all(|port| ballot.vote(of(*port)).is_none()));
-            assert_eq!(ballot.close(), expected.map(of), "{votes:?}");
+            assert_eq!(ballot.close(), expected.map_or(Elected::None, |port| Elected::Map(of(port))), "{votes:?}");
         }
+    }
+
+    #[test]
+    fn maps_without_a_node_in_common_are_of_several_clusters() {
+        let named = |ids: &[&str]| {
+            let port = |id: &str| Value::Int(id.bytes().map(i64::from).sum());
+            let node = |id: &&str| Value::Array(vec![Value::BulkString("h".into()), port(id), Value::BulkString((*id).into())]);
+            map(vec![range(0, 16_383, ids.iter().map(node).collect())])
+        };
+        for (one, other, akin) in [
+            (named(&["a", "b"]), named(&["b", "c"]), true),
+            (named(&["a", "b"]), named(&["c"]), false),
+            (named(&["a"]), map(vec![]), true),
+        ] {
+            assert_eq!((one.is_akin_to(&other), other.is_akin_to(&one)), (akin, akin));
+            let mut ballot = Ballot::new(9);
+            assert_eq!((ballot.vote(one.clone()), ballot.vote(other)), (None, None));
+            assert_eq!(ballot.close(), if akin { Elected::Map(one) } else { Elected::Several });
+        }
+        let mut ballot = Ballot::new(3);
+        ballot.vote(named(&["c"]));
+        ballot.vote(named(&["a"]));
+        assert_eq!(ballot.vote(named(&["a"])), Some(named(&["a"])), "most of them are of one");
     }
 }
