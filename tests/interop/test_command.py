@@ -2,13 +2,11 @@
 
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import commands
@@ -126,14 +124,35 @@ def test_signals_reach_the_command(server: RealServer, name: str, program: list[
         assert server.command("EXISTS", name) == 0
 
 
+def test_a_signal_that_the_command_dies_of_is_the_end_of_both(server: RealServer, name: str, program: list[str]):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        with running(server, name, "--", "sh", "-c", "echo begun; exec sleep 60", program=program) as process:
+            assert begun(process) == "begun"
+            process.send_signal(number)
+            # For systemd a unit that dies of SIGTERM was stopped, and one with exit code 143 has failed.
+            assert process.wait(PATIENCE) == -number
+        assert server.command("EXISTS", name) == 0
+    # Nobody asked this one to end.
+    assert ran(server, name, "--", "sh", "-c", "kill $$", program=program).returncode == 128 + signal.SIGTERM
+
+
+def test_xargs_sees_that_a_command_was_interrupted(server: RealServer, name: str, program: list[str]):
+    for wrapper in ([], [*program, "run", name, "--"]):
+        line = ["xargs", "-n1", *wrapper, "sh", "-c", "echo begun; kill -INT $$", "sh"]
+        done = subprocess.run(line, input="1 2", env=environment(server), capture_output=True, text=True, timeout=PATIENCE)
+        assert (done.returncode, done.stdout) == (125, "begun\n")
+
+
 def test_a_signal_ends_the_wait(server: RealServer, name: str, program: list[str]):
     with Client(server.url) as client, client.lock(name, ttl=60):
-        with running(server, name, "true", program=program, start_new_session=True) as process:
-            until(lambda: server.line(name), PATIENCE)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=PATIENCE)
-            assert (out, err, process.returncode) == ("", "", 128 + signal.SIGINT)
-        until(lambda: not server.line(name), PATIENCE)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with running(server, name, "true", program=program, start_new_session=True) as process:
+                until(lambda: server.line(name), PATIENCE)
+                process.send_signal(signal.SIGWINCH)
+                process.send_signal(number)
+                out, err = process.communicate(timeout=PATIENCE)
+                assert (out, err, process.returncode) == ("", "", -number)
+            until(lambda: not server.line(name), PATIENCE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ends a child with its parent")
@@ -231,94 +250,6 @@ def test_max_hold_and_min_hold(server: RealServer, name: str):
     done = ran(server, "-n", name, "true")
     assert done.returncode == 75 and server.command("PTTL", name) > 50_000
     server.command("DEL", name)
-
-
-class Terminal:
-    """A program in a terminal of its own."""
-
-    def __init__(self, *command: str, env: dict[str, str]) -> None:
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            os.execvpe(command[0], command, env)
-        self.shown = ""
-
-    def type(self, text: str) -> None:
-        os.write(self._file, text.encode())
-
-    def shows(self, text: str) -> None:
-        """Reads until the text was shown; what comes later is read next."""
-        while text not in self.shown:
-            self._read()
-        self.shown = self.shown.partition(text)[2]
-
-    def answers(self, word: str) -> None:
-        """`cat` runs: the terminal shows what is typed, and `cat` writes it again. A shell that is about to start it loses signals."""
-        self.type(f"{word}\n")
-        self.shows(word)
-        self.shows(word)
-
-    def ended(self) -> int:
-        """The exit code. Linux gives an error at the end of a terminal."""
-        with suppress(OSError):
-            while True:
-                self._read()
-        _, status = os.waitpid(self.pid, 0)
-        return os.waitstatus_to_exitcode(status)
-
-    def _read(self) -> None:
-        ready, _, _ = select.select([self._file], [], [], PATIENCE)
-        assert ready, f"nothing more than {self.shown!r}"
-        self.shown += os.read(self._file, 4096).decode()
-
-    def __enter__(self) -> "Terminal":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Whatever is left in it is hung up.
-        os.close(self._file)
-
-
-def test_in_a_terminal_the_command_reads_and_ctrl_c_ends_it(server: RealServer, name: str, program: list[str]):
-    script = "echo begun; read line; echo got $line; cat"
-    with Terminal(*program, "run", name, "--", "sh", "-c", script, env=environment(server)) as terminal:
-        terminal.shows("begun")
-        terminal.type("this\n")
-        terminal.shows("got this")
-        terminal.answers("more")
-        terminal.type("\x03")
-        assert terminal.ended() == 128 + signal.SIGINT
-    assert server.command("EXISTS", name) == 0
-
-
-def test_ctrl_z_stops_it_and_the_shell_continues_it(server: RealServer, name: str):
-    with Terminal("sh", "-i", env={**environment(server), "PS1": "prompt$ ", "ENV": ""}) as terminal:
-        terminal.type(f"{RUST[0]} run --ttl 60 {name} -- sh -c 'echo beg\"\"un; cat'\n")
-        terminal.shows("begun")
-        terminal.answers("once")
-        terminal.type("\x1a")
-        terminal.shows("Stopped")
-        terminal.type("fg\n")
-        terminal.shows("cat")
-        terminal.answers("again")
-        terminal.type("\x04")
-        terminal.shows("prompt$ ")
-        terminal.type("exit 4\n")
-        assert terminal.ended() == 4
-    assert server.command("EXISTS", name) == 0
-
-
-def test_a_script_has_the_terminal_again_and_a_command_behind_a_pipe_may_ask_for_it(server: RealServer, name: str):
-    locktender = f"{RUST[0]} run {name} --"
-    asks = "read line </dev/tty; echo got $line and $(cat)"
-    script = f"{locktender} true; read first; echo $first is read; echo data | {locktender} sh -c '{asks}'; read last; echo $last is read"
-    with Terminal("sh", "-c", script, env=environment(server)) as terminal:
-        terminal.type("one\n")
-        terminal.shows("one is read")
-        terminal.type("two\n")
-        terminal.shows("got two and data")
-        terminal.type("three\n")
-        terminal.shows("three is read")
-        assert terminal.ended() == 0
 
 
 def test_help_and_version_end_well_also_when_nobody_reads(program: list[str]):

@@ -148,7 +148,7 @@ def test_the_next_one_takes_over_from_a_killed_one(server: RealServer, name: str
 
 
 def test_an_attempt_that_a_signal_ends_is_given_back(server: RealServer, name: str, program: list[str]):
-    for script, code in (("echo begun; exec sleep 60", 128 + 15), (WAIT_FOR_TERM.format(5), 5)):
+    for script, code in (("echo begun; exec sleep 60", -15), (WAIT_FOR_TERM.format(5), 5)):
         with running(server, "job", name, "--", "sh", "-c", script, program=program, start_new_session=True) as process:
             assert begun(process) == "begun"
             process.terminate()
@@ -157,7 +157,7 @@ def test_an_attempt_that_a_signal_ends_is_given_back(server: RealServer, name: s
     with running(server, "job", name, "--", "sh", "-c", "echo $$; exec sleep 60", program=program) as process:
         # As Ctrl-C in a terminal.
         os.kill(int(begun(process)), signal.SIGINT)
-        assert process.wait(PATIENCE) == 128 + 2
+        assert process.wait(PATIENCE) == -2
     assert record(server, name).get("attempts", "0") == "0"
     with running(server, "job", name, "--", "sh", "-c", WAIT_FOR_TERM.format(0), program=program) as process:
         assert begun(process) == "begun"
@@ -263,7 +263,7 @@ def test_a_leadership_that_is_lost_ends_the_command_and_the_next_campaign_begins
         assert not is_alive(pid) and is_alive(second) and int(begun(process)) > term
         process.terminate()
         _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 128 + 15 and err.count("was lost") == 1
+    assert process.returncode == -15 and err.count("was lost") == 1
 
 
 def test_a_signal_while_the_lost_command_ends_is_for_the_leader_too(server: RealServer, name: str):
@@ -273,7 +273,7 @@ def test_a_signal_while_the_lost_command_ends_is_for_the_leader_too(server: Real
         server.command("DEL", name)
         assert begun(process) == "told"
         process.terminate()
-        assert process.wait(PATIENCE) == 128 + 15
+        assert process.wait(PATIENCE) == -15
 
 
 def test_a_campaign_goes_on_while_no_server_answers(name: str):

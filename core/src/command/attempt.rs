@@ -6,8 +6,9 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::child::Status;
+use super::end::Ending;
 use super::exit;
-use super::guard::{Environment, Guard, How, RELEASE, code_of};
+use super::guard::{Environment, Guard, RELEASE, code_of};
 use super::output::{Kept, TextLoss};
 use crate::{Attempt, Begun, Call, Job, JobOutcome};
 
@@ -17,42 +18,34 @@ pub(super) const ENVIRONMENT: &str = "
   LOCKTENDER_MAX_ATTEMPTS how many attempts may begin";
 
 /// Begins an attempt and runs the command. Where nothing is to run, `over` gives the exit code.
-pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, over: impl FnOnce(&JobOutcome) -> u8) -> u8 {
+pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, over: impl FnOnce(&JobOutcome) -> u8) -> Ending {
     let began = Instant::now();
     let attempt = match guard.waited(job.begin()) {
         Ok(Begun::Attempt(attempt)) => attempt,
-        Ok(Begun::Over(outcome)) => return over(&outcome),
+        Ok(Begun::Over(outcome)) => return over(&outcome).into(),
         Err(unmet) => return guard.unmet(&unmet, busy),
     };
     let mut environment = own;
     environment.push(("LOCKTENDER_ATTEMPT", attempt.number().to_string()));
     environment.push(("LOCKTENDER_MAX_ATTEMPTS", attempt.max_attempts().to_string()));
-    let end = match guard.run(&attempt, began, environment, true) {
+    let mut end = match guard.run(&attempt, began, environment, true) {
         Ok(end) => end,
         Err(code) => {
             // The work never began, and so the attempt didn't either.
             given_back(guard, &attempt);
-            return code;
+            return code.into();
         }
     };
-    let output = end.output.unwrap_or_default();
+    let output = end.output.take().unwrap_or_default();
     let written = tell_unwritten(guard, output.unwritten.as_ref());
-    match end.how {
-        How::Itself(Status::Code(0)) => done(guard, &attempt, &output).and(written).err().unwrap_or(0),
+    match (&end.lost, end.status) {
+        (Some(why), _) => failed(guard, &attempt, why),
+        (None, Status::Code(0)) => return done(guard, &attempt, &output).and(written).err().unwrap_or(0).into(),
         // It was asked to end, and says by its exit code that the work is not done.
-        How::Itself(status) if end.signal.is_some() => {
-            given_back(guard, &attempt);
-            status.code()
-        }
-        How::Itself(status) => {
-            failed(guard, &attempt, &status.to_string());
-            status.code()
-        }
-        How::Lost(why) => {
-            failed(guard, &attempt, &why);
-            exit::LOST
-        }
+        (None, _) if end.was_asked() => given_back(guard, &attempt),
+        (None, status) => failed(guard, &attempt, &status.to_string()),
     }
+    end.ending(false)
 }
 
 fn done(guard: &Guard<'_>, attempt: &Attempt, output: &Kept) -> Result<(), u8> {

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::child::ENDS;
 use super::exit;
 use super::guard::code_of;
 use super::messages::Messages;
 use super::operator::{Stop, say};
 use super::private_server::PrivateServer;
 use super::servers::Servers;
+use super::signals::ENDS;
 use super::span::span;
 use crate::error::{Code, Error};
 use crate::{Client, Wait};

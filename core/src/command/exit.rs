@@ -13,7 +13,7 @@ pub(super) const DEAD: u8 = 80;
 pub(super) const CANNOT_RUN: u8 = 126;
 pub(super) const NOT_FOUND: u8 = 127;
 
-/// The code of a program that a signal ended, as shells give it.
+/// The code of a program that died of a signal, as shells give it.
 pub(super) fn signalled(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
@@ -39,7 +39,8 @@ pub(super) fn help(zero: &str, never: &[u8], environment: &str) -> String {
     format!(
         "\
 Exit codes:
-  the command's own, or 128 + N if signal N ended it{zero}{codes}
+  the command's own, or 128 + N if it died of signal N
+  none: if it died of Ctrl-C, or of a signal that this program got, this program dies of it, too{zero}{codes}
 
 Environment of the command:
   LOCKTENDER_NAME         the lock's name

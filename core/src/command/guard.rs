@@ -1,26 +1,24 @@
 //! Guard: a command runs while a lock is held, and ends before the lock can end. Each kind of lock brings its own begin and end.
 
 use std::io;
+use std::mem;
 use std::process::Stdio;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
-use signal_hook::iterator::Signals;
 
-use super::child::{Change, Child, Status, take};
+use super::child::{Change, Child};
+use super::end::{End, Ending};
 use super::exit;
+use super::happenings::{Happening, Happenings};
 use super::messages::Messages;
 use super::output::{Kept, Output};
 use super::run_options::{OnLost, RunOptions};
+use super::signals::is_ending;
 use super::watch::{DEATH, Step, Watch, default_kill_after, leaves_time};
 use crate::error::{Code, Error};
 use crate::{Call, Client, Held};
-
-/// Those that end a program unless it handles them; the child gets them.
-const FORWARDED: [Signal; 6] =
-    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
 
 /// An acquire that takes longer is a wait that is worth a message.
 const SOON: Duration = Duration::from_millis(200);
@@ -31,18 +29,6 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long a program that has ended waits for the release of its lock.
 pub(super) const RELEASE: Duration = Duration::from_secs(2);
 
-/// What happens while a lock is waited for and held.
-enum Happening {
-    Signal(Signal),
-    /// There is an answer to a call.
-    Answered,
-    /// The hold with this fence was lost: a leader has one after the other.
-    Lost(u64),
-    Child(Change),
-    /// All output was read, maybe before the end of the command is told.
-    Read,
-}
-
 /// Variables of the command's environment.
 pub(super) type Environment = Vec<(&'static str, String)>;
 
@@ -52,28 +38,13 @@ pub(super) enum Unmet {
     Error(Error),
 }
 
-/// How a command ended.
-pub(super) struct End {
-    pub(super) how: How,
-    /// The last signal that was to end it: one that came to this process, or the one that ended it. Ctrl-C is sent to the command alone.
-    pub(super) signal: Option<Signal>,
-    /// Its output, if that was to be kept.
-    pub(super) output: Option<Kept>,
-}
-
-pub(super) enum How {
-    /// By itself, or by a signal of others.
-    Itself(Status),
-    /// By this process, for this reason.
-    Lost(String),
-}
-
-/// Prepares a lock of whatever kind, which comes with its ttl, runs what is to be done with it, and gives the exit code.
+/// Prepares a lock of whatever kind, which comes with its ttl, runs what is to be done with it, and gives the exit code, unless
+/// this process ends by a signal.
 pub(super) fn guarded<L>(
     run_options: &RunOptions,
     on_lost: OnLost,
     lock: impl FnOnce(&Client) -> Result<(L, Duration), Error>,
-    run: impl FnOnce(&Guard<'_>, &L) -> u8,
+    run: impl FnOnce(&Guard<'_>, &L) -> Ending,
 ) -> u8 {
     let messages = Messages::of(run_options);
     let prepared = run_options.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
@@ -87,15 +58,14 @@ pub(super) fn guarded<L>(
             return exit::USAGE;
         }
     };
-    let (sender, happenings) = mpsc::channel();
-    let guard = Guard { run_options, on_lost, kill_after, messages, sender, happenings };
-    let code = match guard.tell_signals() {
+    let guard = Guard { run_options, on_lost, kill_after, messages, happenings: Happenings::new() };
+    let ending = match guard.happenings.tell_signals() {
         Ok(()) => run(&guard, &lock),
-        Err(error) => guard.cannot("receive signals", &error, exit::INTERNAL),
+        Err(error) => guard.cannot("receive signals", &error, exit::INTERNAL).into(),
     };
     // A lock that came too late is given back. Without a server it expires.
     let _ = client.close_blocking();
-    code
+    guard.happenings.interrupt().map_or(ending, Ending::from).carry_out()
 }
 
 /// The time between SIGTERM and SIGKILL.
@@ -117,42 +87,20 @@ pub(super) struct Guard<'a> {
     on_lost: OnLost,
     kill_after: Duration,
     pub(super) messages: Messages,
-    sender: Sender<Happening>,
-    happenings: Receiver<Happening>,
+    happenings: Happenings,
 }
 
 impl Guard<'_> {
-    /// Tells signals as happenings from now on. Who starts this program to ignore one gets that.
-    fn tell_signals(&self) -> io::Result<()> {
-        let heard = FORWARDED.into_iter().filter(|signal| take(*signal));
-        let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
-        if !take(Signal::SIGCHLD) {
-            // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
-            signals.add_signal(Signal::SIGCHLD as i32)?;
-        }
-        self.tell_from("signals", move |sender| {
-            let heard = signals.forever().filter_map(|number| Signal::try_from(number).ok());
-            for signal in heard.filter(|signal| FORWARDED.contains(signal)) {
-                let _ = sender.send(Happening::Signal(signal));
-            }
-        })
-    }
-
-    fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
-        let sender = self.sender.clone();
-        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
-    }
-
     /// Waits for the answer to a call on a lock, for a signal at most.
     pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, Unmet> {
-        let (sender, (tell, answer)) = (self.sender.clone(), mpsc::channel());
+        let (sender, (tell, answer)) = (self.happenings.sender(), mpsc::channel());
         let cancel = call.then(move |answer| {
             let _ = tell.send(answer);
             let _ = sender.send(Happening::Answered);
         });
         let mut pause = SOON;
         loop {
-            match self.happenings.recv_timeout(pause) {
+            match self.happenings.next_alone(pause) {
                 Ok(Happening::Answered) => {
                     if let Ok(answer) = answer.try_recv() {
                         return answer.map_err(Unmet::Error);
@@ -175,7 +123,7 @@ impl Guard<'_> {
     pub(super) fn paused(&self, pause: Duration) -> Result<(), Signal> {
         let began = Instant::now();
         loop {
-            match self.happenings.recv_timeout(pause.saturating_sub(began.elapsed())) {
+            match self.happenings.next_alone(pause.saturating_sub(began.elapsed())) {
                 Ok(Happening::Signal(signal)) => return Err(signal),
                 Ok(_) => (),
                 Err(_) => return Ok(()),
@@ -183,10 +131,10 @@ impl Guard<'_> {
         }
     }
 
-    /// The exit code of a lock that was not got.
-    pub(super) fn unmet(&self, unmet: &Unmet, busy: u8) -> u8 {
+    /// How this process ends without the lock.
+    pub(super) fn unmet(&self, unmet: &Unmet, busy: u8) -> Ending {
         let error = match unmet {
-            Unmet::Signal(signal) => return exit::signalled(*signal as i32),
+            Unmet::Signal(signal) => return (*signal).into(),
             Unmet::Error(error) => error,
         };
         let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
@@ -196,7 +144,7 @@ impl Guard<'_> {
         } else {
             self.messages.error(error.code().as_str(), &error.to_string());
         }
-        code
+        code.into()
     }
 
     /// Runs the command while a lock is held that was waited for since `began`; or gives the exit code, if it can't run.
@@ -208,7 +156,7 @@ impl Guard<'_> {
         match self.started(held, own, keeps_output) {
             Ok((child, output)) => {
                 let mut end = self.watched(held, &child);
-                child.take_terminal_back();
+                end.had_terminal = child.take_terminal_back();
                 end.output = output.map(|output| self.read(output, &end));
                 Ok(end)
             }
@@ -229,17 +177,17 @@ impl Guard<'_> {
         ];
         environment.extend(own);
         let (output, end) = if keeps_output {
-            let sender = self.sender.clone();
+            let sender = self.happenings.sender();
             let (output, end) = Output::read(move || drop(sender.send(Happening::Read)))?;
             (Some(output), end.into())
         } else {
             (None, Stdio::inherit())
         };
         let child = Child::start(&self.run_options.command, environment, end)?;
-        let (sender, fence) = (self.sender.clone(), held.fence());
+        let (sender, fence) = (self.happenings.sender(), held.fence());
         held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
         let mut next_change = child.changes();
-        let told = self.tell_from("child", move |sender| {
+        let told = self.happenings.tell_from("child", move |sender| {
             loop {
                 let change = next_change();
                 let is_over = matches!(change, Change::Ended(_));
@@ -258,12 +206,13 @@ impl Guard<'_> {
     fn watched(&self, held: &Held, child: &Child) -> End {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
-        let (mut is_lost, mut has_ended, mut signal, mut why) = (false, false, None, String::new());
-        let end = |how, signal| End { how, signal, output: None };
+        let (mut is_lost, mut is_asked_to_stop, mut ended, mut asked) = (false, false, None, None);
+        let mut why = None;
+        let end = |status, lost, asked| End { status, lost, asked, had_terminal: false, output: None };
         loop {
             // What a command that has to end leaves behind must end, too.
-            if has_ended && (!child.is_group_alive() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
-                return end(How::Lost(why), signal);
+            if let Some(status) = ended.filter(|_| !child.is_group_alive() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
+                return end(status, why, asked);
             }
             let pause = if self.on_lost == OnLost::Warn {
                 Duration::MAX
@@ -274,8 +223,7 @@ impl Guard<'_> {
                 {
                     Step::LookIn(pause) => pause,
                     Step::Terminate => {
-                        why = self.reason(held, began);
-                        self.messages.error(Code::LockLost.as_str(), &why);
+                        self.messages.error(Code::LockLost.as_str(), why.insert(self.reason(held, began)));
                         child.signal(Signal::SIGTERM);
                         // A stopped one gets it, too.
                         child.signal(Signal::SIGCONT);
@@ -291,11 +239,12 @@ impl Guard<'_> {
                 }
             };
             // Nobody tells the end of a process that is not a child.
-            let pause = if has_ended { pause.min(LOOK) } else { pause };
-            match self.happenings.recv_timeout(pause) {
+            let pause = if ended.is_some() { pause.min(LOOK) } else { pause };
+            match self.happenings.next(pause) {
                 Ok(Happening::Signal(sent)) => {
                     child.signal(sent);
-                    signal = Some(sent).filter(is_ending).or(signal);
+                    is_asked_to_stop |= sent == Signal::SIGTSTP;
+                    asked = Some(sent).filter(|sent| is_ending(*sent)).or(asked);
                 }
                 Ok(Happening::Lost(fence)) if fence == held.fence() => {
                     is_lost = true;
@@ -303,11 +252,14 @@ impl Guard<'_> {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
                     }
                 }
-                Ok(Happening::Child(Change::Stopped)) => child.stopped(),
-                Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => {
-                    return end(How::Itself(status), signal.or_else(|| status.signal().filter(is_ending)));
+                Ok(Happening::Child(Change::Stopped(by))) => {
+                    let goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop));
+                    if goes_on {
+                        child.signal(Signal::SIGCONT);
+                    }
                 }
-                Ok(Happening::Child(Change::Ended(_))) => has_ended = true,
+                Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => return end(status, None, asked),
+                Ok(Happening::Child(Change::Ended(status))) => ended = Some(status),
                 _ => (),
             }
         }
@@ -317,11 +269,11 @@ impl Guard<'_> {
     /// came before shortens it, as a loss does.
     fn read(&self, mut output: Output, end: &End) -> Kept {
         output.end();
-        let by_itself = matches!(end.how, How::Itself(_)) && end.signal.is_none();
+        let by_itself = end.lost.is_none() && !end.was_asked();
         let patience = if by_itself { Duration::MAX } else { RELEASE };
         while !output.is_complete() {
-            match self.happenings.recv_timeout(patience) {
-                Ok(Happening::Signal(sent)) if is_ending(&sent) => break,
+            match self.happenings.next_alone(patience) {
+                Ok(Happening::Signal(sent)) if is_ending(sent) => break,
                 Ok(_) => (),
                 Err(_) => break,
             }
@@ -374,11 +326,6 @@ impl Guard<'_> {
         self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}{instead}"));
         code
     }
-}
-
-/// Whether a signal is sent to let a program end.
-fn is_ending(signal: &Signal) -> bool {
-    matches!(signal, Signal::SIGHUP | Signal::SIGINT | Signal::SIGQUIT | Signal::SIGTERM)
 }
 
 /// The exit code of an error.

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::end::{End, Ending};
 use super::exit;
-use super::guard::{End, Guard, How, Unmet, guarded};
+use super::guard::{Guard, Unmet, guarded};
 use super::run_options::{OnLost, RunOptions};
 use crate::error::Code;
 use crate::{Client, Election, Wait};
@@ -46,7 +47,7 @@ pub(super) fn lead(options: &Lead) -> u8 {
     guarded(&options.run_options, OnLost::Kill, election, leads)
 }
 
-fn leads(guard: &Guard<'_>, election: &Election) -> u8 {
+fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
     let mut is_outage = false;
     loop {
         let began = Instant::now();
@@ -59,7 +60,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> u8 {
                 }
                 match guard.paused(PAUSE) {
                     Ok(()) => continue,
-                    Err(signal) => return exit::signalled(signal as i32),
+                    Err(signal) => return signal.into(),
                 }
             }
             Err(unmet) => return guard.unmet(&unmet, exit::BUSY),
@@ -68,11 +69,12 @@ fn leads(guard: &Guard<'_>, election: &Election) -> u8 {
         let environment = vec![("LOCKTENDER_TERM", leadership.term().to_string())];
         let end = guard.run(&leadership, began, environment, false);
         guard.release(&leadership);
-        match end {
-            Ok(End { how: How::Lost(_), signal: None, .. }) => guard.messages.progress("campaigning", "campaigns again", &[]),
-            Ok(End { how: How::Lost(_), signal: Some(signal), .. }) => return exit::signalled(signal as i32),
-            Ok(End { how: How::Itself(status), .. }) => return status.code(),
-            Err(code) => return code,
+        match end.map(|end| (end.ending(false), end)) {
+            Ok((Ending::Code(exit::LOST), End { lost: Some(_), .. })) => {
+                guard.messages.progress("campaigning", "campaigns again", &[]);
+            }
+            Ok((ending, _)) => return ending,
+            Err(code) => return code.into(),
         }
     }
 }

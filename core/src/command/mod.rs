@@ -7,10 +7,12 @@ mod attempt;
 mod child;
 mod demo;
 mod doctor;
+mod end;
 mod exit;
 mod force;
 mod generated;
 mod guard;
+mod happenings;
 mod inspect;
 mod job;
 mod lead;
@@ -24,7 +26,9 @@ mod run;
 mod run_options;
 mod servers;
 mod shown;
+mod signals;
 mod span;
+mod terminal;
 mod watch;
 mod web;
 
@@ -33,7 +37,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Subcommand};
-use child::{ENDS, take};
+use signals::{ENDS, take};
 
 /// Does what the arguments say; the first of them is the program's name. Gives the exit code. The process must have no other work:
 /// signals end it, or are for the subcommand, whatever handled them.

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::end::Ending;
 use super::exit;
-use super::guard::{Guard, How, guarded};
+use super::guard::{Guard, guarded};
 use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
 use crate::options::LockOverrides;
@@ -46,19 +47,16 @@ pub(super) fn run(options: &Run) -> u8 {
     guarded(&options.run_options, options.loss.on_lost, lock, |guard, lock| held(guard, lock, options))
 }
 
-fn held(guard: &Guard<'_>, lock: &Lock, options: &Run) -> u8 {
+fn held(guard: &Guard<'_>, lock: &Lock, options: &Run) -> Ending {
     let began = Instant::now();
     let held = match guard.waited(lock.acquire()) {
         Ok(held) => held,
         Err(unmet) => return guard.unmet(&unmet, options.waiting.conflict_exit_code),
     };
-    let code = match guard.run(&held, began, Vec::new(), false) {
-        Ok(end) => match end.how {
-            How::Itself(status) if !guard.was_lost(&held) => status.code(),
-            How::Itself(_) | How::Lost(_) => exit::LOST,
-        },
-        Err(code) => code,
+    let ending = match guard.run(&held, began, Vec::new(), false) {
+        Ok(end) => end.ending(end.lost.is_none() && guard.was_lost(&held)),
+        Err(code) => code.into(),
     };
     guard.release(&held);
-    code
+    ending
 }

@@ -27,10 +27,10 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::child::{ENDS, take};
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, say};
+use super::signals::{ENDS, take};
 use crate::Client;
 use crate::error::{Code, Error};
 use crate::sync::Mutex;
