@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import signal
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -207,6 +208,42 @@ def test_one_in_the_other_reads_stops_and_goes_on(server: RealServer, name: str)
         terminal.type(CTRL_C)
         terminal.shows("prompt$ ")
     assert server.command("EXISTS", f"{name}:inner", f"{name}:outer") == 0
+
+
+WRITER = """
+import sys
+with open(sys.argv[1], "ab", buffering=0) as file:
+    print("begun", flush=True)
+    while True:
+        file.write(b".")
+"""
+
+
+@pytest.mark.parametrize("stopped_by", ["ctrl-z", "kill"])
+def test_a_command_that_was_stopped_until_its_lock_was_over_does_nothing_more(server: RealServer, name: str, tmp_path: Path, stopped_by: str):
+    written, writer = tmp_path / "written", tmp_path / "writer.py"
+    writer.write_text(WRITER)
+    line = f"{RUST[0]} run --ttl 0.5 {name} -- {sys.executable} {writer} {written}"
+    with prompt(server) as terminal:
+        # It would write in one of some rounds.
+        for _ in range(5):
+            if stopped_by == "ctrl-z":
+                terminal.type(f"{line}\n")
+                terminal.shows("begun")
+                terminal.type(CTRL_Z)
+            else:
+                terminal.type(f"{line} &\n")
+                terminal.shows("begun")
+                # Of locktender alone.
+                terminal.type("kill -TSTP $!; set -b\n")
+            terminal.shows("Stopped")
+            until(lambda: server.command("EXISTS", name) == 0, PATIENCE)
+            size = written.stat().st_size
+            terminal.type("\nfg; echo code $?\n")
+            terminal.shows("was lost")
+            terminal.shows("code 79")
+            terminal.shows("prompt$ ")
+            assert written.stat().st_size == size
 
 
 def test_the_command_learns_the_size_of_the_terminal(server: RealServer, wrapper: Wrapper):

@@ -206,7 +206,7 @@ impl Guard<'_> {
     fn watched(&self, held: &Held, child: &Child) -> End {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
-        let (mut is_lost, mut is_asked_to_stop, mut ended, mut asked) = (false, false, None, None);
+        let (mut is_lost, mut is_asked_to_stop, mut goes_on, mut ended, mut asked) = (false, false, false, None, None);
         let mut why = None;
         let end = |status, lost, asked| End { status, lost, asked, had_terminal: false, output: None };
         loop {
@@ -238,6 +238,10 @@ impl Guard<'_> {
                     }
                 }
             };
+            // The lock is looked at first: it may have ended while this process was stopped, and then SIGTERM comes before this.
+            if mem::take(&mut goes_on) {
+                child.signal(Signal::SIGCONT);
+            }
             // Nobody tells the end of a process that is not a child.
             let pause = if ended.is_some() { pause.min(LOOK) } else { pause };
             match self.happenings.next(pause) {
@@ -252,12 +256,7 @@ impl Guard<'_> {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
                     }
                 }
-                Ok(Happening::Child(Change::Stopped(by))) => {
-                    let goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop));
-                    if goes_on {
-                        child.signal(Signal::SIGCONT);
-                    }
-                }
+                Ok(Happening::Child(Change::Stopped(by))) => goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop)),
                 Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => return end(status, None, asked),
                 Ok(Happening::Child(Change::Ended(status))) => ended = Some(status),
                 _ => (),
