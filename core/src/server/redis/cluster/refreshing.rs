@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::clock::Tick;
-use crate::machine::UNKNOWN_ERA;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
@@ -79,8 +78,8 @@ impl Cluster {
         }
         self.greet(&successors);
         if is_another {
-            // The URL leads to another cluster by now. Whatever is held may be gone.
-            let (old_era, new_era) = (UNKNOWN_ERA.into(), UNKNOWN_ERA.into());
+            // The URL leads to another cluster by now. Whatever is held may be gone. No one node has an era of a cluster.
+            let (old_era, new_era) = ("?".into(), "?".into());
             (self.on_state)(ServerState::FailedOver(Failover { address: None, old_era, new_era }));
         }
         for parcel in waiting {
