@@ -94,10 +94,10 @@ impl Child {
         }
     }
 
-    /// Sends a signal to all of its group.
-    pub(super) fn signal(&self, signal: Signal) {
+    /// Sends a signal to all of its group. Gives false if it is all another user's, and this process may not.
+    pub(super) fn signal(&self, signal: Signal) -> bool {
         // It may be gone.
-        let _ = killpg(self.group, signal);
+        killpg(self.group, signal) != Err(Errno::EPERM)
     }
 
     /// Whether a process of its group is left.
@@ -122,6 +122,13 @@ impl Child {
                 true
             }
             (Stop::Give | Stop::Leave, _) => false,
+        }
+    }
+
+    /// Lets the child have the terminal, which may send signals to any user's processes.
+    pub(super) fn give_terminal(&self) {
+        if let Some(terminal) = self.terminal.as_ref().filter(|terminal| terminal.user(self.group) == User::Own) {
+            terminal.give(self.group);
         }
     }
 

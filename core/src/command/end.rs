@@ -12,6 +12,8 @@ pub(super) struct End {
     pub(super) status: Status,
     /// Why this process ended it, if so: the lock was lost.
     pub(super) lost: Option<String>,
+    /// Whether it, or what it left behind, was another user's, and could not be ended.
+    pub(super) is_foreign: bool,
     /// The last signal that came to this process to end both.
     pub(super) asked: Option<Signal>,
     /// Whether the command had the terminal, which then sends what is typed to the command alone.
@@ -38,6 +40,7 @@ impl End {
             (_, Some(asked)) if self.lost.is_some() => asked.into(),
             // systemd takes a service that dies of these for stopped, and one with an exit code for failed.
             (Some(signal @ (SIGTERM | SIGHUP)), Some(_)) => signal.into(),
+            _ if self.lost.is_some() && self.is_foreign => Ending::Code(exit::UNENDED),
             _ if self.lost.is_some() || was_lost => Ending::Code(exit::LOST),
             _ => Ending::Code(self.status.code()),
         }
@@ -118,8 +121,21 @@ mod tests {
             (By(SIGTERM), true, Some(SIGINT), false, false, own(SIGINT)),
             (By(SIGINT), true, None, true, false, typed(SIGINT)),
         ] {
-            let end = End { status, lost: lost.then(String::new), asked, had_terminal, output: None };
+            let end = End { status, lost: lost.then(String::new), is_foreign: false, asked, had_terminal, output: None };
             assert_eq!(end.ending(was_lost), expected, "{status} {lost} {asked:?} {had_terminal} {was_lost}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_another_user_that_goes_on_without_its_lock_has_a_code_of_its_own() {
+        for (lost, asked, expected) in [
+            (true, None, Ending::Code(81)),
+            (true, Some(Signal::SIGTERM), Signal::SIGTERM.into()),
+            (false, Some(Signal::SIGTERM), Ending::Code(3)),
+        ] {
+            let (status, lost) = (Status::Code(3), lost.then(String::new));
+            let end = End { status, lost, is_foreign: true, asked, had_terminal: false, output: None };
+            assert_eq!(end.ending(false), expected, "{asked:?}");
         }
     }
 }

@@ -10,6 +10,7 @@ pub(super) const BUSY: u8 = 75;
 pub(super) const CONFIGURATION: u8 = 78;
 pub(super) const LOST: u8 = 79;
 pub(super) const DEAD: u8 = 80;
+pub(super) const UNENDED: u8 = 81;
 pub(super) const CANNOT_RUN: u8 = 126;
 pub(super) const NOT_FOUND: u8 = 127;
 
@@ -19,7 +20,7 @@ pub(super) fn signalled(signal: i32) -> u8 {
 }
 
 /// What each code means, for the help.
-const MEANINGS: [(u8, &str); 9] = [
+const MEANINGS: [(u8, &str); 10] = [
     (USAGE, "wrong arguments"),
     (UNAVAILABLE, "no server, or too few of a quorum, could be reached"),
     (UNWRITTEN, "the output can't be written"),
@@ -27,6 +28,7 @@ const MEANINGS: [(u8, &str); 9] = [
     (CONFIGURATION, "the server refuses: its user lacks a right, or the key is not a lock's"),
     (LOST, "the lock was lost, and the command was ended"),
     (DEAD, "no attempt is left: the last one failed, or its machine died"),
+    (UNENDED, "the lock was lost, and the command runs as another user: it could not be ended"),
     (CANNOT_RUN, "the command can't be run"),
     (NOT_FOUND, "the command was not found"),
 ];

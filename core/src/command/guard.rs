@@ -207,12 +207,15 @@ impl Guard<'_> {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
         let (mut is_lost, mut is_asked_to_stop, mut goes_on, mut ended, mut asked) = (false, false, false, None, None);
-        let mut why = None;
-        let end = |status, lost, asked| End { status, lost, asked, had_terminal: false, output: None };
+        let (mut why, mut is_foreign) = (None, false);
+        let end = |status, lost, is_foreign, asked| End { status, lost, is_foreign, asked, had_terminal: false, output: None };
         loop {
             // What a command that has to end leaves behind must end, too.
             if let Some(status) = ended.filter(|_| !child.is_group_alive() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
-                return end(status, why, asked);
+                if child.is_group_alive() {
+                    self.send(child, Signal::SIGKILL, &mut is_foreign);
+                }
+                return end(status, why, is_foreign, asked);
             }
             let pause = if self.on_lost == OnLost::Warn {
                 Duration::MAX
@@ -224,15 +227,16 @@ impl Guard<'_> {
                     Step::LookIn(pause) => pause,
                     Step::Terminate => {
                         self.messages.error(Code::LockLost.as_str(), why.insert(self.reason(held, began)));
-                        child.signal(Signal::SIGTERM);
+                        self.send(child, Signal::SIGTERM, &mut is_foreign);
                         // A stopped one gets it, too.
                         child.signal(Signal::SIGCONT);
                         terminated_at = Some(Instant::now());
                         continue;
                     }
                     Step::Kill => {
-                        self.messages.progress("killed", "it did not end in time: SIGKILL", &[]);
-                        child.signal(Signal::SIGKILL);
+                        if self.send(child, Signal::SIGKILL, &mut is_foreign) {
+                            self.messages.progress("killed", "it did not end in time: SIGKILL", &[]);
+                        }
                         killed_at = Some(Instant::now());
                         continue;
                     }
@@ -246,7 +250,7 @@ impl Guard<'_> {
             let pause = if ended.is_some() { pause.min(LOOK) } else { pause };
             match self.happenings.next(pause) {
                 Ok(Happening::Signal(sent)) => {
-                    child.signal(sent);
+                    self.send(child, sent, &mut is_foreign);
                     is_asked_to_stop |= sent == Signal::SIGTSTP;
                     asked = Some(sent).filter(|sent| is_ending(*sent)).or(asked);
                 }
@@ -257,11 +261,25 @@ impl Guard<'_> {
                     }
                 }
                 Ok(Happening::Child(Change::Stopped(by))) => goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop)),
-                Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => return end(status, None, asked),
+                Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => {
+                    return end(status, None, is_foreign, asked);
+                }
                 Ok(Happening::Child(Change::Ended(status))) => ended = Some(status),
                 _ => (),
             }
         }
+    }
+
+    /// Sends a signal to the command; gives whether it got it. A command of another user gets none, which is said once.
+    fn send(&self, child: &Child, signal: Signal, is_foreign: &mut bool) -> bool {
+        let is_sent = child.signal(signal);
+        if !is_sent && signal != Signal::SIGWINCH && !mem::replace(is_foreign, true) {
+            let text = "the command runs as another user: it could not be ended, and gets no signal; run locktender itself as that user, as by sudo";
+            self.messages.error("CANNOT_END", text);
+            // The next Ctrl-C reaches it.
+            child.give_terminal();
+        }
+        is_sent
     }
 
     /// What the command wrote, when all of it was read and passed on. Who is to read it may be slow: a signal ends the wait, and one that
