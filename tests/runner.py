@@ -228,8 +228,10 @@ def set_up(wanted):
 
 
 def main(arguments):
-    # A shell starts a background job with Ctrl-C ignored, and tests of Ctrl-C would inherit that.
+    # A shell starts a background job with Ctrl-C and Ctrl-\ ignored, and nohup ignores SIGHUP. Tests of these signals would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for ignored in (signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_DFL)
     if {"-h", "--help"} & set(arguments[:1]):
         print(USAGE, end="")
         return 0

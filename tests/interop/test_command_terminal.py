@@ -51,13 +51,25 @@ def script(server: RealServer, *lines: str) -> Terminal:
     return Terminal("bash", "-c", "\n".join(lines), env=environment(server))
 
 
-def prompt(server: RealServer) -> Terminal:
-    """A shell at whose prompt a person types."""
-    # Without its line editor bash loses a letter now and then that is typed when a job has just stopped.
-    env = {**environment(server), "PS1": "prompt$ ", "HISTFILE": "", "INPUTRC": "/dev/null", "TERM": "dumb"}
-    terminal = Terminal("bash", "--norc", "--noprofile", "-i", env=env)
+def prompt(server: RealServer, *, shell: str = "bash") -> Terminal:
+    """A shell at whose prompt a person types. bash loses letters now and then that are typed when Ctrl-Z has just stopped a job, also one
+    without a wrapper: there it is another shell."""
+    words = {"bash": ["--norc", "--noprofile"], "sh": []}[shell]
+    env = {**environment(server), "PS1": "prompt$ ", "HISTFILE": "", "INPUTRC": "/dev/null", "TERM": "dumb", "ENV": ""}
+    terminal = Terminal(shell, *words, "-i", env=env)
     terminal.shows("prompt$ ")
     return terminal
+
+
+def in_background(terminal: Terminal, line: str) -> int:
+    """Types a line that is to run in the background, and gives the process that the shell knows."""
+    terminal.type(f'{line} & echo p""id $!\n')
+    terminal.shows("pid ")
+    return int(terminal.shows("\r\n"))
+
+
+def is_stopped(pid: int) -> bool:
+    return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_ctrl_c_ends_a_script_and_its_next_step_does_not_run(server: RealServer, wrapper: Wrapper):
@@ -165,9 +177,10 @@ def test_a_pager_reads_the_keyboard(server: RealServer, wrapper: Wrapper):
 
 def test_ctrl_z_stops_a_script_also_when_the_command_has_the_terminal(server: RealServer, wrapper: Wrapper, tmp_path: Path):
     steps = tmp_path / "steps"
-    steps.write_text(wrapper.line("""sh -c 'read line; echo got $line; read line; echo then $line'""") + "\necho next\n")
-    with prompt(server) as terminal:
+    steps.write_text(wrapper.line("""sh -c 'echo begun; read line; echo got $line; read line; echo then $line'""") + "\necho next\n")
+    with prompt(server, shell="sh") as terminal:
         terminal.type(f"bash {steps}\n")
+        terminal.shows("begun")
         terminal.type("one\n")
         terminal.shows("got one")
         terminal.type(CTRL_Z)
@@ -182,14 +195,12 @@ def test_ctrl_z_stops_a_script_also_when_the_command_has_the_terminal(server: Re
 
 def test_a_script_in_the_background_stops_when_its_command_reads(server: RealServer, wrapper: Wrapper, tmp_path: Path):
     steps = tmp_path / "steps"
-    steps.write_text(wrapper.line("""sh -c 'echo begun; read line; echo got $line'""") + "\n")
-    with prompt(server) as terminal:
-        terminal.type("set -b\n")
-        terminal.shows("prompt$ ")
-        terminal.type(f"bash {steps} &\n")
-        terminal.shows("begun")
-        terminal.shows("Stopped")
+    steps.write_text(wrapper.line("""sh -c 'read line; echo got $line'""") + "\n")
+    with prompt(server, shell="sh") as terminal:
+        pid = in_background(terminal, f"bash {steps}")
+        until(lambda: is_stopped(pid), PATIENCE)
         terminal.type("fg\n")
+        terminal.shows(str(steps))
         terminal.type("this\n")
         terminal.shows("got this")
 
@@ -198,14 +209,15 @@ def test_one_in_the_other_reads_stops_and_goes_on(server: RealServer, name: str)
     def line(lock: str, command: str) -> str:
         return f"{RUST[0]} run --ttl 60 {name}:{lock} -- {command}"
 
-    with prompt(server) as terminal:
+    with prompt(server, shell="sh") as terminal:
         terminal.type(line("outer", line("inner", """sh -c 'echo be""gun; cat'""")) + "\n")
         terminal.shows("begun")
         terminal.answers("once")
         terminal.type(CTRL_Z)
         terminal.shows("Stopped")
+        terminal.shows("prompt$ ")
         terminal.type("fg\n")
-        terminal.shows("cat'")
+        terminal.shows("cat")
         terminal.answers("again")
         terminal.type(CTRL_C)
         terminal.shows("prompt$ ")
@@ -226,22 +238,25 @@ def test_a_command_that_was_stopped_until_its_lock_was_over_does_nothing_more(se
     written, writer = tmp_path / "written", tmp_path / "writer.py"
     writer.write_text(WRITER)
     line = f"{RUST[0]} run --ttl 0.5 {name} -- {sys.executable} {writer} {written}"
-    with prompt(server) as terminal:
+    with prompt(server, shell="sh") as terminal:
         # It would write in one of some rounds.
         for _ in range(5):
             if stopped_by == "ctrl-z":
                 terminal.type(f"{line}\n")
                 terminal.shows("begun")
                 terminal.type(CTRL_Z)
+                terminal.shows("Stopped")
+                terminal.shows("prompt$ ")
             else:
-                terminal.type(f"{line} &\n")
-                terminal.shows("begun")
-                # Of locktender alone.
-                terminal.type("kill -TSTP $!; set -b\n")
-            terminal.shows("Stopped")
+                pid = in_background(terminal, f"{line} >/dev/null")
+                size = written.stat().st_size if written.exists() else 0
+                until(lambda size=size: written.exists() and written.stat().st_size > size, PATIENCE)
+                # locktender alone.
+                os.kill(pid, signal.SIGTSTP)
+                until(lambda pid=pid: is_stopped(pid), PATIENCE)
             until(lambda: server.command("EXISTS", name) == 0, PATIENCE)
             size = written.stat().st_size
-            terminal.type("\nfg; echo code $?\n")
+            terminal.type("fg; echo code $?\n")
             terminal.shows("was lost")
             terminal.shows("code 79")
             terminal.shows("prompt$ ")
