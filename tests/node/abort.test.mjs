@@ -195,3 +195,24 @@ test('f13: a grant whose answer was cut off, and the caller gone, is undone', as
   await until(async () => !(await server.command('EXISTS', t.name)), PROMPTLY_MS)
   await cut.close()
 })
+
+test('f14: what was granted while JavaScript ran, and is aborted before it is told, keeps no lock for minHoldMs', async (t) => {
+  const local = new Client(`memory://${t.name.replaceAll(/[^a-z]/g, '-')}`)
+  const kept = { ttlMs: 600_000, minHoldMs: 600_000 }
+  const entrances = {
+    acquire: (name, signal) => local.lock(name, kept).acquire({ signal }),
+    tryAcquire: (name, signal) => local.lock(name, kept).tryAcquire({ signal }),
+    withLock: (name, signal) => local.withLock(name, { ...kept, signal }, () => assert.fail('ran')),
+    campaign: (name, signal) => local.elect(name, kept).campaign({ signal }),
+  }
+  for (const [name, enter] of Object.entries(entrances)) {
+    const abort = new AbortController()
+    const rejected = assert.rejects(enter(name, abort.signal), { name: 'AbortError' })
+    const granted = Date.now() + 50 // the grant comes on another thread
+    while (Date.now() < granted);
+    abort.abort()
+    await rejected
+    await until(async () => (await local.lock(name).inspect()) === null, PROMPTLY_MS)
+  }
+  await local.close()
+})
