@@ -160,8 +160,8 @@ impl Client {
             let why = format!("it is about the key {theirs:?}, and this client, by its prefix, would take {ours:?} instead");
             return Err(Error::invalid("ticket", ticket, why));
         }
-        // A ticket of an earlier version has no more than the ttl.
-        let span = |field: &str| match fields.get(field).map(|span| span.parse().map(|span| milliseconds("ttl", span))) {
+        // What is left out is none.
+        let span = |field: &str| match fields.get(field).map(|span| span.parse().map(|span| milliseconds(field, span))) {
             None => Ok(None),
             Some(Ok(Ok(span))) => Ok(Some(span)),
             Some(_) => Err(refuse()),

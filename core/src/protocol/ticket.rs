@@ -22,12 +22,12 @@ pub(super) fn ticket(recipe: &Recipe, hold: &Hold, now: Tick) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
 
     use crate::clock::Now;
     use crate::op::{Reply, Verdict};
     use crate::protocol::waiting::tests::{at, ms, recipe};
     use crate::protocol::{Acquisition, Command, Input, Step, Tag};
-    use std::sync::Arc;
 
     #[test]
     fn it_has_what_is_left_of_min_hold_and_the_grace() {
