@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::arguments::{refuse, seconds};
+use crate::arguments::{refuse, seconds, switch};
 use crate::async_held::AsyncHeld;
 use crate::held::Held;
 use crate::hold::{Core, Hold, said};
@@ -26,7 +26,13 @@ impl Hold {
         }
     }
 
-    fn fail(&self, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>, retry: bool) -> PyResult<locktender::Call<()>> {
+    fn fail(
+        &self,
+        error: &Bound<'_, PyAny>,
+        retry_in: Option<&Bound<'_, PyAny>>,
+        retry: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<locktender::Call<()>> {
+        let retry = retry.map_or(Ok(true), |retry| switch("retry", retry))?;
         let (attempt, error) = (self.attempt()?, said(error)?);
         match (retry_in, retry) {
             (Some(retry_in), true) => Ok(attempt.fail_in(error, seconds("retry_in", retry_in)?)),
@@ -111,8 +117,14 @@ impl Attempt {
     ///     attempt.fail("the mail server is down", retry_in=60)
     ///
     /// ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`done` raises.
-    #[pyo3(signature = (error, *, retry_in=None, retry=true))]
-    fn fail(&self, py: Python<'_>, error: &Bound<'_, PyAny>, retry_in: Option<&Bound<'_, PyAny>>, retry: bool) -> PyResult<()> {
+    #[pyo3(signature = (error, *, retry_in=None, retry=None), text_signature = "($self, error, *, retry_in=None, retry=True)")]
+    fn fail(
+        &self,
+        py: Python<'_>,
+        error: &Bound<'_, PyAny>,
+        retry_in: Option<&Bound<'_, PyAny>>,
+        retry: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         waiting::block(py, self.hold.fail(error, retry_in, retry)?)
     }
 
@@ -201,12 +213,12 @@ impl AsyncAttempt {
     }
 
     /// Notes that this attempt failed. See :meth:`Attempt.fail`.
-    #[pyo3(signature = (error, *, retry_in=None, retry=true))]
+    #[pyo3(signature = (error, *, retry_in=None, retry=None), text_signature = "($self, error, *, retry_in=None, retry=True)")]
     fn fail(
         slf: &Bound<'_, Self>,
         error: &Bound<'_, PyAny>,
         retry_in: Option<&Bound<'_, PyAny>>,
-        retry: bool,
+        retry: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Operation> {
         let call = slf.get().hold.fail(error, retry_in, retry)?;
         Ok(Self::operation(slf, "fail", move |_, _| Ok(call)))

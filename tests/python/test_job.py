@@ -261,6 +261,13 @@ def test_wrong_options_are_refused_at_once(client: Client, options: dict, said: 
         client.job("mail", **options)
 
 
+def test_whether_another_attempt_may_begin_is_a_bool(client: Client):
+    attempt = client.job("mail").begin()
+    with pytest.raises(InvalidArgumentError, match=r"retry: must be True or False \(given: 'no'\)"):
+        attempt.fail("no", retry="no")  # type: ignore[arg-type]
+    attempt.done()
+
+
 def test_a_job_pickles_by_its_name_and_options():
     with Client("memory://pickled", name="jobs") as client:
         client.job("mail", max_attempts=1).begin().fail("no")
