@@ -40,3 +40,14 @@ pub(super) enum Subcommand {
     #[command(name = "man")]
     Manual(Manual),
 }
+
+impl Subcommand {
+    /// Whether it decides itself what a signal does that ends a program.
+    pub(super) fn handles_signals(&self) -> bool {
+        match self {
+            Self::Run(_) | Self::Job(_) | Self::Once(_) | Self::Lead(_) | Self::Demo(_) => true,
+            Self::Watch(watch) => watch.is_a_page(),
+            _ => false,
+        }
+    }
+}

@@ -7,18 +7,20 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgrp, getpid, getppid};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::exit;
+use super::family;
 use super::signals::suffer;
 use super::terminal::{Stop, Terminal, User, stop};
 
 /// A command that was started, and the terminal that it may share with this process.
 pub(super) struct Child {
     group: Pid,
+    /// Whether what left its group gets its signals, too.
+    is_whole: bool,
     terminal: Option<Terminal>,
 }
 
@@ -26,7 +28,8 @@ pub(super) struct Child {
 #[derive(Clone, Copy)]
 pub(super) enum Status {
     Code(u8),
-    Signal(Signal),
+    /// By the signal of this number, which may have no name.
+    Signal(i32),
 }
 
 impl Status {
@@ -34,15 +37,15 @@ impl Status {
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Code(code) => code,
-            Self::Signal(signal) => exit::signalled(signal as i32),
+            Self::Signal(signal) => exit::signalled(signal),
         }
     }
 
-    /// The signal that ended it.
+    /// The signal that ended it, if that has a name.
     pub(super) fn signal(self) -> Option<Signal> {
         match self {
             Self::Code(_) => None,
-            Self::Signal(signal) => Some(signal),
+            Self::Signal(signal) => Signal::try_from(signal).ok(),
         }
     }
 }
@@ -51,7 +54,7 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(signal) => write!(f, "signal {}", *signal as i32),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
         }
     }
 }
@@ -59,13 +62,13 @@ impl fmt::Display for Status {
 /// What becomes of a child.
 pub(super) enum Change {
     Ended(Status),
-    /// It was stopped by this signal, as by Ctrl-Z.
-    Stopped(Signal),
+    /// It was stopped by the signal of this number, as by Ctrl-Z.
+    Stopped(i32),
 }
 
 impl Child {
     /// Starts the command. On Linux it dies with this thread, and so with this process.
-    pub(super) fn start(words: &[OsString], environment: Vec<(&str, String)>, output: Stdio) -> io::Result<Self> {
+    pub(super) fn start(words: &[OsString], environment: Vec<(&str, String)>, output: Stdio, is_whole: bool) -> io::Result<Self> {
         // Node keeps its own from the processes that it starts.
         let _ = fcntl_setfd(stdin(), FdFlags::empty());
         let _ = fcntl_setfd(stdout(), FdFlags::empty());
@@ -75,39 +78,35 @@ impl Child {
         command.args(arguments).envs(environment).stdout(output).process_group(0);
         prepare(&mut command);
         let group = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
-        Ok(Self { group: Pid::from_raw(group), terminal: Terminal::open() })
+        Ok(Self { group: Pid::from_raw(group), is_whole, terminal: Terminal::open() })
     }
 
-    /// Waits for what becomes of it next; one thread may call this.
-    pub(super) fn changes(&self) -> impl FnMut() -> Change + Send + use<> {
-        let process = self.group;
-        move || loop {
-            match waitpid(process, Some(WaitPidFlag::WUNTRACED)) {
-                Ok(WaitStatus::Exited(_, code)) => {
-                    return Change::Ended(Status::Code(u8::try_from(code).unwrap_or(u8::MAX)));
-                }
-                Ok(WaitStatus::Signaled(_, signal, _)) => return Change::Ended(Status::Signal(signal)),
-                Ok(WaitStatus::Stopped(_, signal)) => return Change::Stopped(signal),
-                Ok(_) | Err(Errno::EINTR) => (),
-                Err(_) => return Change::Ended(Status::Code(exit::INTERNAL)),
-            }
-        }
+    /// Whether this process is it.
+    pub(super) fn is(&self, process: i32) -> bool {
+        self.group.as_raw() == process
     }
 
     /// Sends a signal to all of its group. Gives false if it is all another user's, and this process may not.
     pub(super) fn signal(&self, signal: Signal) -> bool {
         // It may be gone.
-        killpg(self.group, signal) != Err(Errno::EPERM)
+        let is_sent = killpg(self.group, signal) != Err(Errno::EPERM);
+        let outside = if self.is_whole { family::descendants() } else { Vec::new() };
+        for relative in outside.into_iter().filter(|relative| relative.group != self.group.as_raw()) {
+            let _ = kill(Pid::from_raw(relative.process), signal);
+        }
+        is_sent
     }
 
-    /// Whether a process of its group is left.
-    pub(super) fn is_group_alive(&self) -> bool {
-        killpg(self.group, None) != Err(Errno::ESRCH)
+    /// Whether a process is left to which signals are sent.
+    pub(super) fn is_left(&self) -> bool {
+        if self.is_whole { family::is_left() } else { killpg(self.group, None) != Err(Errno::ESRCH) }
     }
 
     /// It was stopped. Whether it is to go on: with the terminal, if it needs that. Else this process was stopped, too, and a shell has
     /// continued it.
-    pub(super) fn stopped(&self, signal: Signal, is_asked: bool) -> bool {
+    pub(super) fn stopped(&self, signal: i32, is_asked: bool) -> bool {
+        // One without a name stops nobody.
+        let Ok(signal) = Signal::try_from(signal) else { return false };
         let user = self.terminal.as_ref().map(|terminal| terminal.user(self.group));
         match (stop(signal, user, is_asked), &self.terminal) {
             (Stop::Follow(signal, to), _) => {

@@ -87,9 +87,10 @@ mod tests {
     #[test]
     fn this_process_ends_as_the_command_would_have_ended_without_it() {
         use Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1};
-        use Status::{Code, Signal as By};
-        let own = |signal| Ending::Signal(signal, To::Itself);
-        let typed = |signal| Ending::Signal(signal, To::Group);
+        use Status::Code;
+        let by = |signal: Signal| Status::Signal(signal as i32);
+        let own = |signal: Signal| Ending::Signal(signal, To::Itself);
+        let typed = |signal: Signal| Ending::Signal(signal, To::Group);
         let code = Ending::Code;
         for (status, lost, asked, had_terminal, was_lost, expected) in [
             (Code(0), false, None, false, false, code(0)),
@@ -99,27 +100,29 @@ mod tests {
             (Code(7), false, Some(SIGTERM), false, false, code(7)),
             (Code(0), false, Some(SIGINT), false, false, code(0)),
             // Ctrl-C while this process has the terminal, and while the command has it.
-            (By(SIGINT), false, Some(SIGINT), false, false, own(SIGINT)),
-            (By(SIGINT), false, None, true, false, typed(SIGINT)),
-            (By(SIGQUIT), false, None, true, false, typed(SIGQUIT)),
+            (by(SIGINT), false, Some(SIGINT), false, false, own(SIGINT)),
+            (by(SIGINT), false, None, true, false, typed(SIGINT)),
+            (by(SIGQUIT), false, None, true, false, typed(SIGQUIT)),
             // `kill -INT` of this process; of the command.
-            (By(SIGINT), false, Some(SIGINT), true, false, own(SIGINT)),
-            (By(SIGQUIT), false, None, false, false, own(SIGQUIT)),
-            (By(SIGINT), false, Some(SIGINT), false, true, own(SIGINT)),
+            (by(SIGINT), false, Some(SIGINT), true, false, own(SIGINT)),
+            (by(SIGQUIT), false, None, false, false, own(SIGQUIT)),
+            (by(SIGINT), false, Some(SIGINT), false, true, own(SIGINT)),
             // `systemctl stop`.
-            (By(SIGTERM), false, Some(SIGTERM), false, false, own(SIGTERM)),
-            (By(SIGTERM), false, Some(SIGHUP), false, false, own(SIGTERM)),
-            (By(SIGHUP), false, Some(SIGHUP), false, false, own(SIGHUP)),
+            (by(SIGTERM), false, Some(SIGTERM), false, false, own(SIGTERM)),
+            (by(SIGTERM), false, Some(SIGHUP), false, false, own(SIGTERM)),
+            (by(SIGHUP), false, Some(SIGHUP), false, false, own(SIGHUP)),
             // Another signal than those that came to this process.
-            (By(SIGTERM), false, None, false, false, code(143)),
-            (By(SIGKILL), false, Some(SIGTERM), false, false, code(137)),
-            (By(SIGUSR1), false, None, false, false, code(138)),
+            (by(SIGTERM), false, None, false, false, code(143)),
+            (by(SIGKILL), false, Some(SIGTERM), false, false, code(137)),
+            (by(SIGUSR1), false, None, false, false, code(138)),
+            // A real-time signal.
+            (Status::Signal(37), false, None, false, false, code(165)),
             // It was ended, since the lock was lost.
-            (By(SIGTERM), true, None, false, false, code(79)),
+            (by(SIGTERM), true, None, false, false, code(79)),
             (Code(0), true, None, true, false, code(79)),
-            (By(SIGKILL), true, Some(SIGTERM), false, false, own(SIGTERM)),
-            (By(SIGTERM), true, Some(SIGINT), false, false, own(SIGINT)),
-            (By(SIGINT), true, None, true, false, typed(SIGINT)),
+            (by(SIGKILL), true, Some(SIGTERM), false, false, own(SIGTERM)),
+            (by(SIGTERM), true, Some(SIGINT), false, false, own(SIGINT)),
+            (by(SIGINT), true, None, true, false, typed(SIGINT)),
         ] {
             let end = End { status, lost: lost.then(String::new), is_foreign: false, asked, had_terminal, output: None };
             assert_eq!(end.ending(was_lost), expected, "{status} {lost} {asked:?} {had_terminal} {was_lost}");

@@ -4,13 +4,16 @@ use std::io;
 use std::mem;
 use std::process::Stdio;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
+use nix::unistd::getpid;
 
 use super::child::{Change, Child};
 use super::end::{End, Ending};
 use super::exit;
+use super::family;
 use super::happenings::{Happening, Happenings};
 use super::messages::Messages;
 use super::output::{Kept, Output};
@@ -28,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// How long a program that has ended waits for the release of its lock.
 pub(super) const RELEASE: Duration = Duration::from_secs(2);
+
+/// How many processes that go on are named.
+const SHOWN: usize = 5;
 
 /// Variables of the command's environment.
 pub(super) type Environment = Vec<(&'static str, String)>;
@@ -47,6 +53,13 @@ pub(super) fn guarded<L>(
     run: impl FnOnce(&Guard<'_>, &L) -> Ending,
 ) -> u8 {
     let messages = Messages::of(run_options);
+    if run_options.wait_children && !family::IS_KNOWN {
+        messages.error(
+            Code::InvalidArgument.as_str(),
+            "--wait-children needs Linux: this system doesn't tell what a command leaves behind",
+        );
+        return exit::USAGE;
+    }
     let prepared = run_options.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
     let prepared = prepared
         .map_err(|error| error.to_string())
@@ -58,6 +71,7 @@ pub(super) fn guarded<L>(
             return exit::USAGE;
         }
     };
+    family::adopt();
     let guard = Guard { run_options, on_lost, kill_after, messages, happenings: Happenings::new() };
     let ending = match guard.happenings.tell_signals() {
         Ok(()) => run(&guard, &lock),
@@ -65,6 +79,7 @@ pub(super) fn guarded<L>(
     };
     // A lock that came too late is given back. Without a server it expires.
     let _ = client.close_blocking();
+    guard.tell_left();
     guard.happenings.interrupt().map_or(ending, Ending::from).carry_out()
 }
 
@@ -156,7 +171,6 @@ impl Guard<'_> {
         match self.started(held, own, keeps_output) {
             Ok((child, output)) => {
                 let mut end = self.watched(held, &child);
-                end.had_terminal = child.take_terminal_back();
                 end.output = output.map(|output| self.read(output, &end));
                 Ok(end)
             }
@@ -183,23 +197,11 @@ impl Guard<'_> {
         } else {
             (None, Stdio::inherit())
         };
-        let child = Child::start(&self.run_options.command, environment, end)?;
+        let (command, is_whole) = (&self.run_options.command, self.run_options.wait_children);
+        let child = self.happenings.start(|| Child::start(command, environment, end, is_whole))?;
         let (sender, fence) = (self.happenings.sender(), held.fence());
         held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
-        let mut next_change = child.changes();
-        let told = self.happenings.tell_from("child", move |sender| {
-            loop {
-                let change = next_change();
-                let is_over = matches!(change, Change::Ended(_));
-                if sender.send(Happening::Child(change)).is_err() || is_over {
-                    return;
-                }
-            }
-        });
-        if told.is_err() {
-            child.signal(Signal::SIGKILL);
-        }
-        told.map(|()| (child, output))
+        Ok((child, output))
     }
 
     /// Watches the command until it ends.
@@ -207,15 +209,16 @@ impl Guard<'_> {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
         let (mut is_lost, mut is_asked_to_stop, mut goes_on, mut ended, mut asked) = (false, false, false, None, None);
-        let (mut why, mut is_foreign) = (None, false);
-        let end = |status, lost, is_foreign, asked| End { status, lost, is_foreign, asked, had_terminal: false, output: None };
+        let (mut why, mut is_foreign, mut had_terminal) = (None, false, false);
+        let end =
+            |status, lost, is_foreign, asked, had_terminal| End { status, lost, is_foreign, asked, had_terminal, output: None };
         loop {
             // What a command that has to end leaves behind must end, too.
-            if let Some(status) = ended.filter(|_| !child.is_group_alive() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
-                if child.is_group_alive() {
+            if let Some(status) = ended.filter(|_| !child.is_left() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
+                if child.is_left() {
                     self.send(child, Signal::SIGKILL, &mut is_foreign);
                 }
-                return end(status, why, is_foreign, asked);
+                return end(status, why, is_foreign, asked, had_terminal);
             }
             let pause = if self.on_lost == OnLost::Warn {
                 Duration::MAX
@@ -247,7 +250,7 @@ impl Guard<'_> {
                 child.signal(Signal::SIGCONT);
             }
             // Nobody tells the end of a process that is not a child.
-            let pause = if ended.is_some() { pause.min(LOOK) } else { pause };
+            let pause = if ended.is_some() && terminated_at.is_some() { pause.min(LOOK) } else { pause };
             match self.happenings.next(pause) {
                 Ok(Happening::Signal(sent)) => {
                     self.send(child, sent, &mut is_foreign);
@@ -260,11 +263,16 @@ impl Guard<'_> {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
                     }
                 }
-                Ok(Happening::Child(Change::Stopped(by))) => goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop)),
-                Ok(Happening::Child(Change::Ended(status))) if terminated_at.is_none() => {
-                    return end(status, None, is_foreign, asked);
+                Ok(Happening::Child(process, Change::Stopped(by))) if child.is(process) => {
+                    goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop));
                 }
-                Ok(Happening::Child(Change::Ended(status))) => ended = Some(status),
+                Ok(Happening::Child(process, Change::Ended(status))) if child.is(process) => {
+                    had_terminal = child.take_terminal_back();
+                    if terminated_at.is_none() && !self.run_options.wait_children {
+                        return end(status, None, is_foreign, asked, had_terminal);
+                    }
+                    ended = Some(status);
+                }
                 _ => (),
             }
         }
@@ -332,6 +340,25 @@ impl Guard<'_> {
             }
             Some(Err(error)) => self.messages.progress("released", &error.to_string(), &[]),
             None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
+        }
+    }
+
+    /// Says which processes the command has left behind, if it did. Many programs end a moment after the one that started them.
+    pub(super) fn tell_left(&self) {
+        let until = Instant::now() + SOON;
+        while family::is_left() && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+        // They end with process 1.
+        let left = if family::is_left() && getpid().as_raw() != 1 { family::descendants() } else { Vec::new() };
+        if !left.is_empty() {
+            let shown = left.iter().take(SHOWN).map(|relative| relative.process.to_string()).collect::<Vec<_>>().join(", ");
+            let more = if left.len() > SHOWN { ", …" } else { "" };
+            let text = match left.len() {
+                1 => format!("a process that it started goes on without the lock (pid {shown})"),
+                count => format!("{count} processes that it started go on without the lock (pid {shown}{more})"),
+            };
+            self.messages.warning("processes_left", &text);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Happenings: what is told to the thread that guards a command, by signals, calls, the lock and the command.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -9,7 +10,9 @@ use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 
 use super::child::Change;
+use super::family;
 use super::signals::{To, suffer, take};
+use crate::sync::Mutex;
 
 /// Those that end or stop a program unless it handles them, and that of a terminal's new size; the child gets them.
 const FORWARDED: [Signal; 8] = {
@@ -24,7 +27,10 @@ pub(super) enum Happening {
     Answered,
     /// The hold with this fence was lost: a leader has one after the other.
     Lost(u64),
-    Child(Change),
+    /// A child of this process has changed: the command, or what that left behind.
+    Child(i32, Change),
+    /// No child is left.
+    Childless,
     /// All output was read, maybe before the end of the command is told.
     Read,
 }
@@ -33,12 +39,14 @@ pub(super) enum Happening {
 pub(super) struct Happenings {
     sender: Sender<Happening>,
     receiver: Receiver<Happening>,
+    /// Locked by who waits for children, and while one is started: if that fails, the standard library waits for it.
+    children: Arc<Mutex<()>>,
 }
 
 impl Happenings {
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver }
+        Self { sender, receiver, children: Arc::default() }
     }
 
     /// For one who tells.
@@ -46,26 +54,30 @@ impl Happenings {
         self.sender.clone()
     }
 
-    /// Tells from a thread.
-    pub(super) fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
-        let sender = self.sender();
-        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
+    /// Starts a child of this process.
+    pub(super) fn start<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let _children = self.children.lock();
+        start()
     }
 
-    /// Tells signals from now on. Who starts this program to ignore one gets that.
+    /// Tells signals from now on, and what becomes of children. Who starts this program to ignore a signal gets that.
     pub(super) fn tell_signals(&self) -> io::Result<()> {
         let heard = FORWARDED.into_iter().filter(|signal| take(*signal));
         let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
-        if !take(Signal::SIGCHLD) {
-            // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
-            signals.add_signal(Signal::SIGCHLD as i32)?;
-        }
-        self.tell_from("signals", move |sender| {
-            let heard = signals.forever().filter_map(|number| Signal::try_from(number).ok());
-            for signal in heard.filter(|signal| FORWARDED.contains(signal)) {
-                let _ = sender.send(Happening::Signal(signal));
+        // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
+        signals.add_signal(Signal::SIGCHLD as i32)?;
+        let (sender, children) = (self.sender(), Arc::clone(&self.children));
+        let tell = move || {
+            for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
+                if signal == Signal::SIGCHLD {
+                    let _children = children.lock();
+                    tell_changes(&sender);
+                } else {
+                    let _ = sender.send(Happening::Signal(signal));
+                }
             }
-        })
+        };
+        thread::Builder::new().name("locktender-signals".to_owned()).spawn(tell).map(drop)
     }
 
     /// The next one, while the command runs.
@@ -90,5 +102,16 @@ impl Happenings {
             Happening::Signal(signal @ (Signal::SIGINT | Signal::SIGQUIT)) => Some(signal),
             _ => None,
         })
+    }
+}
+
+/// Tells what has become of children. Those that were adopted are gone then, too, if they have ended.
+fn tell_changes(sender: &Sender<Happening>) {
+    loop {
+        match family::next_change() {
+            Ok(Some((process, change))) => drop(sender.send(Happening::Child(process, change))),
+            Ok(None) => return,
+            Err(_) => return drop(sender.send(Happening::Childless)),
+        }
     }
 }

@@ -71,6 +71,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
         guard.release(&leadership);
         match end.map(|end| (end.ending(false), end)) {
             Ok((Ending::Code(exit::LOST), End { lost: Some(_), .. })) => {
+                guard.tell_left();
                 guard.messages.progress("campaigning", "campaigns again", &[]);
             }
             Ok((ending, _)) => return ending,

@@ -100,6 +100,12 @@ pub(super) fn watch(options: &Watch) -> u8 {
     })
 }
 
+impl Watch {
+    pub(super) fn is_a_page(&self) -> bool {
+        self.web.web
+    }
+}
+
 impl Choice {
     fn locks(&self, client: &Client) -> Result<Vec<LockInfo>, Stop> {
         Ok(client.locks_blocking(&*self.pattern, self.limit as usize)?)

@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod end;
 mod exit;
+mod family;
 mod force;
 mod generated;
 mod guard;
@@ -37,7 +38,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Subcommand};
-use signals::{ENDS, take};
+use signals::{ENDS, end_also_as_process_1, take};
 
 /// Does what the arguments say; the first of them is the program's name. Gives the exit code. The process must have no other work:
 /// signals end it, or are for the subcommand, whatever handled them.
@@ -48,22 +49,27 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         take(signal);
     }
     match Arguments::try_parse_from(arguments) {
-        Ok(Arguments { subcommand }) => match subcommand {
-            Subcommand::Run(options) => run::run(&options),
-            Subcommand::Job(options) => job::job(&options),
-            Subcommand::Once(options) => once::once(&options),
-            Subcommand::Lead(options) => lead::lead(&options),
-            Subcommand::List(options) => list::list(&options),
-            Subcommand::Show(options) => inspect::show(&options),
-            Subcommand::Wait(options) => inspect::wait(&options),
-            Subcommand::Watch(options) => list::watch(&options),
-            Subcommand::Break(options) => force::break_hold(&options),
-            Subcommand::Reset(options) => inspect::reset(&options),
-            Subcommand::Doctor(options) => doctor::doctor(&options),
-            Subcommand::Demo(options) => demo::demo(&options),
-            Subcommand::Completions(options) => generated::completions(Arguments::command(), &options),
-            Subcommand::Manual(options) => generated::manual(Arguments::command(), &options),
-        },
+        Ok(Arguments { subcommand }) => {
+            if !subcommand.handles_signals() {
+                end_also_as_process_1();
+            }
+            match subcommand {
+                Subcommand::Run(options) => run::run(&options),
+                Subcommand::Job(options) => job::job(&options),
+                Subcommand::Once(options) => once::once(&options),
+                Subcommand::Lead(options) => lead::lead(&options),
+                Subcommand::List(options) => list::list(&options),
+                Subcommand::Show(options) => inspect::show(&options),
+                Subcommand::Wait(options) => inspect::wait(&options),
+                Subcommand::Watch(options) => list::watch(&options),
+                Subcommand::Break(options) => force::break_hold(&options),
+                Subcommand::Reset(options) => inspect::reset(&options),
+                Subcommand::Doctor(options) => doctor::doctor(&options),
+                Subcommand::Demo(options) => demo::demo(&options),
+                Subcommand::Completions(options) => generated::completions(Arguments::command(), &options),
+                Subcommand::Manual(options) => generated::manual(Arguments::command(), &options),
+            }
+        }
         Err(error) => {
             // Whoever closed the pipe doesn't read it.
             let _ = error.print();

@@ -34,6 +34,10 @@ pub(super) struct RunOptions {
     #[command(flatten)]
     pub(super) servers: Servers,
 
+    /// Keep the lock until also what the command started in the background has ended (Linux)
+    #[arg(long, display_order = 26)]
+    pub(super) wait_children: bool,
+
     /// Write messages as lines of JSON
     #[arg(long, display_order = 28)]
     pub(super) json: bool,

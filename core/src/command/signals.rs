@@ -1,7 +1,13 @@
 //! Signals: how they are taken from other handlers, and what they do to this process itself.
 
+use std::thread;
+
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, killpg, raise, sigaction};
-use nix::unistd::getpgrp;
+use nix::unistd::{getpgrp, getpid};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::exit;
+
+use super::exit::signalled;
 
 /// The signals by which a person or the system ends a program.
 pub(super) const ENDS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
@@ -49,6 +55,17 @@ pub(super) fn suffer(signal: Signal, to: To) {
         let _ = raise(signal);
     }
     restore(signal, &before);
+}
+
+/// Process 1 of a container ignores the signals that it doesn't handle. It ends by them from now on.
+pub(super) fn end_also_as_process_1() {
+    if getpid().as_raw() == 1
+        && let Ok(mut signals) = Signals::new(ENDS.map(|signal| signal as i32))
+    {
+        // Other threads have no time to end.
+        let end = move || signals.forever().next().into_iter().for_each(|signal| exit(signalled(signal).into()));
+        let _ = thread::Builder::new().name("locktender-signals".to_owned()).spawn(end);
+    }
 }
 
 fn is_ignored(action: &SigAction) -> bool {

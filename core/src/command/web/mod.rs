@@ -21,12 +21,12 @@ use clap::Args;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::end::Ending;
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, say};
@@ -93,12 +93,11 @@ impl Web {
         }
         let signal = end?;
         // As if nobody had caught it: a shell sees which signal it was.
-        let _ = emulate_default_handler(signal);
-        Ok(exit::signalled(signal))
+        Ok(Ending::from(signal).carry_out())
     }
 
     /// Shows the page; gives the signal that ends it.
-    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<i32, Stop> {
+    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Signal, Stop> {
         let first = seen(client, look, history).await?;
         let messages = Messages::for_operators(look.is_json);
         let wanted = self.port.unwrap_or(0);
@@ -118,7 +117,7 @@ impl Web {
         tokio::spawn(tell(site));
         tokio::select! {
             error = looks(client, look, history, first) => Err(Stop::Failed(error)),
-            signal = signal => Ok(signal.unwrap_or(Signal::SIGTERM as i32)),
+            signal = signal => Ok(signal.unwrap_or(Signal::SIGTERM)),
         }
     }
 }
@@ -136,12 +135,12 @@ fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
 }
 
 /// The first of the signals that end this process, unless it was started to ignore them.
-fn signal() -> io::Result<oneshot::Receiver<i32>> {
+fn signal() -> io::Result<oneshot::Receiver<Signal>> {
     let (sender, receiver) = oneshot::channel();
     let heard = ENDS.into_iter().filter(|signal| take(*signal));
     let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
     thread::Builder::new().name("locktender-signals".to_owned()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        if let Some(signal) = signals.forever().find_map(|number| Signal::try_from(number).ok()) {
             let _ = sender.send(signal);
         }
     })?;
