@@ -13,6 +13,8 @@ pub enum Language {
     Python,
     /// Times are milliseconds, and names are in camel case.
     Node,
+    /// What the command `locktender` says: options begin with `--`, and functions are subcommands.
+    Shell,
 }
 
 /// The options that are times: in Node their names end in `Ms`.
@@ -34,6 +36,9 @@ const TIMES: [&str; 15] = [
     "late",
 ];
 
+/// The options of the command that have the names of the core's.
+const ARGUMENTS: [&str; 9] = ["ttl", "max_hold", "min_hold", "fair", "retry_delay", "max_attempts", "keep", "every", "late"];
+
 impl Language {
     /// An option, an argument or a function of the core as this language spells it.
     ///
@@ -47,6 +52,14 @@ impl Language {
         match (self, name) {
             (Self::Rust, "None") => "Wait::Forever".into(),
             (Self::Node, "None") => "Infinity".into(),
+            (Self::Shell, "None") => "no -w".into(),
+            (Self::Shell, "wait") => "-w".into(),
+            (Self::Shell, "url") => "--server URL".into(),
+            (Self::Shell, "units") => "seconds".into(),
+            (Self::Shell, "reset") => "locktender reset".into(),
+            (Self::Shell, "initialize_quorum") => "locktender quorum init".into(),
+            (Self::Shell, "safe_name") => "a hash, as of sha256sum,".into(),
+            (Self::Shell, name) if ARGUMENTS.contains(&name) => format!("--{}", name.replace('_', "-")).into(),
             (Self::Rust, "units") => "Durations".into(),
             (Self::Python, "units") => "seconds".into(),
             (Self::Node, "units") => "milliseconds".into(),
@@ -73,8 +86,8 @@ impl Language {
     pub fn time(self, span: Duration) -> String {
         let plain = match self {
             // A `Duration` shows none as 0ns.
-            Self::Rust if span.is_zero() => "0s".to_owned(),
-            Self::Rust => format!("{span:?}"),
+            Self::Rust | Self::Shell if span.is_zero() => "0s".to_owned(),
+            Self::Rust | Self::Shell => format!("{span:?}"),
             Self::Python => format!("{} s", span.as_secs_f64()),
             Self::Node => format!("{} ms", span.as_secs_f64() * 1e3),
         };
@@ -136,7 +149,8 @@ impl Text {
                 ("", 1..) => told.extend(parts.next().map(|part| part.in_words_of(language))),
                 _ => told.push_str(&language.spell(name)),
             }
-            rest = after;
+            // A subcommand has no parentheses.
+            rest = if language == Language::Shell { after.strip_prefix("()").unwrap_or(after) } else { after };
         }
         told + rest
     }
@@ -191,6 +205,7 @@ mod tests {
             (Language::Rust, "ttl is 1.5s, {wait} stays; call initialize_quorum()"),
             (Language::Python, "ttl is 1.5 s, {wait} stays; call initialize_quorum()"),
             (Language::Node, "ttlMs is 1500 ms, {wait} stays; call initializeQuorum()"),
+            (Language::Shell, "--ttl is 1.5s, {wait} stays; call locktender quorum init"),
         ] {
             assert_eq!(text.in_words_of(language), told);
         }

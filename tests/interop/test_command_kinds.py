@@ -180,7 +180,7 @@ def test_an_attempt_whose_lease_is_lost_is_ended_and_counts(server: RealServer, 
 def test_each_mistake_has_its_code(server: RealServer, name: str):
     nowhere = f"redis://127.0.0.1:{free_port()}"
     for words, code, said in (
-        (["job", "--max-attempts", "0", name, "true"], 64, "max_attempts"),
+        (["job", "--max-attempts", "0", name, "true"], 64, "max-attempts"),
         (["job", "--server", nowhere, "--server", server.url, name, "true"], 64, "one server"),
         (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
         (["once", name, "true"], 64, "--at <TIME>|--every <SPAN>"),

@@ -3,6 +3,8 @@
 mod blocking;
 mod inner;
 mod locks;
+#[cfg(feature = "command")]
+mod marker;
 mod open;
 
 use std::fmt;
@@ -10,6 +12,8 @@ use std::sync::Arc;
 
 pub(crate) use self::inner::{Inner, Sinks};
 pub use self::locks::HoldInfo;
+#[cfg(feature = "command")]
+pub(crate) use self::marker::Markers;
 use crate::api::election::Election;
 use crate::api::held::Held;
 use crate::api::job::Job;

@@ -11,6 +11,7 @@ use super::job::Job;
 use super::lead::Lead;
 use super::list::{List, Watch};
 use super::once::Once;
+use super::quorum::Quorum;
 use super::run::Run;
 
 /// Distributed locks on Redis
@@ -34,6 +35,7 @@ pub(super) enum Subcommand {
     Watch(Watch),
     Break(Break),
     Reset(Reset),
+    Quorum(Quorum),
     Doctor(Doctor),
     Demo(Demo),
     Completions(Completions),

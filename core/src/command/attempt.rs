@@ -9,6 +9,7 @@ use super::child::Status;
 use super::end::Ending;
 use super::exit;
 use super::guard::{Environment, Guard, RELEASE, code_of};
+use super::messages::in_words;
 use super::output::{Kept, TextLoss};
 use crate::{Attempt, Begun, Call, Job, JobOutcome};
 
@@ -61,7 +62,7 @@ fn done(guard: &Guard<'_>, attempt: &Attempt, output: &Kept) -> Result<(), u8> {
         None => (),
     }
     attempt.done(text.json).wait().map_err(|error| {
-        guard.messages.error(error.code().as_str(), &error.to_string());
+        guard.messages.failure(&error);
         code_of(&error)
     })?;
     let (name, number) = (attempt.name(), attempt.number());
@@ -84,7 +85,7 @@ fn noted(guard: &Guard<'_>, call: Call<()>, event: &str, text: &str, fields: &[(
     let mut call = call;
     match call.wait_for(RELEASE) {
         Some(Ok(())) => guard.messages.progress(event, text, fields),
-        Some(Err(error)) => guard.messages.progress(event, &error.to_string(), fields),
+        Some(Err(error)) => guard.messages.progress(event, &in_words(&error), fields),
         None => guard.messages.progress("unreleased", "no server answers: the attempt counts, and ends with its ttl", fields),
     }
 }

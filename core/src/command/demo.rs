@@ -62,7 +62,7 @@ pub(super) fn demo(options: &Demo) -> u8 {
     match options.fought() {
         Ok(code) | Err(Stop::Told(code)) => code,
         Err(Stop::Failed(error)) => {
-            messages.error(error.code().as_str(), &error.to_string());
+            messages.failure(&error);
             code_of(&error)
         }
         // Nobody looks any more.

@@ -6,11 +6,12 @@ use serde_json::json;
 use super::exit;
 use super::operator::{Asked, say};
 use crate::error::quoted::on_one_line;
+use crate::op::FailureKind;
 use crate::protocol::ServerReport;
 
 /// Says what the servers guarantee, and what a person should look at
 ///
-/// It exits with 1 if there is something to look at, and with 69 if a server doesn't answer.
+/// It exits with 1 if there is something to look at, such as a right that its user lacks, and with 69 if a server doesn't answer.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     #[command(flatten)]
@@ -28,10 +29,17 @@ pub(super) fn doctor(options: &Doctor) -> u8 {
 
 fn verdict(reports: &[ServerReport]) -> u8 {
     match () {
-        () if reports.iter().any(|report| report.error.is_some()) => exit::UNAVAILABLE,
-        () if reports.iter().any(|report| !report.warnings.is_empty()) => exit::WORTH_A_LOOK,
+        () if reports.iter().filter_map(|report| report.error.as_ref()).any(|error| !is_an_answer(error.kind)) => {
+            exit::UNAVAILABLE
+        }
+        () if reports.iter().any(|report| report.error.is_some() || !report.warnings.is_empty()) => exit::WORTH_A_LOOK,
         () => 0,
     }
+}
+
+/// Whether this is what the server says, and asking it again changes nothing.
+fn is_an_answer(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Denied | FailureKind::Mismatch)
 }
 
 fn lines(report: &ServerReport) -> String {
@@ -39,7 +47,6 @@ fn lines(report: &ServerReport) -> String {
     let mut line = |what: &str, value: &str| text += &format!("  {what:<12} {}\n", on_one_line(value));
     if let Some(error) = &report.error {
         line("error", &error.message);
-        return text;
     }
     let version = [report.version.as_deref(), report.role.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
     let known = [("server", Some(version)), ("persistence", report.persistence.clone()), ("eviction", report.eviction.clone())];
@@ -52,7 +59,8 @@ fn lines(report: &ServerReport) -> String {
     match report.denied.as_deref() {
         Some([]) => line("rights", "all that locks need"),
         Some(denied) => denied.iter().for_each(|right| line("no right to", right)),
-        None => line("rights", "unknown"),
+        None if report.error.is_none() => line("rights", "unknown"),
+        None => (),
     }
     report.warnings.iter().for_each(|warning| line("warning", warning));
     text

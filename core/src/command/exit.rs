@@ -2,6 +2,7 @@
 
 pub(super) const WORTH_A_LOOK: u8 = 1;
 pub(super) const DECLINED: u8 = 1;
+pub(super) const NOTHING: u8 = 1;
 pub(super) const USAGE: u8 = 64;
 pub(super) const UNAVAILABLE: u8 = 69;
 pub(super) const INTERNAL: u8 = 70;

@@ -15,7 +15,7 @@ use super::end::{End, Ending};
 use super::exit;
 use super::family;
 use super::happenings::{Happening, Happenings};
-use super::messages::Messages;
+use super::messages::{Messages, in_words};
 use super::output::{Kept, Output};
 use super::run_options::{OnLost, RunOptions};
 use super::signals::is_ending;
@@ -62,7 +62,7 @@ pub(super) fn guarded<L>(
     }
     let prepared = run_options.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
     let prepared = prepared
-        .map_err(|error| error.to_string())
+        .map_err(|error| in_words(&error))
         .and_then(|(client, lock, ttl)| kill_after(run_options, on_lost, ttl).map(|kill_after| (client, lock, kill_after)));
     let (client, lock, kill_after) = match prepared {
         Ok(prepared) => prepared,
@@ -155,9 +155,9 @@ impl Guard<'_> {
         let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
         if code == 0 {
             // Who asks for this code is content with it, and cron sends a mail for any message.
-            self.messages.progress("busy", &error.to_string(), &[]);
+            self.messages.progress("busy", &in_words(error), &[]);
         } else {
-            self.messages.error(error.code().as_str(), &error.to_string());
+            self.messages.failure(error);
         }
         code.into()
     }
@@ -313,7 +313,7 @@ impl Guard<'_> {
         }
         let lost = held.check();
         if let Err(error) = &lost {
-            self.messages.error(Code::LockLost.as_str(), &error.to_string());
+            self.messages.failure(error);
         }
         lost.is_err()
     }
@@ -321,7 +321,7 @@ impl Guard<'_> {
     /// Why the command has to end.
     fn reason(&self, held: &Held, began: Instant) -> String {
         if let Err(error) = held.check() {
-            return error.to_string();
+            return in_words(&error);
         }
         let (name, remaining) = (held.name(), held.remaining());
         match self.run_options.max_hold {
@@ -338,7 +338,7 @@ impl Guard<'_> {
                 let outcome = release.outcome.as_str();
                 self.messages.progress("released", &format!("{:?}: {outcome}", held.name()), &[("outcome", outcome.into())]);
             }
-            Some(Err(error)) => self.messages.progress("released", &error.to_string(), &[]),
+            Some(Err(error)) => self.messages.progress("released", &in_words(&error), &[]),
             None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
         }
     }

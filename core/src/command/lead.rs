@@ -8,6 +8,7 @@ use clap::Args;
 use super::end::{End, Ending};
 use super::exit;
 use super::guard::{Guard, Unmet, guarded};
+use super::messages::in_words;
 use super::run_options::{OnLost, RunOptions};
 use crate::error::Code;
 use crate::{Client, Election, Wait};
@@ -56,7 +57,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
             Err(Unmet::Error(error)) if error.code() == Code::Unavailable => {
                 // An outage is told once: it may take hours.
                 if !mem::replace(&mut is_outage, true) {
-                    guard.messages.error(error.code().as_str(), &format!("{error}; the campaign goes on"));
+                    guard.messages.error(error.code().as_str(), &format!("{}; the campaign goes on", in_words(&error)));
                 }
                 match guard.paused(PAUSE) {
                     Ok(()) => continue,

@@ -91,7 +91,7 @@ pub(super) fn watch(options: &Watch) -> u8 {
                 match choice.locks(client) {
                     // An outage passes, and the person still looks.
                     Err(Stop::Failed(error)) if error.code() == Code::Unavailable => {
-                        choice.asked.messages().error(error.code().as_str(), &error.to_string());
+                        choice.asked.messages().failure(&error);
                     }
                     listed => break locks = listed?,
                 }

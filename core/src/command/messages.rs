@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use super::run_options::RunOptions;
+use crate::error::Error;
 use crate::error::quoted::on_one_line;
+use crate::wording::Language;
 
 /// Whether and how something is said.
 pub(super) struct Messages {
@@ -36,6 +38,11 @@ impl Messages {
         }
     }
 
+    /// Says the error that stands in the way.
+    pub(super) fn failure(&self, error: &Error) {
+        self.error(error.code().as_str(), &in_words(error));
+    }
+
     /// Says that something is not as good as it could be.
     pub(super) fn warning(&self, code: &str, text: &str) {
         if !self.is_quiet {
@@ -61,4 +68,9 @@ impl Messages {
         // One write, so that lines of several processes don't mix. Who closed it doesn't read it.
         let _ = io::stderr().write_all((line + "\n").as_bytes());
     }
+}
+
+/// An error in the words of this command.
+pub(super) fn in_words(error: &Error) -> String {
+    error.in_words_of(Language::Shell)
 }

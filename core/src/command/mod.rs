@@ -23,6 +23,7 @@ mod once;
 mod operator;
 mod output;
 mod private_server;
+mod quorum;
 mod run;
 mod run_options;
 mod servers;
@@ -64,6 +65,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
                 Subcommand::Watch(options) => list::watch(&options),
                 Subcommand::Break(options) => force::break_hold(&options),
                 Subcommand::Reset(options) => inspect::reset(&options),
+                Subcommand::Quorum(options) => quorum::quorum(&options),
                 Subcommand::Doctor(options) => doctor::doctor(&options),
                 Subcommand::Demo(options) => demo::demo(&options),
                 Subcommand::Completions(options) => generated::completions(Arguments::command(), &options),

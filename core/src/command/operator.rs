@@ -1,6 +1,7 @@
 //! Operator: what the subcommands for operators share. They ask servers, and write what they see to standard output.
 
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -46,11 +47,24 @@ impl Asked {
 
     /// Does the work with a client, and gives the exit code.
     pub(super) fn with_client(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
-        let done = self.servers.client().map_err(Stop::Failed).and_then(|client| work(&client));
-        match done {
+        self.done(self.servers.client(), work)
+    }
+
+    /// The same, with a client of a quorum whose longest ttl this is.
+    pub(super) fn with_quorum(&self, max_ttl: Option<Duration>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        self.done(self.servers.quorum(max_ttl), work)
+    }
+
+    /// The same, with a client that looks at each server, whether it belongs to a quorum or not.
+    pub(super) fn with_members(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        self.done(self.servers.members(), work)
+    }
+
+    fn done(&self, client: Result<Client, Error>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        match client.map_err(Stop::Failed).and_then(|client| work(&client)) {
             Ok(code) | Err(Stop::Told(code)) => code,
             Err(Stop::Failed(error)) => {
-                self.messages().error(error.code().as_str(), &error.to_string());
+                self.messages().failure(&error);
                 code_of(&error)
             }
             Err(Stop::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => 0,

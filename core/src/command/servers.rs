@@ -1,9 +1,11 @@
 //! The options that say which servers are asked.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use crate::error::Error;
-use crate::{Client, ClientBuilder};
+use crate::{Client, ClientBuilder, Failover};
 
 /// The servers, and the beginning of their keys.
 #[derive(Debug, Args)]
@@ -31,6 +33,18 @@ impl Servers {
     pub(super) fn client_for(&self, url: Option<&str>, app: &str) -> Result<Client, Error> {
         let builder = Client::builder().app(app);
         self.build(if let Some(url) = url { builder.url(url) } else { builder })
+    }
+
+    /// The client of a quorum whose clients have this longest ttl.
+    pub(super) fn quorum(&self, max_ttl: Option<Duration>) -> Result<Client, Error> {
+        let builder = Client::builder();
+        self.build(if let Some(max_ttl) = max_ttl { builder.max_ttl(max_ttl) } else { builder })
+    }
+
+    /// A client that no server refuses for its marker: one with quarantine compares it only when it acquires.
+    pub(super) fn members(&self) -> Result<Client, Error> {
+        let client = self.client()?;
+        if client.addresses().len() > 1 { Ok(client) } else { self.build(Client::builder().failover(Failover::Quarantine)) }
     }
 
     fn build(&self, mut builder: ClientBuilder) -> Result<Client, Error> {

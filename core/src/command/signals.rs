@@ -62,8 +62,12 @@ pub(super) fn end_also_as_process_1() {
     if getpid().as_raw() == 1
         && let Ok(mut signals) = Signals::new(ENDS.map(|signal| signal as i32))
     {
-        // Other threads have no time to end.
-        let end = move || signals.forever().next().into_iter().for_each(|signal| exit(signalled(signal).into()));
+        let end = move || {
+            if let Some(signal) = signals.forever().next() {
+                // At once: other threads have no time to end.
+                exit(signalled(signal).into());
+            }
+        };
         let _ = thread::Builder::new().name("locktender-signals".to_owned()).spawn(end);
     }
 }

@@ -92,6 +92,20 @@ pub(super) fn trust(state: &mut State, config: &QuorumConfig, env: &Env<'_>) -> 
     }
 }
 
+/// The operation `Marker`.
+pub(super) fn show(state: &mut State, remove: bool, env: &Env<'_>) -> Reply {
+    let key = Keys::server_marker();
+    if remove {
+        state.remove(key);
+    }
+    let text = match state.get(key, env.now_us).map(|entry| entry.text().ok_or_else(|| fence::at(entry, key))) {
+        Some(Ok(text)) => Some(cut(text).to_owned()),
+        Some(Err(found)) => return plain(Verdict::Conflict { found }, env),
+        None => None,
+    };
+    plain(Verdict::Marker(text), env)
+}
+
 fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Standing {
     let Some(entry) = state.get(key, env.now_us) else { return Standing::Anew };
     let Some(marker) = entry.text().and_then(Marker::parse) else {
@@ -149,6 +163,22 @@ fn settle(state: &mut State, key: &str, now_us: u64) {
     let rest = since.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let text: Arc<str> = format!("{before}{FIELD}0{rest}").into();
     state.put(key, Value::Text(text), now_us, None);
+}
+
+/// The fields of a marker, as far as people look at them.
+#[cfg(feature = "command")]
+pub(crate) struct Shown {
+    /// The number of servers, and the largest ttl in milliseconds.
+    pub(crate) quorum: (u64, u64),
+    /// Since when the server remembers its locks, in microseconds since 1970; 0 when it has begun to vote.
+    pub(crate) since_us: u64,
+}
+
+/// Reads a marker for people.
+#[cfg(feature = "command")]
+pub(crate) fn read(text: &str) -> Option<Shown> {
+    let marker = Marker::parse(text)?;
+    Some(Shown { quorum: (marker.n.parse().ok()?, marker.max_ttl.parse().ok()?), since_us: marker.since })
 }
 
 /// The fields of a marker. `n` and `max_ttl` are compared as text, so that nothing is lost on a number out of range.

@@ -35,7 +35,7 @@ mod exclusive;
 mod fence;
 mod job;
 mod listing;
-mod marker;
+pub(crate) mod marker;
 mod members;
 mod part;
 mod queue;
@@ -97,6 +97,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         // This server denies no command.
         Op::Probe { .. } => Reply::new(Verdict::Probed { missing: Vec::new() }, now_us, 0),
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
+        Op::Marker { remove } => marker::show(state, *remove, env),
         Op::Scan { part, .. } => listing::scan(state, part, now_us),
         Op::Present { keys } => listing::present(state, keys, now_us),
         // This server has none.

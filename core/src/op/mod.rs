@@ -67,6 +67,11 @@ pub enum Op {
         /// The longest wait, in milliseconds.
         timeout_ms: u64,
     },
+    /// Show the marker, whatever it says, or delete it.
+    Marker {
+        /// Whether it is deleted: the server belongs to no quorum then.
+        remove: bool,
+    },
     /// Write the marker as trusted since for ever: the server votes at once.
     Trust {
         /// The quorum it belongs to.
@@ -289,6 +294,7 @@ impl Op {
                 Part::Status => "status",
                 Part::Reset { .. } => "forget",
             },
+            Self::Marker { .. } => "marker",
             Self::Greet { .. } => "greet",
             Self::Examine => "examine",
             Self::Probe { .. } => "probe",

@@ -84,6 +84,8 @@ pub enum Verdict {
         /// The number of replicas.
         count: u64,
     },
+    /// Marker: what it says, if there is one.
+    Marker(Option<String>),
     /// Present: for each of the keys, in their order, whether it is a string.
     Present(Vec<bool>),
 }

@@ -116,7 +116,8 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
         | Op::Scan { .. }
         | Op::Present { .. }
         | Op::Publish { .. }
-        | Op::AwaitReplicas { .. } => machine::apply(state, op, env),
+        | Op::AwaitReplicas { .. }
+        | Op::Marker { .. } => machine::apply(state, op, env),
         Op::Trust { .. } => insist(state, op, env, &[&|state| state.remove(Keys::server_marker())]),
     }
 }

@@ -25,6 +25,10 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
         Value::Int(number) => return done(op, number),
         value if matches!(op, Op::Examine) => return info::examined(value),
+        Value::Nil if matches!(op, Op::Marker { .. }) => return Ok(Reply::new(Verdict::Marker(None), 0, 0)),
+        Value::BulkString(text) if matches!(op, Op::Marker { .. }) => {
+            return Ok(Reply::new(Verdict::Marker(Some(shown(text))), 0, 0));
+        }
         other => return Err(unreadable(op, &other)),
     };
     let mut fields = fields.into_iter();
@@ -132,6 +136,7 @@ fn done(op: &Op, number: i64) -> Answer {
         (Some(Verb::Release { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
         (Some(Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 2..) => Reply::new(Verdict::Ok, size, 0),
         (None, 0..) if matches!(op, Op::Publish { .. }) => Reply::new(Verdict::Ok, 0, 0),
+        (None, 0..) if matches!(op, Op::Marker { remove: true }) => Reply::new(Verdict::Marker(None), 0, 0),
         (None, 0..) if matches!(op, Op::AwaitReplicas { .. }) => Reply::new(Verdict::Replicated { count: size }, 0, 0),
         _ => return Err(unreadable(op, &Value::Int(number))),
     })

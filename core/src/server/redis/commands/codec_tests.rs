@@ -101,6 +101,16 @@ fn the_first_attempt_for_a_fire_time_may_bring_the_run_that_it_leaves_behind() {
 }
 
 #[test]
+fn a_marker_is_shown_as_it_is() {
+    let read = |remove, value| reply(&Op::Marker { remove }, value).map(|reply| reply.verdict);
+    assert_eq!(read(false, bulk("n=3 more")), Ok(Verdict::Marker(Some("n=3 more".into()))));
+    assert_eq!(read(false, Value::Nil), Ok(Verdict::Marker(None)));
+    assert_eq!(read(true, Value::Int(1)), Ok(Verdict::Marker(None)));
+    assert_eq!(read(true, Value::Int(0)), Ok(Verdict::Marker(None)));
+    assert!(read(false, Value::Int(1)).is_err());
+}
+
+#[test]
 fn a_number_says_what_was_done() {
     const TIME: u64 = 1_795_227_730_123_456;
     let Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) = acquire() else { unreachable!() };

@@ -45,7 +45,12 @@ impl Script {
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
-            Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } | Op::AwaitReplicas { .. } => return None,
+            Op::Examine
+            | Op::Scan { .. }
+            | Op::Present { .. }
+            | Op::Publish { .. }
+            | Op::AwaitReplicas { .. }
+            | Op::Marker { .. } => return None,
         })
     }
 }

@@ -82,6 +82,9 @@ impl<'a> Words<'a> {
             Op::Publish { channel, message } => {
                 self.text("PUBLISH").text(channel).text(message);
             }
+            Op::Marker { remove } => {
+                self.text(if *remove { "DEL" } else { "GET" }).text(Keys::server_marker());
+            }
             Op::AwaitReplicas { replicas, timeout_ms } => {
                 self.text("WAIT").number(*replicas).number(*timeout_ms);
             }
@@ -149,7 +152,12 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     match op {
         Op::Lock(op) => command.lock_op(op, era),
         Op::Part(op) => command.part_op(op),
-        Op::Examine | Op::Scan { .. } | Op::Present { .. } | Op::Publish { .. } | Op::AwaitReplicas { .. } => {}
+        Op::Examine
+        | Op::Scan { .. }
+        | Op::Present { .. }
+        | Op::Publish { .. }
+        | Op::AwaitReplicas { .. }
+        | Op::Marker { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
             for name in rights::commands() {

@@ -7,6 +7,7 @@ use redis::{RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::error::quoted::quoted;
+use crate::name::Keys;
 use crate::op::{Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec;
 use crate::server::redis::commands::greeting::{Greeting, Place};
@@ -289,7 +290,11 @@ fn greeted(value: Value, greeting: &mut Greeting) -> Result<(), Failure> {
         let message = if quorum.starts_with("n=1 ") {
             format!("other clients of this server have quarantine for its failovers ({theirs}): all its clients need that option")
         } else {
-            format!("this client has one server, but the server belongs to a quorum: {theirs}")
+            format!(
+                "this client has one server, but the server belongs to a quorum: {theirs}; name all its servers, or, if that was a mistake, \
+                 delete its marker: `locktender quorum remove`, which is DEL '{}'",
+                Keys::server_marker()
+            )
         };
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }

@@ -1,0 +1,30 @@
+//! The markers of the servers, for an operator: whether each of them belongs to a quorum.
+
+use super::Client;
+use crate::error::{Error, ServerError};
+use crate::io::call::Call;
+use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
+
+/// The text of each server's marker with the server's address, or why it can't be told.
+pub(crate) type Markers = Vec<(String, Result<Option<String>, ServerError>)>;
+
+impl Client {
+    /// The servers' markers. With `remove` they are deleted instead.
+    pub(crate) fn markers(&self, remove: bool) -> Call<Markers> {
+        self.ask_servers(vec![Op::Marker { remove }], move |servers| {
+            move |answers: &[Option<Answer>]| {
+                let told = servers.iter().zip(answers).map(|(server, answer)| {
+                    let text = match answer.as_ref()? {
+                        Ok(reply) => match &reply.verdict {
+                            Verdict::Marker(text) => Ok(text.clone()),
+                            other => Err(Failure::not_applied(FailureKind::Other, format!("the marker is {other:?}"))),
+                        },
+                        Err(failure) => Err(failure.clone()),
+                    };
+                    Some((server.clone(), text.map_err(|failure| ServerError::of(server, &failure))))
+                });
+                told.collect::<Option<Vec<_>>>().map(Ok::<_, Error>)
+            }
+        })
+    }
+}
