@@ -174,7 +174,8 @@ export class Lock {
 
   /**
    * Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Resolves with what was ended, or
-   * with `null` if there was nothing to end. With `owner` only the hold with this owner value is ended.
+   * with `null` if there was nothing to end. With `owner` only the hold with this owner value is ended. A value that no locktender wrote is
+   * ended only if it is given so: else it is a `KeyConflictError`.
    *
    * **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
    * Until then two programs may work at the same time. Only a resource that compares fences is safe from that.

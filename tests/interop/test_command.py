@@ -36,6 +36,8 @@ def test_the_exit_code_is_the_command_s_and_nothing_else_is_written(server: Real
     done = ran(server, name, "true", program=program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert ran(server, name, "--", "sh", "-c", "kill -9 $$", program=program).returncode == 128 + 9
+    # A real-time signal.
+    assert ran(server, name, "--", "sh", "-c", "kill -37 $$", program=program).returncode == 128 + 37
 
 
 def test_who_finds_it_busy_says_who_holds_it(server: RealServer, name: str, program: list[str]):
@@ -70,7 +72,10 @@ def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path
         ([name, "--", "no-such-command"], 127, "no-such-command"),
         ([name, "--", ""], 127, "find"),
         # As flock takes it.
-        ([name, "-c", "true"], 127, "the command behind --, such as -- sh -c"),
+        ([name, "-c", "true"], 64, "the command behind --, such as -- sh -c"),
+        ([name, "-w3", "--", "true"], 64, "-w3 stands behind the name"),
+        (["--ttl", "300ms", name, "true"], 64, "--ttl: leaves no time to end the command: 334 ms are the least"),
+        ([f"{name}}}", "true"], 64, "a hash, as of sha256sum, makes a name"),
     ):
         done = ran(server, *words)
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
@@ -87,6 +92,14 @@ def test_a_password_and_a_hostile_name_are_not_shown_as_they_are(server: RealSer
     assert done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
 
 
+@pytest.mark.parametrize("inner", [["run"], ["job"], ["once", "--every", "24h", "--overlap", "wait", "-E", "75"], ["lead"], ["hold"], ["wait"]], ids=lambda words: words[0])
+def test_one_that_would_wait_for_itself_says_so(server: RealServer, name: str, inner: list[str]):
+    command = [*RUST, *inner, name, *([] if inner[0] in ("hold", "wait") else ["--", "true"])]
+    done = ran(server, name, "--", *command)
+    assert (done.returncode, done.stdout) == (75, "")
+    assert "it would wait for itself" in done.stderr
+
+
 def test_the_command_knows_its_lock(server: RealServer, name: str):
     show = "echo $LOCKTENDER_NAME; echo $LOCKTENDER_FENCE; echo $LOCKTENDER_OWNER; echo $LOCKTENDER_VALID_UNTIL"
     before = time.time()
@@ -99,6 +112,12 @@ def test_the_command_knows_its_lock(server: RealServer, name: str):
         process.communicate(timeout=PATIENCE)
     second = ran(server, name, "--", "sh", "-c", "echo $LOCKTENDER_FENCE")
     assert int(second.stdout) > int(shown[1])
+
+
+def test_arguments_reach_the_command_as_they_are(server: RealServer, name: str, program: list[str]):
+    words = [*program, "run", name, "--", "printf", "%s|", b"caf\xe9", "é \ufffd", ""]
+    done = subprocess.run(words, env=environment(server), capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (0, b"caf\xe9|" + "é \ufffd||".encode())
 
 
 def test_it_says_more_on_demand_also_as_json(server: RealServer, name: str):

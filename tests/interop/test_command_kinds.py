@@ -15,6 +15,7 @@ from commands import PROGRAMS, RUST, begun, environment, is_alive, ran, running
 from locktender import Client
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
+from terminal import Terminal
 
 # It says which attempt it is, and goes on until its standard input ends.
 ATTEMPT = ["sh", "-c", "echo attempt $LOCKTENDER_ATTEMPT of $LOCKTENDER_MAX_ATTEMPTS; cat"]
@@ -47,6 +48,25 @@ def test_the_result_of_a_program_that_uses_the_library_is_shown_as_json(server: 
     assert json.loads(ran(server, "job", name, "false").stdout) == {"sent": 3}
     done = ran(server, "job", f"{name}:none", "false")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_failure_has_the_end_of_what_the_program_said(server: RealServer, name: str, program: list[str]):
+    script = "i=0; while [ $i -lt 2000 ]; do echo line é $i >&2; i=$((i + 1)); done; exit 3"
+    done = ran(server, "job", name, "--", "sh", "-c", script, program=program)
+    lines = [f"line é {i}\n" for i in range(2_000)]
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "".join(lines))
+    error = record(server, name)["error"]
+    assert error.startswith("exit code 3: line é 1") and error.endswith("line é 1998\nline é 1999")
+    assert 980 < len(error.encode()) <= 1_024
+    # Bytes are passed on as they are, whoever reads them.
+    raw = subprocess.run([*program, "job", f"{name}:raw", "--", "sh", "-c", r"printf 'a\377' >&2"], env=environment(server), capture_output=True, timeout=PATIENCE)
+    assert (raw.returncode, raw.stdout, raw.stderr) == (0, b"", b"a\xff")
+
+
+def test_on_a_terminal_the_standard_error_stays_one(server: RealServer, name: str):
+    with Terminal(*RUST, "job", name, "--", "sh", "-c", "[ -t 2 ] && [ ! -t 1 ] && echo both >&2", env=environment(server)) as terminal:
+        terminal.shows("both")
+        assert terminal.ended() == 0
 
 
 def test_all_output_is_passed_on_and_its_beginning_is_kept(server: RealServer, name: str):
@@ -299,4 +319,10 @@ def test_a_shell_completes_the_arguments_and_man_shows_them():
     page = written("man", "once")
     assert page.startswith(".ie") and "\\-\\-overlap" in page and "no attempt is left" in page
     done = subprocess.run([*RUST, "man", "twice"], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 64 and "no such subcommand" in done.stderr
+    assert done.returncode == 64 and "possible values: run, job" in done.stderr
+    assert '.SH "EXIT STATUS"' in page and '.SH "EXAMPLES"' in page and ".SH EXTRA" not in page
+    assert "--overlap" in written("help", "once")
+    with open("/dev/full", "w") as full:
+        for words in (["man", "run"], ["completions", "bash"]):
+            done = subprocess.run([*RUST, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            assert done.returncode == 74 and "can't write the output" in done.stderr

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from commands import RUST, begun, environment, ran, running
 from locktender import Client
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
+from terminal import Terminal
 
 HOSTILE = "\x1b[31mred\u202e"
 
@@ -47,7 +48,8 @@ def test_ls_shows_who_holds_what_in_every_package(server: RealServer, client: Cl
 def test_ls_says_when_there_is_nothing_and_when_there_is_more(server: RealServer, client: Client, name: str):
     nothing = ran(server, "ls", f"{name}:*")
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "locktender: no lock is held\n")
-    assert ran(server, "ls", "--json", f"{name}:*").stdout == ""
+    nothing = ran(server, "ls", "--json", f"{name}:*")
+    assert nothing.stdout == "" and json.loads(nothing.stderr)["message"] == "no lock is held"
     with client.lock(f"{name}:a"), client.lock(f"{name}:b"):
         some = ran(server, "ls", "--limit", "1", f"{name}:*")
         assert len(some.stdout.splitlines()) == 2 and "--limit" in some.stderr
@@ -68,7 +70,7 @@ def test_hostile_names_and_values_are_printed_harmlessly(server: RealServer, nam
 
 def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Client, name: str):
     free = ran(server, "show", name)
-    assert (free.returncode, free.stdout, free.stderr) == (0, "", f'locktender: nobody holds "{name}"\n')
+    assert (free.returncode, free.stdout, free.stderr) == (1, "", f'locktender: nobody holds "{name}"\n')
     with client.lock(name) as held, running(server, "run", name, "true"):
         until(lambda: (info := client.lock(name).inspect()) and info.waiters == 1)
         shown = ran(server, "show", name).stdout
@@ -82,8 +84,67 @@ def test_show_and_reset_know_the_job_of_a_lock(server: RealServer, client: Clien
     job = json.loads(ran(server, "show", "--json", name).stdout)["job"]
     assert (job["state"], job["attempts"], job["max_attempts"], job["last_error"]) == ("retrying", 1, 3, "exit code 3")
     assert "may run again" in ran(server, "reset", name).stderr and client.job(name).status().state == "new"
-    assert "nothing is known" in ran(server, "reset", name).stderr
+    nothing = ran(server, "reset", name)
+    assert nothing.returncode == 1 and "nothing is known" in nothing.stderr
 
+
+def test_ls_lists_jobs(server: RealServer, client: Client, name: str):
+    nothing = ran(server, "ls", "--jobs", f"{name}:*")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "locktender: nothing is known of any job\n")
+    fails = ["sh", "-c", "echo 'no space left' >&2; exit 3"]
+    assert ran(server, "job", "--max-attempts", "1", f"{name}:dead", "--", *fails).returncode == 3
+    assert ran(server, "once", "--every", "1h", f"{name}:{{tag}}", "--", "true").returncode == 0
+    with client.lock(f"{name}:lock"):
+        listed = ran(server, "ls", "--jobs", f"{name}:*")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    header, dead, done = table(listed.stdout)
+    assert header == ["NAME", "STATE", "ATTEMPT", "BEGAN", "LAST", "DONE", "ERROR"]
+    assert dead[:5] == [f"{name}:dead", "dead", "1", "of", "1"] and " ".join(dead[-6:]) == "exit code 3: no space left"
+    assert done[:5] == [f"{name}:{{tag}}", "done", "1", "of", "1"] and done[-1] == "ago"
+    lines = [json.loads(line) for line in ran(server, "ls", "--jobs", "--json", f"{name}:*").stdout.splitlines()]
+    assert [(line["name"], line["state"]) for line in lines] == [(f"{name}:dead", "dead"), (f"{name}:{{tag}}", "done")]
+    assert lines[1]["last_done"] and lines[1]["fire_time"] and lines[0]["last_done"] is None
+    assert len(ran(server, "ls", "--jobs", "--limit", "1", f"{name}:*").stdout.splitlines()) == 2
+
+
+def test_wait_waits_until_a_job_is_done(server: RealServer, name: str):
+    unknown = ran(server, "wait", "--done", "-w", "0.01", name)
+    assert unknown.returncode == 75 and "is not done: new" in unknown.stderr
+    with running(server, "wait", "--done", name) as waiting, running(server, "job", name, "--", "sh", "-c", "echo begun; cat") as job:
+        assert begun(job) == "begun" and waiting.poll() is None
+        job.communicate(timeout=PATIENCE)
+        assert waiting.wait(PATIENCE) == 0
+    assert ran(server, "job", "--max-attempts", "1", f"{name}:dead", "--", "sh", "-c", "exit 3").returncode == 3
+    dead = ran(server, "wait", "--done", f"{name}:dead")
+    assert dead.returncode == 80 and "failed: exit code 3" in dead.stderr
+
+
+def test_wait_goes_on_while_the_server_is_started_again(name: str):
+    with RealServer() as own, Client(own.url) as client:
+        held = client.lock(name, ttl=60).acquire()
+        with running(own, "wait", name) as waiting:
+            # Its first look was answered.
+            until(lambda: " name=locktender" in own.command("CLIENT", "LIST") and "cmd=evalsha" in own.command("CLIENT", "LIST"))
+            own.kill()
+            own.restart_empty()
+            assert waiting.wait(PATIENCE) == 0
+        held.release()
+
+
+def test_watch_on_a_terminal_shows_what_fits_and_leaves_the_screen_as_it_was(server: RealServer, client: Client, name: str):
+    with ExitStack() as stack:
+        for number in range(9):
+            stack.enter_context(client.lock(f"{name}:{number}:{'x' * 100}"))
+        with Terminal(*RUST, "watch", "-i", "0.1", f"{name}:*", env=environment(server)) as terminal:
+            terminal.shows("\x1b[?1049h")
+            terminal.has_size(6, 40)
+            terminal.shows("… 7 more lines")
+            picture = terminal.shows("… 7 more lines")
+            lines = picture.split("\x1b[H")[-1].split("\x1b[K\r\n")
+            assert len(lines) == 6 and all(len(line) <= 40 for line in lines) and lines[0].startswith("Every 100ms: locktender ls")
+            os.kill(terminal.pid, signal.SIGTERM)
+            terminal.shows("\x1b[?1049l")
+            assert terminal.ended() == -signal.SIGTERM
 
 def test_wait_returns_when_the_lock_is_free(server: RealServer, client: Client, name: str):
     assert ran(server, "wait", name).returncode == 0
@@ -143,6 +204,16 @@ def test_break_ends_the_hold_that_a_person_has_seen(server: RealServer, client: 
         assert out == ("" if code else f"ended the hold of billing@{held.owner.split()[1][5:]}:{os.getpid()} with the fence {held.fence}\n")
     loss = held.wait_lost(PATIENCE)
     assert loss is not None and loss.reason == "missing"
+
+
+def test_break_leaves_a_value_that_no_locktender_wrote_unless_it_is_named(server: RealServer, name: str):
+    server.command("SET", name, "a basket")
+    left = ran(server, "break", "--yes", name)
+    assert left.returncode == 78 and '"a basket"' in left.stderr and "--owner" in left.stderr
+    other = ran(server, "break", "--yes", "--owner", "another", name)
+    assert other.returncode == 1 and server.command("GET", name) == "a basket"
+    assert ran(server, "break", "--yes", "--owner", "a basket", name).returncode == 0
+    assert server.command("EXISTS", name) == 0
 
 
 def test_break_wakes_the_next_waiter(server: RealServer, client: Client, name: str):

@@ -263,6 +263,15 @@ def test_a_command_that_was_stopped_until_its_lock_was_over_does_nothing_more(se
             assert written.stat().st_size == size
 
 
+def test_a_person_who_waits_sees_for_whom(server: RealServer, name: str):
+    with Client(server.url, app="billing") as client, client.lock(name, ttl=60) as held:
+        with script(server, f"{' '.join(PROGRAMS['rust'])} run {name} -- echo be''gun") as terminal:
+            terminal.shows(f'locktender: waiting for "{name}", held by billing@')
+            held.release()
+            terminal.shows("begun")
+            assert terminal.ended() == 0
+
+
 def test_the_command_learns_the_size_of_the_terminal(server: RealServer, wrapper: Wrapper):
     step = """bash -c 'trap "echo resized; exit" WINCH; echo begun; while :; do sleep 0.02; done'"""
     with script(server, wrapper.line(step)) as terminal:

@@ -76,7 +76,8 @@ class Lock:
 
     def force_release(self, *, owner: str | None = None) -> LockInfo | None:
         """Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
-        ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended.
+        ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended. A value that no locktender wrote is
+        ended only if it is given so: else it is a :exc:`KeyConflictError`.
 
             info = client.lock("orders:42").inspect()
             if info and input(f"{info.owner} holds it. End that? ") == "yes":

@@ -13,9 +13,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "command")]
-pub(crate) use self::attempt::MOST_RESULT;
 pub use self::attempt::{Attempt, Begun, JobResult};
+#[cfg(feature = "command")]
+pub(crate) use self::attempt::{MOST_ERROR, MOST_RESULT};
 pub use self::outcome::{JobError, JobOutcome, NotRun};
 pub use self::schedule::Overlap;
 use self::schedule::Schedule;

@@ -73,6 +73,9 @@ fn named_by_environment() -> Option<Vec<Source>> {
 }
 
 fn nowhere() -> Error {
+    if std::env::var_os(URL_VARIABLE).is_some_and(|url| url.to_str().is_none()) {
+        return Error::invalid("url", "", "LOCKTENDER_URL is not UTF-8");
+    }
     let why = "no server is configured: give a URL or set LOCKTENDER_URL; redis://host, rediss://host, unix:///path, \
                redis+sentinel://host/service, redis+cluster://host, or memory://name for locks within one process";
     Error::invalid("url", "", why)

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::child::Status;
 use super::end::Ending;
 use super::exit;
-use super::guard::{Environment, Guard, RELEASE, code_of};
+use super::guard::{Environment, Guard};
+use super::holder::{RELEASE, code_of};
 use super::messages::in_words;
 use super::output::{Kept, TextLoss};
 use crate::{Attempt, Begun, Call, Job, JobOutcome};
@@ -44,7 +45,7 @@ pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, 
         (None, Status::Code(0)) => return done(guard, &attempt, &output).and(written).err().unwrap_or(0).into(),
         // It was asked to end, and says by its exit code that the work is not done.
         (None, _) if end.was_asked() => given_back(guard, &attempt),
-        (None, status) => failed(guard, &attempt, &status.to_string()),
+        (None, status) => failed(guard, &attempt, &output.reason(&status.to_string())),
     }
     end.ending(false)
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, stderr, stdin, stdout};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -13,6 +13,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::exit;
 use super::family;
+use super::output::Ends;
 use super::signals::suffer;
 use super::terminal::{Stop, Terminal, User, stop};
 
@@ -68,14 +69,14 @@ pub(super) enum Change {
 
 impl Child {
     /// Starts the command. On Linux it dies with this thread, and so with this process.
-    pub(super) fn start(words: &[OsString], environment: Vec<(&str, String)>, output: Stdio, is_whole: bool) -> io::Result<Self> {
+    pub(super) fn start(words: &[OsString], environment: Vec<(&str, String)>, ends: Ends, is_whole: bool) -> io::Result<Self> {
         // Node keeps its own from the processes that it starts.
         let _ = fcntl_setfd(stdin(), FdFlags::empty());
         let _ = fcntl_setfd(stdout(), FdFlags::empty());
         let _ = fcntl_setfd(stderr(), FdFlags::empty());
         let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(environment).stdout(output).process_group(0);
+        command.args(arguments).envs(environment).stdout(ends.output).stderr(ends.errors).process_group(0);
         prepare(&mut command);
         let group = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
         Ok(Self { group: Pid::from_raw(group), is_whole, terminal: Terminal::open() })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::exit;
-use super::guard::code_of;
+use super::holder::code_of;
 use super::messages::Messages;
 use super::operator::{Stop, say};
 use super::private_server::PrivateServer;

@@ -21,9 +21,10 @@ pub(super) fn signalled(signal: i32) -> u8 {
 }
 
 /// What each code means, for the help.
-const MEANINGS: [(u8, &str); 10] = [
+const MEANINGS: [(u8, &str); 11] = [
     (USAGE, "wrong arguments"),
     (UNAVAILABLE, "no server, or too few of a quorum, could be reached"),
+    (INTERNAL, "this program failed, as at a limit of the system"),
     (UNWRITTEN, "the output can't be written"),
     (BUSY, "the lock is busy (with -n or -w; -E changes it)"),
     (CONFIGURATION, "the server refuses: its user lacks a right, or the key is not a lock's"),
@@ -34,21 +35,53 @@ const MEANINGS: [(u8, &str); 10] = [
     (NOT_FOUND, "the command was not found"),
 ];
 
-/// The end of a subcommand's help: the codes except those that it never gives, and the environment. `zero` and `environment` are lines
-/// of its own.
-pub(super) fn help(zero: &str, never: &[u8], environment: &str) -> String {
+/// Those that only a subcommand gives that runs a command.
+pub(super) const OF_COMMANDS: [u8; 4] = [DEAD, UNENDED, CANNOT_RUN, NOT_FOUND];
+
+/// Where all is said.
+const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/command.md");
+
+/// The end of a subcommand's help: examples, the codes except those that it `never` gives, and what it reads and writes of the
+/// environment. `zero` and `environment` are lines of its own; without `environment` it runs no command.
+pub(super) fn help(examples: &str, zero: &str, never: &[u8], environment: Option<&str>) -> String {
+    let examples: String = examples.lines().map(|line| format!("\n  {line}")).collect();
     let given = MEANINGS.iter().filter(|(code, _)| !never.contains(code));
     let codes: String = given.map(|(code, meaning)| format!("\n  {code:<4} {meaning}")).collect();
+    let (own, variables) = match environment {
+        Some(variables) => (OWN_CODES, format!("{ENVIRONMENT}{variables}")),
+        None => ("\n  0    it gave the lock back\n  none: if it got a signal, it dies of it", String::new()),
+    };
     format!(
-        "\
-Exit codes:
+        "Examples:{examples}\n\nExit codes:{own}{zero}{codes}\n\nEnvironment:\n  LOCKTENDER_URL  the servers, if --server names none{variables}\n\nMore: {DOCS}"
+    )
+}
+
+const OWN_CODES: &str = "
   the command's own, or 128 + N if it died of signal N
-  none: if it died of Ctrl-C, or of a signal that this program got, this program dies of it, too{zero}{codes}
+  none: if it died of Ctrl-C, or of a signal that this program got, this program dies of it, too";
+
+const ENVIRONMENT: &str = "
 
 Environment of the command:
   LOCKTENDER_NAME         the lock's name
   LOCKTENDER_FENCE        the fencing token: larger than that of every earlier holder
   LOCKTENDER_OWNER        the value of the lock's key
-  LOCKTENDER_VALID_UNTIL  when the lock ends unless it is renewed, at the start: seconds since 1970{environment}"
+  LOCKTENDER_VALID_UNTIL  when the lock ends unless it is renewed, at the start: seconds since 1970";
+
+/// The end of the help of all.
+pub(super) fn help_of_all() -> String {
+    format!(
+        "\
+Examples:
+  export LOCKTENDER_URL=redis://redis.internal
+  locktender run -n nightly -- /usr/local/bin/tidy    # on one machine at a time
+  locktender job migrate:42 -- ./migrate 42           # once, whoever does it
+  locktender ls                                       # who holds what
+  locktender help run                                 # more about a subcommand
+
+Environment:
+  LOCKTENDER_URL  the servers, if --server names none
+
+More: {DOCS}"
     )
 }

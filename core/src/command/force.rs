@@ -7,7 +7,9 @@ use clap::Args;
 use super::exit;
 use super::operator::{Asked, Stop, say};
 use super::shown;
-use crate::error::Code;
+use crate::api::lock::may_be_no_lock;
+use crate::error::quoted::on_one_line;
+use crate::error::{Code, Error};
 use crate::protocol::LockInfo;
 
 /// Ends the hold of a lock, whoever has it
@@ -24,6 +26,10 @@ pub(super) struct Break {
     #[arg(short, long)]
     yes: bool,
 
+    /// End only the hold with this value of the key; needed for one that no locktender wrote
+    #[arg(long, value_name = "VALUE")]
+    owner: Option<String>,
+
     /// The lock's name
     name: String,
 }
@@ -34,8 +40,16 @@ pub(super) fn break_hold(options: &Break) -> u8 {
         let lock = client.lock(&*options.name);
         let Some(seen) = lock.inspect_blocking()? else {
             messages.note(&format!("nobody holds {:?}", options.name));
-            return Ok(0);
+            return Ok(exit::NOTHING);
         };
+        match &options.owner {
+            Some(owner) if *owner != seen.owner => {
+                messages.note(&format!("{:?} is held by another value: {}", options.name, on_one_line(&seen.owner)));
+                return Ok(exit::NOTHING);
+            }
+            None if may_be_no_lock(&seen.owner) => return Err(Error::foreign_value(&options.name, &seen.owner).into()),
+            _ => (),
+        }
         if !options.yes && !options.confirmed(&seen)? {
             messages.note("nothing was changed");
             return Ok(exit::DECLINED);
@@ -43,7 +57,10 @@ pub(super) fn break_hold(options: &Break) -> u8 {
         match lock.force_release_blocking(Some(&seen.owner))? {
             Some(ended) if options.asked.json => say(&shown::lock_json(&ended))?,
             Some(ended) => say(&format!("ended the hold of {} with the fence {}\n", shown::holder(&ended), ended.fence))?,
-            None => messages.note("that hold ended by itself meanwhile"),
+            None => {
+                messages.note("that hold ended by itself meanwhile");
+                return Ok(exit::NOTHING);
+            }
         }
         Ok(0)
     })

@@ -1,12 +1,35 @@
 //! Texts that are generated from the arguments: completions for shells, and manual pages.
 
-use clap::error::ErrorKind;
+use std::io::{ErrorKind, Write};
+
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::exit;
+use super::messages::Messages;
 use super::output::write_out;
+
+/// What there are manual pages of, beside that of all.
+pub(super) const SUBCOMMANDS: [&str; 16] = [
+    "run",
+    "job",
+    "once",
+    "lead",
+    "hold",
+    "ls",
+    "show",
+    "wait",
+    "watch",
+    "break",
+    "reset",
+    "quorum",
+    "doctor",
+    "demo",
+    "completions",
+    "man",
+];
 
 /// Writes a script with which a shell completes the arguments
 #[derive(Debug, Args)]
@@ -19,6 +42,7 @@ pub(super) struct Completions {
 #[derive(Debug, Args)]
 pub(super) struct Manual {
     /// The subcommand that it is about [default: all, in short]
+    #[arg(value_parser = PossibleValuesParser::new(SUBCOMMANDS), hide_possible_values = true)]
     subcommand: Option<String>,
 }
 
@@ -30,19 +54,45 @@ pub(super) fn completions(mut command: Command, options: &Completions) -> u8 {
 
 pub(super) fn manual(mut command: Command, options: &Manual) -> u8 {
     command.build();
-    let about = options.subcommand.as_ref().map_or(Some(&command), |name| command.find_subcommand(name)).cloned();
-    let Some(about) = about else {
-        let _ = command.error(ErrorKind::InvalidValue, "there is no such subcommand").print();
-        return exit::USAGE;
-    };
+    let about = options.subcommand.as_ref().and_then(|name| command.find_subcommand(name)).unwrap_or(&command).clone();
+    let end = about.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let man = Man::new(about.after_help(""));
     let mut page = Vec::new();
+    let sections = [
+        Man::render_title,
+        Man::render_name_section,
+        Man::render_synopsis_section,
+        Man::render_description_section,
+        Man::render_options_section,
+        Man::render_subcommands_section,
+    ];
     // Nothing fails that is written to memory.
-    let _ = Man::new(about).render(&mut page);
+    for section in sections {
+        let _ = section(&man, &mut page as &mut dyn Write);
+    }
+    page.extend(sections_of(&end).into_bytes());
     written(&page)
 }
 
-/// Whoever closed the pipe doesn't read it.
+/// The end of the help as sections of a manual page: a line with a colon at its end is the heading of one, and the others stay as they are.
+fn sections_of(help: &str) -> String {
+    let mut page = String::new();
+    for block in help.split("\n\n").filter(|block| !block.is_empty()) {
+        let (heading, lines) = block.split_once(":\n").or_else(|| block.split_once(": ")).unwrap_or(("Notes", block));
+        let heading = if heading == "Exit codes" { "EXIT STATUS".to_owned() } else { heading.to_uppercase() };
+        let lines: String = lines.lines().map(|line| format!("\\&{}\n", line.replace('\\', "\\e").replace('-', "\\-"))).collect();
+        page += &format!(".SH \"{heading}\"\n.nf\n{lines}.fi\n");
+    }
+    page
+}
+
 fn written(text: &[u8]) -> u8 {
-    let _ = write_out(text);
-    0
+    match write_out(text) {
+        // Whoever closed the pipe doesn't read it.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Messages::for_operators(false).error("CANNOT_WRITE", &format!("can't write the output: {error}"));
+            exit::UNWRITTEN
+        }
+        _ => 0,
+    }
 }

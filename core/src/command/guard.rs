@@ -2,8 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::process::Stdio;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::ops::Deref;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,35 +13,24 @@ use super::child::{Change, Child};
 use super::end::{End, Ending};
 use super::exit;
 use super::family;
-use super::happenings::{Happening, Happenings};
-use super::messages::{Messages, in_words};
-use super::output::{Kept, Output};
+use super::happenings::Happening;
+use super::holder::{Holder, RELEASE, SOON, held};
+use super::messages::in_words;
+use super::output::{Ends, Kept, Output};
 use super::run_options::{OnLost, RunOptions};
 use super::signals::is_ending;
-use super::watch::{DEATH, Step, Watch, default_kill_after, leaves_time};
+use super::watch::{DEATH, Step, Watch};
 use crate::error::{Code, Error};
-use crate::{Call, Client, Held};
-
-/// An acquire that takes longer is a wait that is worth a message.
-const SOON: Duration = Duration::from_millis(200);
+use crate::{Client, Held};
 
 /// The time between two looks at processes of which nobody tells the end.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// How long a program that has ended waits for the release of its lock.
-pub(super) const RELEASE: Duration = Duration::from_secs(2);
 
 /// How many processes that go on are named.
 const SHOWN: usize = 5;
 
 /// Variables of the command's environment.
 pub(super) type Environment = Vec<(&'static str, String)>;
-
-/// Why a call gave nothing.
-pub(super) enum Unmet {
-    Signal(Signal),
-    Error(Error),
-}
 
 /// Prepares a lock of whatever kind, which comes with its ttl, runs what is to be done with it, and gives the exit code, unless
 /// this process ends by a signal.
@@ -52,121 +40,50 @@ pub(super) fn guarded<L>(
     lock: impl FnOnce(&Client) -> Result<(L, Duration), Error>,
     run: impl FnOnce(&Guard<'_>, &L) -> Ending,
 ) -> u8 {
-    let messages = Messages::of(run_options);
-    if run_options.wait_children && !family::IS_KNOWN {
-        messages.error(
-            Code::InvalidArgument.as_str(),
-            "--wait-children needs Linux: this system doesn't tell what a command leaves behind",
-        );
-        return exit::USAGE;
-    }
-    let prepared = run_options.servers.client().and_then(|client| lock(&client).map(|(lock, ttl)| (client, lock, ttl)));
-    let prepared = prepared
-        .map_err(|error| in_words(&error))
-        .and_then(|(client, lock, ttl)| kill_after(run_options, on_lost, ttl).map(|kill_after| (client, lock, kill_after)));
-    let (client, lock, kill_after) = match prepared {
-        Ok(prepared) => prepared,
-        Err(why) => {
-            messages.error(Code::InvalidArgument.as_str(), &why);
-            return exit::USAGE;
+    let prepared = |client: &Client| {
+        if run_options.wait_children && !family::IS_KNOWN {
+            let why = "needs Linux: this system doesn't tell what a command leaves behind";
+            return Err(Error::invalid("--wait-children", true, why));
         }
+        let (lock, ttl) = lock(client)?;
+        Ok((lock, ttl, run_options.kill_after(on_lost, ttl)?))
     };
-    family::adopt();
-    let guard = Guard { run_options, on_lost, kill_after, messages, happenings: Happenings::new() };
-    let ending = match guard.happenings.tell_signals() {
-        Ok(()) => run(&guard, &lock),
-        Err(error) => guard.cannot("receive signals", &error, exit::INTERNAL).into(),
-    };
-    // A lock that came too late is given back. Without a server it expires.
-    let _ = client.close_blocking();
-    guard.tell_left();
-    guard.happenings.interrupt().map_or(ending, Ending::from).carry_out()
-}
-
-/// The time between SIGTERM and SIGKILL.
-fn kill_after(run_options: &RunOptions, on_lost: OnLost, ttl: Duration) -> Result<Duration, String> {
-    let least = run_options.max_hold.unwrap_or(ttl).min(ttl);
-    let kill_after = run_options.kill_after.unwrap_or_else(|| default_kill_after(least));
-    if on_lost == OnLost::Kill && !leaves_time(kill_after, least) {
-        let [kill_after, least] = [kill_after, least].map(humantime::format_duration);
-        return Err(format!(
-            "--kill-after {kill_after} leaves the command no time within {least}: at most half of --ttl and --max-hold, less 100 ms"
-        ));
-    }
-    Ok(kill_after)
+    held(&run_options.lock, prepared, |holder, (lock, ttl, kill_after)| {
+        family::adopt();
+        let guard = Guard { holder, run_options, on_lost, ttl: *ttl, kill_after: *kill_after };
+        let ending = run(&guard, lock);
+        guard.tell_left();
+        ending
+    })
 }
 
 /// A command that is guarded by a lock.
 pub(super) struct Guard<'a> {
+    holder: &'a Holder<'a>,
     run_options: &'a RunOptions,
     on_lost: OnLost,
+    ttl: Duration,
     kill_after: Duration,
-    pub(super) messages: Messages,
-    happenings: Happenings,
+}
+
+impl<'a> Deref for Guard<'a> {
+    type Target = Holder<'a>;
+
+    fn deref(&self) -> &Holder<'a> {
+        self.holder
+    }
 }
 
 impl Guard<'_> {
-    /// Waits for the answer to a call on a lock, for a signal at most.
-    pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, Unmet> {
-        let (sender, (tell, answer)) = (self.happenings.sender(), mpsc::channel());
-        let cancel = call.then(move |answer| {
-            let _ = tell.send(answer);
-            let _ = sender.send(Happening::Answered);
-        });
-        let mut pause = SOON;
-        loop {
-            match self.happenings.next_alone(pause) {
-                Ok(Happening::Answered) => {
-                    if let Ok(answer) = answer.try_recv() {
-                        return answer.map_err(Unmet::Error);
-                    }
-                }
-                Ok(Happening::Signal(signal)) => {
-                    cancel.cancel();
-                    return Err(Unmet::Signal(signal));
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    self.messages.progress("waiting", &format!("waiting for {:?}", self.run_options.name), &[]);
-                    pause = Duration::MAX;
-                }
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => (),
-            }
-        }
-    }
-
-    /// Waits for a signal for this time.
-    pub(super) fn paused(&self, pause: Duration) -> Result<(), Signal> {
-        let began = Instant::now();
-        loop {
-            match self.happenings.next_alone(pause.saturating_sub(began.elapsed())) {
-                Ok(Happening::Signal(signal)) => return Err(signal),
-                Ok(_) => (),
-                Err(_) => return Ok(()),
-            }
-        }
-    }
-
-    /// How this process ends without the lock.
-    pub(super) fn unmet(&self, unmet: &Unmet, busy: u8) -> Ending {
-        let error = match unmet {
-            Unmet::Signal(signal) => return (*signal).into(),
-            Unmet::Error(error) => error,
-        };
-        let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
-        if code == 0 {
-            // Who asks for this code is content with it, and cron sends a mail for any message.
-            self.messages.progress("busy", &in_words(error), &[]);
-        } else {
-            self.messages.failure(error);
-        }
-        code.into()
-    }
-
     /// Runs the command while a lock is held that was waited for since `began`; or gives the exit code, if it can't run.
     pub(super) fn run(&self, held: &Held, began: Instant, own: Environment, keeps_output: bool) -> Result<End, u8> {
         let name = held.name();
         let fields = [("fence", held.fence().into()), ("owner", held.owner().into())];
         let took = began.elapsed().as_secs_f64();
+        if held.remaining() < self.ttl / 2 {
+            // The server is slow: renewals that begin late would come too late.
+            let _ = held.renew_now().wait_for(held.remaining());
+        }
         self.messages.progress("acquired", &format!("got {name:?} after {took:.3} s, fence {}", held.fence()), &fields);
         match self.started(held, own, keeps_output) {
             Ok((child, output)) => {
@@ -190,15 +107,15 @@ impl Guard<'_> {
             ("LOCKTENDER_VALID_UNTIL", valid_until.as_secs().to_string()),
         ];
         environment.extend(own);
-        let (output, end) = if keeps_output {
+        let (output, ends) = if keeps_output {
             let sender = self.happenings.sender();
-            let (output, end) = Output::read(move || drop(sender.send(Happening::Read)))?;
-            (Some(output), end.into())
+            let (output, ends) = Output::read(move || drop(sender.send(Happening::Read)))?;
+            (Some(output), ends)
         } else {
-            (None, Stdio::inherit())
+            (None, Ends::inherited())
         };
         let (command, is_whole) = (&self.run_options.command, self.run_options.wait_children);
-        let child = self.happenings.start(|| Child::start(command, environment, end, is_whole))?;
+        let child = self.happenings.start(|| Child::start(command, environment, ends, is_whole))?;
         let (sender, fence) = (self.happenings.sender(), held.fence());
         held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
         Ok((child, output))
@@ -324,22 +241,11 @@ impl Guard<'_> {
             return in_words(&error);
         }
         let (name, remaining) = (held.name(), held.remaining());
-        match self.run_options.max_hold {
+        match self.lock_options.max_hold {
             Some(max_hold) if began.elapsed() + remaining + SOON >= max_hold => {
                 format!("{name:?} was held for almost {}: ending the command", humantime::format_duration(max_hold))
             }
             _ => format!("{name:?} ends in {:.1} s and can't be renewed: ending the command", remaining.as_secs_f64()),
-        }
-    }
-
-    pub(super) fn release(&self, held: &Held) {
-        match held.release().wait_for(RELEASE) {
-            Some(Ok(release)) => {
-                let outcome = release.outcome.as_str();
-                self.messages.progress("released", &format!("{:?}: {outcome}", held.name()), &[("outcome", outcome.into())]);
-            }
-            Some(Err(error)) => self.messages.progress("released", &in_words(&error), &[]),
-            None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
         }
     }
 
@@ -364,22 +270,7 @@ impl Guard<'_> {
 
     fn cannot(&self, what: &str, error: &io::Error, code: u8) -> u8 {
         let command = self.run_options.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        let is_option = code == exit::NOT_FOUND && command.starts_with('-');
-        let instead =
-            if is_option { "; options come before the name, and the command behind --, such as -- sh -c '…'" } else { "" };
-        self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}{instead}"));
+        self.messages.error("CANNOT_RUN", &format!("can't {what} {command:?}: {error}"));
         code
-    }
-}
-
-/// The exit code of an error.
-pub(super) fn code_of(error: &Error) -> u8 {
-    match error.code() {
-        Code::Unavailable => exit::UNAVAILABLE,
-        Code::InvalidArgument => exit::USAGE,
-        Code::Denied | Code::KeyConflict => exit::CONFIGURATION,
-        Code::LockLost => exit::LOST,
-        Code::JobDead => exit::DEAD,
-        _ => exit::INTERNAL,
     }
 }

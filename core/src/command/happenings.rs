@@ -12,6 +12,7 @@ use signal_hook::iterator::Signals;
 use super::child::Change;
 use super::family;
 use super::signals::{To, suffer, take};
+use crate::protocol::LockInfo;
 use crate::sync::Mutex;
 
 /// Those that end or stop a program unless it handles them, and that of a terminal's new size; the child gets them.
@@ -31,6 +32,10 @@ pub(super) enum Happening {
     Child(i32, Change),
     /// No child is left.
     Childless,
+    /// Who holds the lock that is waited for.
+    Seen(Option<Box<LockInfo>>),
+    /// The standard input has ended.
+    InputEnded,
     /// All output was read, maybe before the end of the command is told.
     Read,
 }
@@ -54,6 +59,12 @@ impl Happenings {
         self.sender.clone()
     }
 
+    /// Tells from a thread.
+    pub(super) fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
+        let sender = self.sender();
+        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
+    }
+
     /// Starts a child of this process.
     pub(super) fn start<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let _children = self.children.lock();
@@ -66,8 +77,8 @@ impl Happenings {
         let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
         // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
         signals.add_signal(Signal::SIGCHLD as i32)?;
-        let (sender, children) = (self.sender(), Arc::clone(&self.children));
-        let tell = move || {
+        let children = Arc::clone(&self.children);
+        self.tell_from("signals", move |sender| {
             for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
                 if signal == Signal::SIGCHLD {
                     let _children = children.lock();
@@ -76,8 +87,7 @@ impl Happenings {
                     let _ = sender.send(Happening::Signal(signal));
                 }
             }
-        };
-        thread::Builder::new().name("locktender-signals".to_owned()).spawn(tell).map(drop)
+        })
     }
 
     /// The next one, while the command runs.

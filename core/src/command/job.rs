@@ -1,5 +1,6 @@
 //! `locktender job`: a command runs until it has succeeded once, on whichever machine.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,6 +14,10 @@ use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
 use crate::{Client, JobOutcome};
 
+const EXAMPLES: &str = "\
+locktender job migrate:42 -- ./migrate 42
+locktender job --keep 7d report:2026-11-21 -- ./make-report";
+
 /// Runs a command until it has succeeded once, on whichever machine
 ///
 /// The job is done when the command ends with exit code 0. What it wrote to its standard output is the result, and is kept, up to
@@ -21,7 +26,7 @@ use crate::{Client, JobOutcome};
 /// fails, or its machine dies, one of them makes the next attempt. A job needs one server, not a quorum.
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit::help("\n  0    also if the job was done before: its result was written", &[], ENVIRONMENT),
+    after_help = exit::help(EXAMPLES, "\n  0    also if the job was done before: its result was written", &[], Some(ENVIRONMENT)),
     override_usage = "locktender job [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
     mut_arg("name", |arg| arg.help("The job's name")),
     mut_arg("nonblock", |arg| arg.help("Don't wait: exit with 75 if another machine runs the job")),
@@ -50,10 +55,17 @@ pub(super) struct Job {
     loss: Loss,
 }
 
+impl Job {
+    pub(super) fn command(&self) -> &[OsString] {
+        &self.run_options.command
+    }
+}
+
 /// Runs the command as an attempt of the job, and gives the exit code.
 pub(super) fn job(options: &Job) -> u8 {
     let job = |client: &Client| {
-        let mut job = client.job(&*options.run_options.name).settings(options.run_options.overrides(options.waiting.wait()));
+        let mut job =
+            client.job(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(options.waiting.wait()));
         if let Some(max_attempts) = options.max_attempts {
             job = job.max_attempts(max_attempts);
         }

@@ -1,5 +1,6 @@
 //! `locktender lead`: a command runs on one machine at a time, and on another one when that resigns or dies.
 
+use std::ffi::OsString;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,8 @@ use clap::Args;
 
 use super::end::{End, Ending};
 use super::exit;
-use super::guard::{Guard, Unmet, guarded};
+use super::guard::{Guard, guarded};
+use super::holder::Unmet;
 use super::messages::in_words;
 use super::run_options::{OnLost, RunOptions};
 use crate::error::Code;
@@ -29,7 +31,7 @@ const ENVIRONMENT: &str = "
 /// program's, and another machine leads.
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit::help("", &NEVER, ENVIRONMENT),
+    after_help = exit::help("locktender lead scheduler -- /usr/local/bin/scheduler", "", &NEVER, Some(ENVIRONMENT)),
     override_usage = "locktender lead [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
     mut_arg("name", |arg| arg.help("The election's name")),
 )]
@@ -38,10 +40,16 @@ pub(super) struct Lead {
     run_options: RunOptions,
 }
 
+impl Lead {
+    pub(super) fn command(&self) -> &[OsString] {
+        &self.run_options.command
+    }
+}
+
 /// Runs the command in each term, until it ends by itself, and gives the exit code.
 pub(super) fn lead(options: &Lead) -> u8 {
     let election = |client: &Client| {
-        let election = client.elect(&*options.run_options.name).settings(options.run_options.overrides(Wait::Forever));
+        let election = client.elect(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(Wait::Forever));
         let ttl = election.validate()?.ttl;
         Ok((election, ttl))
     };

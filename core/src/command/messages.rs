@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::run_options::RunOptions;
+use super::run_options::LockOptions;
 use crate::error::Error;
 use crate::error::quoted::on_one_line;
 use crate::wording::Language;
@@ -17,7 +17,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn of(options: &RunOptions) -> Self {
+    pub(super) fn of(options: &LockOptions) -> Self {
         Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
     }
 
@@ -47,6 +47,13 @@ impl Messages {
     pub(super) fn warning(&self, code: &str, text: &str) {
         if !self.is_quiet {
             self.write("warning", code, text, &[]);
+        }
+    }
+
+    /// Says how it goes, to a person who would see nothing else.
+    pub(super) fn for_a_person(&self, text: &str) {
+        if !self.is_quiet && !self.is_json {
+            self.note(text);
         }
     }
 

@@ -14,6 +14,8 @@ mod force;
 mod generated;
 mod guard;
 mod happenings;
+mod hold;
+mod holder;
 mod inspect;
 mod job;
 mod lead;
@@ -26,6 +28,7 @@ mod private_server;
 mod quorum;
 mod run;
 mod run_options;
+mod screen;
 mod servers;
 mod shown;
 mod signals;
@@ -49,8 +52,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     for signal in ENDS {
         take(signal);
     }
-    match Arguments::try_parse_from(arguments) {
+    let words: Vec<OsString> = arguments.into_iter().collect();
+    match Arguments::try_parse_from(&words) {
         Ok(Arguments { subcommand }) => {
+            if let Some(option) = subcommand.misplaced_option(&words) {
+                let text = "stands behind the name: options come before it, and the command behind --, such as -- sh -c '…'";
+                messages::Messages::for_operators(false).error("USAGE", &format!("{} {text}", option.to_string_lossy()));
+                return exit::USAGE;
+            }
             if !subcommand.handles_signals() {
                 end_also_as_process_1();
             }
@@ -59,6 +68,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
                 Subcommand::Job(options) => job::job(&options),
                 Subcommand::Once(options) => once::once(&options),
                 Subcommand::Lead(options) => lead::lead(&options),
+                Subcommand::Hold(options) => hold::hold(&options),
                 Subcommand::List(options) => list::list(&options),
                 Subcommand::Show(options) => inspect::show(&options),
                 Subcommand::Wait(options) => inspect::wait(&options),

@@ -1,5 +1,6 @@
 //! `locktender once`: a command that a timer starts on each machine runs on one of them, once per fire time.
 
+use std::ffi::OsString;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -19,6 +20,10 @@ const NOTHING_TO_RUN: &str =
 const FIRE_TIME: &str = "
   LOCKTENDER_FIRE_TIME    the fire time: seconds since 1970";
 
+const EXAMPLES: &str = "\
+locktender once --every 1h nightly -- /usr/local/bin/tidy
+locktender once --at 2026-11-21T02:00:00+01:00 --max-attempts 3 nightly -- /usr/local/bin/tidy";
+
 /// Runs a command once per fire time, on one of the machines whose timers start it
 ///
 /// The fire time is the time for which the timer planned the run: --at names it, or it is now, rounded down to a multiple of --every.
@@ -26,7 +31,7 @@ const FIRE_TIME: &str = "
 /// one server, not a quorum.
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit::help(NOTHING_TO_RUN, &[exit::BUSY], &format!("{ENVIRONMENT}{FIRE_TIME}")),
+    after_help = exit::help(EXAMPLES, NOTHING_TO_RUN, &[exit::BUSY], Some(&format!("{ENVIRONMENT}{FIRE_TIME}"))),
     override_usage = "locktender once [OPTIONS] <--at TIME|--every SPAN> NAME -- COMMAND [ARGUMENT]...",
     group = ArgGroup::new("fire_time").required(true),
     mut_arg("name", |arg| arg.help("The job's name")),
@@ -69,6 +74,12 @@ pub(super) struct Once {
     loss: Loss,
 }
 
+impl Once {
+    pub(super) fn command(&self) -> &[OsString] {
+        &self.run_options.command
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Overlap {
     /// Leave this fire time out
@@ -80,7 +91,8 @@ enum Overlap {
 /// Runs the command for the fire time, and gives the exit code.
 pub(super) fn once(options: &Once) -> u8 {
     let job = |client: &Client| {
-        let mut job = client.once(&*options.run_options.name).settings(options.run_options.overrides(options.waiting.wait()));
+        let mut job =
+            client.once(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(options.waiting.wait()));
         job = job.overlap(match options.overlap {
             Overlap::Skip => crate::Overlap::Skip,
             Overlap::Wait => crate::Overlap::Wait,

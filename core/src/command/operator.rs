@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::exit;
-use super::guard::code_of;
+use super::holder::code_of;
 use super::messages::Messages;
 use super::output::write_out;
 use super::servers::Servers;

@@ -1,9 +1,11 @@
-//! Output: what a command writes to its standard output. It is passed on as it comes, and its beginning is kept as the result of a job.
+//! Output: what a command writes. It is passed on as it comes. The beginning of the standard output is kept as the result of a job, and the
+//! end of the standard error as the reason of a failure.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write, stdout};
+use std::io::{self, ErrorKind, IsTerminal, PipeReader, PipeWriter, Read, Write, stderr, stdout};
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 
@@ -11,51 +13,77 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::io::ioctl_fionread;
 
-use crate::api::job::MOST_RESULT;
+use crate::api::job::{MOST_ERROR, MOST_RESULT};
 use crate::sync::Mutex;
 
 /// How much is read at a time.
 const PIECE: usize = 16 * 1024;
 
-/// The output of a command that runs, which a thread reads.
+/// The output of a command that runs, which threads read.
 pub(super) struct Output {
     kept: Arc<Mutex<Kept>>,
-    /// Closing it tells the thread that the command has ended.
+    /// Closing it tells the threads that the command has ended.
     goes_on: Option<PipeWriter>,
 }
 
-/// The beginning of an output, and whether all of it could be passed on.
+/// What is kept of an output, and whether all of it could be passed on.
 #[derive(Default)]
 pub(super) struct Kept {
+    /// The beginning of the standard output.
     bytes: Vec<u8>,
-    is_complete: bool,
+    /// The end of the standard error.
+    errors: Vec<u8>,
+    reading: usize,
     pub(super) unwritten: Option<io::Error>,
 }
 
+/// What a command gets as its standard output and its standard error.
+pub(super) struct Ends {
+    pub(super) output: Stdio,
+    pub(super) errors: Stdio,
+}
+
+impl Ends {
+    /// Those of this process.
+    pub(super) fn inherited() -> Self {
+        Self { output: Stdio::inherit(), errors: Stdio::inherit() }
+    }
+}
+
 impl Output {
-    /// Reads until the command has ended, and calls `done` then. The second value is the command's standard output.
-    pub(super) fn read(done: impl FnOnce() + Send + 'static) -> io::Result<(Self, PipeWriter)> {
-        let (from, to) = io::pipe()?;
+    /// Reads until the command has ended, and calls `done` then. A terminal stays the command's standard error: many programs write
+    /// to it in another way than to a pipe.
+    pub(super) fn read(done: impl Fn() + Send + Sync + 'static) -> io::Result<(Self, Ends)> {
         let (ended, goes_on) = io::pipe()?;
-        let passed_to = standard_output()?;
-        let kept = Arc::<Mutex<Kept>>::default();
-        let (reader, complete) = (Reader { from, ended, passed_to, kept: Arc::clone(&kept) }, Arc::clone(&kept));
-        thread::Builder::new().name("locktender-output".to_owned()).spawn(move || {
-            reader.read();
-            complete.lock().is_complete = true;
-            done();
-        })?;
-        Ok((Self { kept, goes_on: Some(goes_on) }, to))
+        let (kept, done) = (Arc::<Mutex<Kept>>::default(), Arc::new(done));
+        let mut ends = Ends::inherited();
+        let read = |which, passed_to: io::Result<File>| {
+            let (from, to) = io::pipe()?;
+            let (passed_to, kept, done) = (passed_to?, Arc::clone(&kept), Arc::clone(&done));
+            let reader = Reader { which, from, ended: ended.try_clone()?, passed_to, kept };
+            reader.kept.lock().reading += 1;
+            thread::Builder::new().name("locktender-output".to_owned()).spawn(move || {
+                let kept = reader.read();
+                kept.lock().reading -= 1;
+                done();
+            })?;
+            Ok::<_, io::Error>(to.into())
+        };
+        if !stderr().is_terminal() {
+            ends.errors = read(Which::Errors, stderr().as_fd().try_clone_to_owned().map(File::from))?;
+        }
+        ends.output = read(Which::Output, standard_output())?;
+        Ok((Self { kept, goes_on: Some(goes_on) }, ends))
     }
 
-    /// The command has ended. What it wrote is in the pipe, and what others that have the pipe write from now on is not its output.
+    /// The command has ended. What it wrote is in the pipes, and what others that have them write from now on is not its output.
     pub(super) fn end(&mut self) {
         self.goes_on = None;
     }
 
     /// Whether all was read and passed on.
     pub(super) fn is_complete(&self) -> bool {
-        self.kept.lock().is_complete
+        self.kept.lock().reading == 0
     }
 
     /// What was kept.
@@ -64,7 +92,14 @@ impl Output {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Output,
+    Errors,
+}
+
 struct Reader {
+    which: Which,
     from: PipeReader,
     ended: PipeReader,
     passed_to: File,
@@ -72,23 +107,39 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(mut self) {
-        while wait_for(self.from.as_fd(), self.ended.as_fd()) {
-            if self.take(PIECE) == 0 {
-                return;
+    fn read(mut self) -> Arc<Mutex<Kept>> {
+        let mut passes = true;
+        let mut left = None;
+        loop {
+            let most = match left {
+                None if wait_for(self.from.as_fd(), self.ended.as_fd()) => PIECE,
+                None => {
+                    left = ioctl_fionread(&self.from).ok().and_then(|left| usize::try_from(left).ok());
+                    left.get_or_insert(0);
+                    continue;
+                }
+                Some(left) => PIECE.min(left),
+            };
+            let piece = self.take(most);
+            if piece.is_empty() {
+                return self.kept;
             }
-        }
-        let mut left = ioctl_fionread(&self.from).ok().and_then(|left| usize::try_from(left).ok()).unwrap_or(0);
-        while left > 0 {
-            match self.take(left.min(PIECE)) {
-                0 => return,
-                taken => left -= taken,
+            left = left.map(|left| left - piece.len());
+            let mut kept = self.kept.lock();
+            kept.keep(self.which, &piece);
+            drop(kept);
+            // The command goes on: its result is wanted.
+            if passes && let Err(error) = pass_on(&mut self.passed_to, &piece) {
+                passes = false;
+                if self.which == Which::Output {
+                    self.kept.lock().unwritten = Some(error);
+                }
             }
         }
     }
 
     /// Takes at most so much out of the pipe. Nothing is left if that is nothing.
-    fn take(&mut self, most: usize) -> usize {
+    fn take(&mut self, most: usize) -> Vec<u8> {
         let mut piece = vec![0; most];
         let taken = loop {
             match self.from.read(&mut piece) {
@@ -96,20 +147,8 @@ impl Reader {
                 result => break result.unwrap_or(0),
             }
         };
-        self.keep(&piece[..taken]);
-        taken
-    }
-
-    fn keep(&mut self, piece: &[u8]) {
-        let mut kept = self.kept.lock();
-        let room = MOST_RESULT.saturating_sub(kept.bytes.len());
-        kept.bytes.extend_from_slice(&piece[..room.min(piece.len())]);
-        let passes = kept.unwritten.is_none();
-        drop(kept);
-        if passes && let Err(error) = pass_on(&mut self.passed_to, piece) {
-            // The command goes on: its result is wanted.
-            self.kept.lock().unwritten = Some(error);
-        }
+        piece.truncate(taken);
+        piece
     }
 }
 
@@ -167,9 +206,38 @@ pub(super) enum TextLoss {
 }
 
 impl Kept {
+    fn keep(&mut self, which: Which, piece: &[u8]) {
+        match which {
+            Which::Output => {
+                let room = MOST_RESULT.saturating_sub(self.bytes.len());
+                self.bytes.extend_from_slice(&piece[..room.min(piece.len())]);
+            }
+            Which::Errors => {
+                self.errors.extend_from_slice(piece);
+                self.errors.drain(..self.errors.len().saturating_sub(MOST_ERROR));
+            }
+        }
+    }
+
     pub(super) fn text(&self) -> Text {
         text(&self.bytes, MOST_RESULT)
     }
+
+    /// The reason of a failure: how the command ended, and what it said last.
+    pub(super) fn reason(&self, how: &str) -> String {
+        reason(how, &self.errors, MOST_ERROR)
+    }
+}
+
+/// A text of at most `most` bytes, with whole lines if that is possible.
+fn reason(how: &str, errors: &[u8], most: usize) -> String {
+    let said = String::from_utf8_lossy(errors);
+    let said = said.trim();
+    let room = most.saturating_sub(how.len() + ": ".len());
+    let begin = (said.len().saturating_sub(room)..said.len()).find(|at| said.is_char_boundary(*at));
+    let Some(begin) = begin else { return how.to_owned() };
+    let line = if begin == 0 { None } else { said[begin..].split_once('\n').map(|(_, lines)| lines) };
+    format!("{how}: {}", line.unwrap_or(&said[begin..]).trim_start())
 }
 
 /// The output as a JSON string of at most `most` bytes.
@@ -220,12 +288,28 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_has_the_last_whole_lines() {
+        for (errors, most, expected) in [
+            (&b""[..], 100, "exit code 3"),
+            (b" \n", 100, "exit code 3"),
+            (b"no space\nleft\n", 100, "exit code 3: no space\nleft"),
+            (b"first line\nsecond", 25, "exit code 3: second"),
+            (b"a line that is too long", 20, "exit code 3: oo long"),
+            ("éééé".as_bytes(), 18, "exit code 3: éé"),
+            (b"a\xffb", 100, "exit code 3: a\u{fffd}b"),
+            (b"x", 3, "exit code 3"),
+        ] {
+            assert_eq!(reason("exit code 3", errors, most), expected);
+        }
+    }
+
+    #[test]
     fn what_is_kept_fits_however_much_is_written() {
         let (from, mut to) = io::pipe().unwrap();
         let (ended, goes_on) = io::pipe().unwrap();
         let kept = Arc::<Mutex<Kept>>::default();
         let passed_to = File::options().write(true).open("/dev/null").unwrap();
-        let reader = Reader { from, ended, passed_to, kept: Arc::clone(&kept) };
+        let reader = Reader { which: Which::Output, from, ended, passed_to, kept: Arc::clone(&kept) };
         let thread = thread::spawn(move || reader.read());
         for _ in 0..40 {
             to.write_all(&[b'x'; 10_000]).unwrap();

@@ -1,5 +1,6 @@
 //! `locktender run`: a command runs while a lock is held.
 
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -12,13 +13,18 @@ use super::span::span;
 use crate::options::LockOverrides;
 use crate::{Client, Lock};
 
+const EXAMPLES: &str = "\
+locktender run nightly -- /usr/local/bin/tidy --all     # waits for the lock
+locktender run -n sync -- ./sync                        # or exits with 75
+locktender run -w 30 --ttl 1m deploy -- sh -c './migrate && ./restart'";
+
 /// Runs a command while it holds a lock
 ///
 /// The lock is renewed while the command runs. If it can't be renewed, the command is ended before another holder can get the lock.
 /// Without -n and -w it waits until the lock is free.
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit::help("", &[exit::UNWRITTEN, exit::DEAD], ""),
+    after_help = exit::help(EXAMPLES, "", &[exit::UNWRITTEN, exit::DEAD], Some("")),
     override_usage = "locktender run [OPTIONS] NAME -- COMMAND [ARGUMENT]..."
 )]
 pub(super) struct Run {
@@ -36,11 +42,18 @@ pub(super) struct Run {
     loss: Loss,
 }
 
+impl Run {
+    pub(super) fn command(&self) -> &[OsString] {
+        &self.run_options.command
+    }
+}
+
 /// Runs the command, and gives the exit code.
 pub(super) fn run(options: &Run) -> u8 {
     let lock = |client: &Client| {
-        let overrides = options.run_options.overrides(options.waiting.wait());
-        let lock = client.lock(&*options.run_options.name).settings(LockOverrides { min_hold: options.min_hold, ..overrides });
+        let overrides = options.run_options.lock.overrides(options.waiting.wait());
+        let lock =
+            client.lock(&*options.run_options.lock.name).settings(LockOverrides { min_hold: options.min_hold, ..overrides });
         let ttl = lock.validate()?.ttl;
         Ok((lock, ttl))
     };

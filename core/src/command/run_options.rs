@@ -8,13 +8,15 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::exit;
 use super::servers::Servers;
 use super::span::span;
+use super::watch::{default_kill_after, leaves_time};
 use crate::Wait;
+use crate::error::Error;
 use crate::options::LockOverrides;
 
-/// The command, the name of its lock, and how long it may run. The numbers keep their order in the help, whatever else a subcommand has,
-/// and of whatever it says other words (`mut_arg`).
+/// The lock, and how it is asked for. The numbers keep their order in the help, whatever else a subcommand has, and of whatever it says
+/// other words (`mut_arg`).
 #[derive(Debug, Args)]
-pub(super) struct RunOptions {
+pub(super) struct LockOptions {
     /// How long the lock outlives this program if it dies [default: 10s]
     #[arg(long, value_name = "SPAN", value_parser = span, display_order = 20)]
     pub(super) ttl: Option<Duration>,
@@ -27,16 +29,8 @@ pub(super) struct RunOptions {
     #[arg(long, display_order = 23)]
     pub(super) fair: bool,
 
-    /// The time between SIGTERM and SIGKILL for a command that is ended [default: a fifth of the ttl]
-    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 24)]
-    pub(super) kill_after: Option<Duration>,
-
     #[command(flatten)]
     pub(super) servers: Servers,
-
-    /// Keep the lock until also what the command started in the background has ended (Linux)
-    #[arg(long, display_order = 26)]
-    pub(super) wait_children: bool,
 
     /// Write messages as lines of JSON
     #[arg(long, display_order = 28)]
@@ -53,6 +47,29 @@ pub(super) struct RunOptions {
     /// The lock's name
     #[arg(index = 1)]
     pub(super) name: String,
+}
+
+impl LockOptions {
+    /// The options of the lock, of whatever kind it is.
+    pub(super) fn overrides(&self, wait: Wait) -> LockOverrides {
+        let (wait, fair, max_hold) = (Some(wait), Some(self.fair), Some(self.max_hold));
+        LockOverrides { ttl: self.ttl, wait, fair, max_hold, ..LockOverrides::default() }
+    }
+}
+
+/// The command that runs while the lock is held, and how it is ended.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    #[command(flatten)]
+    pub(super) lock: LockOptions,
+
+    /// The time between SIGTERM and SIGKILL for a command that is ended [default: a fifth of the ttl]
+    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 24)]
+    pub(super) kill_after: Option<Duration>,
+
+    /// Keep the lock until also what the command started in the background has ended (Linux)
+    #[arg(long, display_order = 26)]
+    pub(super) wait_children: bool,
 
     /// The command, which no shell reads
     #[arg(index = 2, required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
@@ -60,10 +77,21 @@ pub(super) struct RunOptions {
 }
 
 impl RunOptions {
-    /// The options of the lock, of whatever kind it is.
-    pub(super) fn overrides(&self, wait: Wait) -> LockOverrides {
-        let (wait, fair, max_hold) = (Some(wait), Some(self.fair), Some(self.max_hold));
-        LockOverrides { ttl: self.ttl, wait, fair, max_hold, ..LockOverrides::default() }
+    /// The time between SIGTERM and SIGKILL for a lock with this ttl.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if that leaves the command no time.
+    pub(super) fn kill_after(&self, on_lost: OnLost, ttl: Duration) -> Result<Duration, Error> {
+        let least = self.lock.max_hold.unwrap_or(ttl).min(ttl);
+        let kill_after = self.kill_after.unwrap_or_else(|| default_kill_after(least));
+        if on_lost == OnLost::Warn || leaves_time(kill_after, least) {
+            return Ok(kill_after);
+        }
+        let option = if least < ttl { "max_hold" } else { "ttl" };
+        Err(match self.kill_after {
+            Some(_) => Error::invalid_time("kill_after", kill_after, "must be at most half of --ttl and --max-hold, less 100 ms"),
+            None => Error::invalid_time(option, least, "leaves no time to end the command: 334 ms are the least"),
+        })
     }
 }
 

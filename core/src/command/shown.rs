@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::error::Remaining;
 use crate::error::quoted::on_one_line;
 use crate::owner::OwnerFields;
-use crate::protocol::{JobStatus, LockInfo};
+use crate::protocol::{JobState, JobStatus, LockInfo};
 
-/// The longest value of another library in a table.
+/// The longest value of another library, or error, in a table.
 const LONGEST: usize = 48;
 
 /// A table of locks, with a line for each.
@@ -21,7 +21,7 @@ pub(super) fn table(locks: &[LockInfo]) -> String {
         let waiters = lock.waiters.to_string();
         table.add_row([on_one_line(&lock.name), holder(lock), age(lock), remaining(lock), waiters]);
     }
-    table.trim_fmt() + "\n"
+    laid_out(table)
 }
 
 /// A lock as lines.
@@ -41,11 +41,39 @@ pub(super) fn lines(lock: &LockInfo) -> String {
     lines.into_iter().map(|(what, text)| format!("{what:<10} {text}\n")).collect()
 }
 
+/// A table of jobs, with a line for each.
+pub(super) fn jobs_table(jobs: &[(String, JobStatus)]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["NAME", "STATE", "ATTEMPT", "BEGAN", "LAST DONE", "ERROR"]);
+    for (name, job) in jobs {
+        let ago = |time: Option<Duration>| time.map(|time| format!("{} ago", short(time))).unwrap_or_default();
+        let done = job.last_done.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+        let error = job.last_error.as_deref().filter(|_| job.state != JobState::Done).map(on_one_line).unwrap_or_default();
+        let attempt = format!("{}{}", job.attempts, of_max(job));
+        table.add_row([on_one_line(name), job.state.as_str().to_owned(), attempt, ago(job.began_ago), ago(done), cut(&error)]);
+    }
+    laid_out(table)
+}
+
+/// With two spaces between columns, and none before the first.
+fn laid_out(mut table: Table) -> String {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn of_max(job: &JobStatus) -> String {
+    job.max_attempts.map(|max| format!(" of {max}")).unwrap_or_default()
+}
+
 /// What is known of a job, as lines.
 pub(super) fn job_lines(job: &JobStatus) -> String {
-    let max = job.max_attempts.map(|max| format!(" of {max}")).unwrap_or_default();
-    let mut lines = vec![("job", format!("{}, attempt {}{max}", job.state.as_str(), job.attempts))];
+    let mut lines = vec![("job", format!("{}, attempt {}{}", job.state.as_str(), job.attempts, of_max(job)))];
+    lines.extend(job.began_ago.map(|ago| ("began", format!("{} ago", short(ago)))));
     lines.extend(job.retry_in.map(|left| ("next in", short(left))));
+    lines.extend(job.fire_time.map(|at| ("fire time", humantime::format_rfc3339_seconds(at).to_string())));
+    lines.extend(job.last_done.map(|at| ("last done", humantime::format_rfc3339_seconds(at).to_string())));
     lines.extend(job.worker.as_ref().map(|worker| ("last by", on_one_line(worker))));
     lines.extend(job.last_error.as_ref().map(|error| ("error", on_one_line(error))));
     lines.extend(job.result.as_ref().map(|result| ("result", on_one_line(result))));
@@ -55,14 +83,25 @@ pub(super) fn job_lines(job: &JobStatus) -> String {
 /// A lock and its job as a line of JSON.
 pub(super) fn json(name: &str, lock: Option<&LockInfo>, job: Option<&JobStatus>) -> String {
     let mut line = lock.map_or_else(|| json!({ "name": name, "owner": null }), of_lock);
-    let ms = |time: Duration| json!(time.as_millis() as u64);
-    line["job"] = job.map_or(Value::Null, |job| {
-        json!({
-            "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "worker": job.worker,
-            "retry_in_ms": job.retry_in.map(ms), "last_error": job.last_error, "result": job.result,
-        })
-    });
+    line["job"] = job.map_or(Value::Null, of_job);
     format!("{line}\n")
+}
+
+/// A job as a line of JSON.
+pub(super) fn job_json(name: &str, job: &JobStatus) -> String {
+    let mut line = of_job(job);
+    line["name"] = name.into();
+    format!("{line}\n")
+}
+
+fn of_job(job: &JobStatus) -> Value {
+    let ms = |time: Duration| json!(time.as_millis() as u64);
+    let at = |time: SystemTime| json!(humantime::format_rfc3339_millis(time).to_string());
+    json!({
+        "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "worker": job.worker,
+        "began_ago_ms": job.began_ago.map(ms), "retry_in_ms": job.retry_in.map(ms), "fire_time": job.fire_time.map(at),
+        "last_done": job.last_done.map(at), "last_error": job.last_error, "result": job.result,
+    })
 }
 
 /// A lock as a line of JSON.
@@ -85,17 +124,23 @@ fn of_lock(lock: &LockInfo) -> Value {
 /// Who holds a lock, in short: `billing@web-3:4711`.
 pub(super) fn holder(lock: &LockInfo) -> String {
     let Some(OwnerFields { app, host, pid, .. }) = &lock.fields else {
-        let value = on_one_line(&lock.owner);
-        let cut = value.char_indices().nth(LONGEST).map_or(value.len(), |(at, _)| at);
-        return if cut < value.len() { format!("{}…", &value[..cut]) } else { value };
+        return cut(&on_one_line(&lock.owner));
     };
     let app = app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
     let pid = pid.map(|pid| format!(":{pid}")).unwrap_or_default();
     on_one_line(&format!("{app}{}{pid}", host.as_deref().unwrap_or("?")))
 }
 
+/// A text that fits into a table.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// How long ago the holder asked for the lock, by its clock and ours.
-fn age(lock: &LockInfo) -> String {
+pub(super) fn age(lock: &LockInfo) -> String {
     let at = lock.fields.as_ref().and_then(|fields| fields.at.as_ref());
     let at = at.and_then(|at| humantime::parse_rfc3339(at).ok());
     at.map_or_else(|| "?".to_owned(), |at| short(SystemTime::now().duration_since(at).unwrap_or_default()))

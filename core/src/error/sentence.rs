@@ -165,6 +165,15 @@ impl Error {
         Self::new(Code::KeyConflict, Some(lock), message)
     }
 
+    /// `KEY_CONFLICT`: no locktender wrote the value of the key, which is to be ended by force.
+    pub(crate) fn foreign_value(lock: &str, value: &str) -> Self {
+        let message = Text::new(
+            "lock {}: no locktender wrote the value of its key, \"{}\", and it was left as it is; to end it all the same, give it as {owner}",
+            [named(lock), Part::Words(quoted(value))],
+        );
+        Self::new(Code::KeyConflict, Some(lock), message)
+    }
+
     pub(crate) fn closed(lock: Option<&str>) -> Self {
         Self::new(Code::Closed, lock, Text::new("{}the client is closed; make a new one", [subject(lock)]))
     }

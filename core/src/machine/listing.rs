@@ -1,13 +1,13 @@
-//! Listing: which locks there are. A server with many keys shows them part by part, and this one all at once.
+//! Listing: which locks and jobs there are. A server with many keys shows them part by part, and this one all at once.
 
 use crate::machine::State;
-use crate::name::is_fence;
+use crate::name::Listed;
 use crate::op::{Reply, Verdict};
 
-/// All fences whose keys contain `part`.
-pub(super) fn scan(state: &State, part: &str, now_us: u64) -> Reply {
-    let fences = state.iter(now_us).map(|(key, _)| key).filter(|key| is_fence(key) && key.contains(part));
-    Reply::new(Verdict::Scanned { next: 0, fences: fences.map(str::to_owned).collect() }, 0, 0)
+/// All keys of this kind that contain `part`.
+pub(super) fn scan(state: &State, listed: Listed, part: &str, now_us: u64) -> Reply {
+    let keys = state.iter(now_us).map(|(key, _)| key).filter(|key| listed.may_be(key) && key.contains(part));
+    Reply::new(Verdict::Scanned { next: 0, keys: keys.map(str::to_owned).collect() }, 0, 0)
 }
 
 /// Which of the keys are strings.
@@ -29,8 +29,8 @@ mod tests {
             state.put(key, Value::Text("7".into()), 0, ttl);
         }
         state.put("list", Value::Foreign("list".into()), 0, None);
-        let found = |part: &str| match scan(&state, part, 10_000).verdict {
-            Verdict::Scanned { next: 0, fences } => fences,
+        let found = |part: &str| match scan(&state, Listed::Fences, part, 10_000).verdict {
+            Verdict::Scanned { next: 0, keys } => keys,
             other => panic!("{other:?}"),
         };
         assert_eq!(found(""), ["{a}:~lt:fence", "{b}:~lt:fence", "{x}c:~lt:tag:fence"]);

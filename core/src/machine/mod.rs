@@ -98,7 +98,7 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Probe { .. } => Reply::new(Verdict::Probed { missing: Vec::new() }, now_us, 0),
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
         Op::Marker { remove } => marker::show(state, *remove, env),
-        Op::Scan { part, .. } => listing::scan(state, part, now_us),
+        Op::Scan { part, listed, .. } => listing::scan(state, *listed, part, now_us),
         Op::Present { keys } => listing::present(state, keys, now_us),
         // This server has none.
         Op::AwaitReplicas { .. } => Reply::new(Verdict::Replicated { count: 0 }, now_us, 0),

@@ -199,32 +199,53 @@ pub(crate) fn record_of(lock: &str) -> String {
     [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, RECORD].concat()
 }
 
-/// Whether the key may be that of a fence.
-pub(crate) fn is_fence(key: &str) -> bool {
-    key.ends_with(&[SIDE, FENCE].concat()) || key.ends_with(&[TAGGED_SIDE, FENCE].concat())
+/// A key beside a lock that tells of it when keys are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// The fence: of a lock that was held within a day.
+    Fences,
+    /// The record: of a job.
+    Records,
 }
 
-/// A glob pattern of Redis for the fences of locks whose keys contain `part`. It matches other keys, too.
-pub(crate) fn fences_pattern(part: &str) -> String {
-    let mut pattern = String::from("*");
-    for character in part.chars() {
-        if matches!(character, '*' | '?' | '[' | ']' | '^' | '\\') {
-            pattern.push('\\');
+impl Listed {
+    const fn end(self) -> &'static str {
+        match self {
+            Self::Fences => FENCE,
+            Self::Records => RECORD,
         }
-        pattern.push(character);
     }
-    pattern + "*" + SIDE + "*" + FENCE
-}
 
-/// The name of the lock with the fence `key`, of a client with `prefix`; `None` if it is no such lock's.
-pub(crate) fn name_of_fence<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
-    let side = key.strip_suffix(FENCE)?;
-    let lock = match side.strip_suffix(TAGGED_SIDE) {
-        Some(lock) => lock,
-        None => side.strip_suffix(SIDE)?.strip_prefix('{')?.strip_suffix('}')?,
-    };
-    let name = lock.strip_prefix(prefix)?;
-    Keys::new(Kind::Exclusive, prefix, name, true).is_ok_and(|keys| keys.fence() == key).then_some(name)
+    /// Whether the key may be such a one.
+    pub(crate) fn may_be(self, key: &str) -> bool {
+        key.ends_with(&[SIDE, self.end()].concat()) || key.ends_with(&[TAGGED_SIDE, self.end()].concat())
+    }
+
+    /// A glob pattern of Redis for those of locks whose keys contain `part`. It matches other keys, too.
+    pub(crate) fn pattern(self, part: &str) -> String {
+        let mut pattern = String::from("*");
+        for character in part.chars() {
+            if matches!(character, '*' | '?' | '[' | ']' | '^' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(character);
+        }
+        pattern + "*" + SIDE + "*" + self.end()
+    }
+
+    /// The name of the lock beside which `key` is, of a client with `prefix`; `None` if it is no such lock's.
+    pub(crate) fn name_of<'a>(self, key: &'a str, prefix: &str) -> Option<&'a str> {
+        let side = key.strip_suffix(self.end())?;
+        let lock = match side.strip_suffix(TAGGED_SIDE) {
+            Some(lock) => lock,
+            None => side.strip_suffix(SIDE)?.strip_prefix('{')?.strip_suffix('}')?,
+        };
+        let name = lock.strip_prefix(prefix)?;
+        let kind = if self == Self::Records { Kind::Job } else { Kind::Exclusive };
+        let keys = Keys::new(kind, prefix, name, true).ok()?;
+        let own = if self == Self::Records { keys.record() } else { keys.fence() };
+        (own == key).then_some(name)
+    }
 }
 
 /// Refuses a prefix that no name could follow.
@@ -296,9 +317,9 @@ mod tests {
         for prefix in ["", "prod:", "{p}", "a[b]*"] {
             for name in ["orders:42", "{shop}:orders", "a{b", "x{{y}}", "ключ 鍵 🔑", "a*?[\\\\b^]"] {
                 let Ok(keys) = Keys::new(Kind::Exclusive, prefix, name, true) else { continue };
-                assert!(is_fence(keys.fence()));
-                assert_eq!(name_of_fence(keys.fence(), prefix), Some(name), "{prefix} {name}");
-                assert_eq!(name_of_fence(keys.queue(), prefix), None);
+                assert!(Listed::Fences.may_be(keys.fence()));
+                assert_eq!(Listed::Fences.name_of(keys.fence(), prefix), Some(name), "{prefix} {name}");
+                assert_eq!(Listed::Fences.name_of(keys.queue(), prefix), None);
             }
         }
         for (fence, prefix) in [
@@ -309,9 +330,9 @@ mod tests {
             ("x:~lt:fence", ""),
             ("fence", ""),
         ] {
-            assert_eq!(name_of_fence(fence, prefix), None, "{fence} {prefix}");
+            assert_eq!(Listed::Fences.name_of(fence, prefix), None, "{fence} {prefix}");
         }
-        assert_eq!(fences_pattern("a[b]*"), r"*a\[b\]\**:~lt:*fence");
+        assert_eq!(Listed::Fences.pattern("a[b]*"), r"*a\[b\]\**:~lt:*fence");
     }
 
     #[test]

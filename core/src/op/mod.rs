@@ -15,7 +15,7 @@ pub use self::failure::{Failure, FailureKind};
 pub use self::part::{Part, PartOp};
 pub use self::reply::{ClusterFacts, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
-use crate::name::{Keys, Kind};
+use crate::name::{Keys, Kind, Listed};
 use crate::op::job::{Ending, OpenAttempt, Terms};
 
 /// A server's answer, or why there is none.
@@ -41,8 +41,10 @@ pub enum Op {
         /// Keys that no lock has, under the client's prefix.
         keys: Arc<Keys>,
     },
-    /// Show a part of the locks that the server knows: the keys of their fences. What was there all the time is shown at least once.
+    /// Show a part of the keys that tell of locks, or of jobs. What was there all the time is shown at least once.
     Scan {
+        /// Which keys.
+        listed: Listed,
         /// Where the part begins: what the answer to the part before says, and 0 for the first one.
         cursor: u64,
         /// A part of the lock's key. The server may leave out locks whose keys don't contain it.

@@ -76,8 +76,8 @@ pub enum Verdict {
     Scanned {
         /// Where the next part begins; 0 after the last one.
         next: u64,
-        /// The keys of fences. One may be there twice, and keys that are no fences, too.
-        fences: Vec<String>,
+        /// The keys. One may be there twice, and others, too.
+        keys: Vec<String>,
     },
     /// Await replicas: so many have confirmed.
     Replicated {

@@ -1,7 +1,7 @@
-//! Listing: which locks are held, by what the servers show.
+//! Listing: which locks are held, and which jobs there are, by what the servers show.
 //!
 //! `SCAN` finds the fences, part by part, so that no server stops for a list, and `MGET` tells which of their locks have a holder. Only
-//! these are inspected, some at a time.
+//! these are inspected, some at a time. Jobs are found by their records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,11 +11,13 @@ use wildmatch::WildMatch;
 
 use crate::error::{Code, Error, ServerError};
 use crate::io::call::Call;
-use crate::name::{Keys, Kind, name_of_fence};
+use crate::name::{Keys, Kind, Listed};
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 use crate::protocol::{LockInfo, Quorum, failures, inspect};
 use crate::session::Session;
 use crate::session::ask_all::{AskAll, ask_one};
+#[cfg(feature = "command")]
+use crate::{Client, protocol::JobStatus};
 
 /// How many locks are inspected at the same time.
 const AT_ONCE: usize = 64;
@@ -37,35 +39,25 @@ impl Listing {
 
     /// Makes the list, in the order of the names.
     pub(crate) async fn make(self, session: Arc<Session>) -> Result<Vec<LockInfo>, Error> {
-        let listing = Arc::new(self);
-        let names = listing.names(&session).await?;
-        let mut names = names.into_iter().take(listing.limit);
-        let mut found = Vec::new();
-        let mut looks = JoinSet::new();
-        loop {
-            while looks.len() < AT_ONCE
-                && let Some(name) = names.next()
-            {
-                looks.spawn(look(&session, name));
-            }
-            let Some(seen) = looks.join_next().await else { break };
-            match seen.map_err(|error| Error::internal(None, &error.to_string()))? {
-                Ok(seen) => found.extend(seen),
-                // What it says is about this lock alone.
-                Err(error) if error.code() == Code::KeyConflict => (),
-                Err(error) => return Err(error),
-            }
-        }
-        found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(found)
+        let names = Arc::new(self).names(&session, Listed::Fences).await?;
+        let seen = each(names, |name| look(&session, name)).await?;
+        Ok(seen.into_iter().filter_map(|(_, lock)| lock).collect())
     }
 
-    /// The names of the locks with a holder on any server. Without a majority of the servers some may be missing.
-    async fn names(self: &Arc<Self>, session: &Arc<Session>) -> Result<BTreeSet<String>, Error> {
+    /// The names of the jobs of which something is known, with that, in the order of the names.
+    #[cfg(feature = "command")]
+    pub(crate) async fn jobs(self, session: Arc<Session>, client: Client) -> Result<Vec<(String, JobStatus)>, Error> {
+        let names = Arc::new(self).names(&session, Listed::Records).await?;
+        each(names, |name| client.job(&*name).status()).await
+    }
+
+    /// The names of the locks with a holder, or of the jobs, on any server, at most so many as are wanted. Without a majority of the
+    /// servers some may be missing.
+    async fn names(self: &Arc<Self>, session: &Arc<Session>, listed: Listed) -> Result<BTreeSet<String>, Error> {
         let mut scans = JoinSet::new();
         for server in 0..session.server_count() {
             let (listing, session) = (Arc::clone(self), Arc::clone(session));
-            scans.spawn(async move { (server, listing.names_on(&session, server).await) });
+            scans.spawn(async move { (server, listing.names_on(&session, server, listed).await) });
         }
         let mut all = BTreeSet::new();
         let mut answers: Vec<Option<Answer>> = vec![None; session.server_count()];
@@ -77,7 +69,7 @@ impl Listing {
         }
         let failed: Vec<ServerError> = failures(&session.addresses, &answers);
         if !Quorum::of(answers.len()).blocked_by(failed.len()) {
-            return Ok(all);
+            return Ok(all.into_iter().take(self.limit).collect());
         }
         Err(match () {
             () if session.is_closing() => Error::closed(None),
@@ -86,34 +78,60 @@ impl Listing {
         })
     }
 
-    /// The names of the locks with a holder on one server.
-    async fn names_on(&self, session: &Arc<Session>, server: usize) -> Result<BTreeSet<String>, Failure> {
+    /// The names on one server.
+    async fn names_on(&self, session: &Arc<Session>, server: usize, listed: Listed) -> Result<BTreeSet<String>, Failure> {
         let timeout = session.options.connect_timeout + session.response_timeout();
         let ask = async |op| match ask_one(session, server, op, timeout).await {
             Ok(answer) => answer.map(|reply| reply.verdict),
             Err(error) => Err(Failure::unknown(FailureKind::Other, error.to_string())),
         };
-        let mut held = BTreeSet::new();
+        let mut found = BTreeSet::new();
         let mut cursor = 0;
         loop {
-            let Verdict::Scanned { next, fences } = ask(Op::Scan { cursor, part: Arc::clone(&self.part) }).await? else {
+            let Verdict::Scanned { next, keys } = ask(Op::Scan { listed, cursor, part: Arc::clone(&self.part) }).await? else {
                 return Err(Failure::unknown(FailureKind::Protocol, "a scan was answered with something else"));
             };
-            let names = fences.iter().filter_map(|fence| name_of_fence(fence, &session.options.prefix));
+            let names = keys.iter().filter_map(|key| listed.name_of(key, &session.options.prefix));
             let names: Vec<&str> = names.filter(|name| self.pattern.matches(name)).collect();
-            let keys: Arc<[String]> = names.iter().map(|name| [&session.options.prefix, *name].concat()).collect();
-            if !keys.is_empty()
-                && let Verdict::Present(present) = ask(Op::Present { keys }).await?
+            let locks: Arc<[String]> = names.iter().map(|name| [&session.options.prefix, *name].concat()).collect();
+            if listed == Listed::Records {
+                found.extend(names.into_iter().map(str::to_owned));
+            } else if !locks.is_empty()
+                && let Verdict::Present(present) = ask(Op::Present { keys: locks }).await?
             {
                 let with_holder = names.into_iter().zip(present).filter(|(_, present)| *present);
-                held.extend(with_holder.map(|(name, _)| name.to_owned()));
+                found.extend(with_holder.map(|(name, _)| name.to_owned()));
             }
-            if next == 0 || held.len() >= self.limit {
-                return Ok(held);
+            if next == 0 || found.len() >= self.limit {
+                return Ok(found);
             }
             cursor = next;
         }
     }
+}
+
+/// Asks about each name, about some at the same time. What it gives is in the order of the names.
+async fn each<T: Send + 'static>(names: BTreeSet<String>, ask: impl Fn(String) -> Call<T>) -> Result<Vec<(String, T)>, Error> {
+    let mut names = names.into_iter();
+    let mut found = Vec::new();
+    let mut asked = JoinSet::new();
+    loop {
+        while asked.len() < AT_ONCE
+            && let Some(name) = names.next()
+        {
+            let answer = ask(name.clone());
+            asked.spawn(async move { (name, answer.await) });
+        }
+        let Some(answered) = asked.join_next().await else { break };
+        match answered.map_err(|error| Error::internal(None, &error.to_string()))? {
+            (name, Ok(answer)) => found.push((name, answer)),
+            // What it says is about this name alone.
+            (_, Err(error)) if error.code() == Code::KeyConflict => (),
+            (_, Err(error)) => return Err(error),
+        }
+    }
+    found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(found)
 }
 
 /// Looks at a lock.

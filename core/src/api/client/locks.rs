@@ -1,5 +1,6 @@
 //! Locks: the holds of all clients, by what the servers show, and those of this client.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Client;
@@ -7,7 +8,10 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::Call;
 use crate::name::LockKind;
+#[cfg(feature = "command")]
+use crate::protocol::JobStatus;
 use crate::protocol::LockInfo;
+use crate::session::Session;
 use crate::session::listing::Listing;
 
 /// A hold of this client.
@@ -54,7 +58,25 @@ impl Client {
     /// # Errors
     /// `UNAVAILABLE`, `DENIED` (the user needs the commands `SCAN` and `MGET`), `INVALID_ARGUMENT`, `CLOSED`.
     pub fn locks(&self, pattern: impl Into<String>, limit: impl Into<Option<usize>>) -> Call<Vec<LockInfo>> {
-        let (client, pattern, limit) = (self.clone(), pattern.into(), limit.into().unwrap_or(usize::MAX));
+        self.listed(pattern.into(), limit.into(), |listing, session, _| listing.make(session))
+    }
+
+    /// Lists the jobs of which something is known, as [`Client::locks`] lists locks.
+    #[cfg(feature = "command")]
+    pub(crate) fn jobs(&self, pattern: impl Into<String>, limit: usize) -> Call<Vec<(String, JobStatus)>> {
+        self.listed(pattern.into(), Some(limit), Listing::jobs)
+    }
+
+    fn listed<T: Send + 'static, F>(
+        &self,
+        pattern: String,
+        limit: Option<usize>,
+        make: impl FnOnce(Listing, Arc<Session>, Self) -> F + Send + 'static,
+    ) -> Call<T>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let (client, limit) = (self.clone(), limit.unwrap_or(usize::MAX));
         Call::new(move |responder| {
             let session = match () {
                 () if pattern.is_empty() => {
@@ -67,7 +89,8 @@ impl Client {
                 Ok(session) => {
                     let listing = Listing::new(client.prefix(), &pattern, limit);
                     let handle = session.runtime().handle().clone();
-                    let task = handle.spawn(async move { responder.respond(listing.make(session).await) });
+                    let list = make(listing, session, client);
+                    let task = handle.spawn(async move { responder.respond(list.await) });
                     Some(Box::new(move || task.abort()) as _)
                 }
                 Err(error) => {

@@ -20,7 +20,7 @@ use crate::wording::Text;
 pub(crate) const MOST_RESULT: usize = 64 * 1024;
 
 /// The longest error text that is noted, in bytes.
-const MOST_ERROR: usize = 1_024;
+pub(crate) const MOST_ERROR: usize = 1_024;
 
 /// The longest delay before another attempt.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);

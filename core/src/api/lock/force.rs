@@ -12,13 +12,15 @@ use crate::op::{LockOp, Op, QuorumConfig, Verb};
 use crate::protocol::{LockInfo, force_released};
 use crate::session::Session;
 use crate::session::ask_all::AskAll;
+use crate::wait::is_foreign;
 
 impl Lock {
     /// Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Gives what was ended, or
     /// `None` if there was nothing to end.
     ///
     /// With `owner` only the hold with this owner value is ended: the one that a person has seen and decided about. A hold that began
-    /// later stays.
+    /// later stays. A value that no locktender wrote may belong to another program, which uses the key for something else: it is ended only
+    /// if `owner` is that value, and else it is a `KEY_CONFLICT`.
     ///
     /// **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
     /// lost with the reason [`Missing`](crate::LossReason::Missing), or [`Taken`](crate::LossReason::Taken). Until then two programs may work at the same time. Only a resource
@@ -79,6 +81,9 @@ impl Lock {
     ) -> Result<Option<LockInfo>, Error> {
         let seen = self.inspect().await?.filter(|seen| owner.as_ref().is_none_or(|owner| *owner == seen.owner));
         let Some(seen) = seen else { return Ok(None) };
+        if owner.is_none() && may_be_no_lock(&seen.owner) {
+            return Err(Error::foreign_value(self.name(), &seen.owner));
+        }
         if seen.owner.len() >= SHOWN_BYTES {
             return Err(Error::key_conflict(self.name(), &format!("string of {SHOWN_BYTES} bytes or more")));
         }
@@ -104,4 +109,12 @@ impl Lock {
         session.emit(&event);
         Ok(Some(seen))
     }
+}
+
+/// The beginnings of values that later versions write.
+const RESERVED: [&str; 2] = ["read ", "permits "];
+
+/// Whether no locktender wrote this value of a key.
+pub(crate) fn may_be_no_lock(value: &str) -> bool {
+    is_foreign(value) && !RESERVED.iter().any(|beginning| value.starts_with(beginning))
 }

@@ -193,10 +193,10 @@ impl Cluster {
 
     /// What a node's reply says of the whole cluster.
     fn whole(&self, op: &Op, reply: Reply) -> Reply {
-        let (Op::Scan { cursor, .. }, Verdict::Scanned { next, fences }) = (op, &reply.verdict) else { return reply };
+        let (Op::Scan { cursor, .. }, Verdict::Scanned { next, keys }) = (op, &reply.verdict) else { return reply };
         let nodes = self.mapping.lock().primaries().map_or(0, <[_]>::len);
         let next = Scanned::read(*cursor).next(*next, nodes);
-        Reply { verdict: Verdict::Scanned { next, fences: fences.clone() }, ..reply }
+        Reply { verdict: Verdict::Scanned { next, keys: keys.clone() }, ..reply }
     }
 
     /// Looks at keys of several slots, each by itself.

@@ -21,13 +21,14 @@ fn scanned(parts: Vec<Value>) -> Option<Verdict> {
     let [next, Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
     let next = redis::from_redis_value(next).ok()?;
     // No lock of ours has a name that isn't UTF-8.
-    let fences = keys.into_iter().filter_map(|key| redis::from_redis_value(key).ok()).collect();
-    Some(Verdict::Scanned { next, fences })
+    let keys = keys.into_iter().filter_map(|key| redis::from_redis_value(key).ok()).collect();
+    Some(Verdict::Scanned { next, keys })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::Listed;
 
     fn text(bytes: &[u8]) -> Value {
         Value::BulkString(bytes.to_vec())
@@ -35,10 +36,10 @@ mod tests {
 
     #[test]
     fn answers_are_read_and_others_refused() {
-        let scan = Op::Scan { cursor: 0, part: "".into() };
+        let scan = Op::Scan { listed: Listed::Fences, cursor: 0, part: "".into() };
         let keys = Value::Array(vec![text(b"{a}:~lt:fence"), text(b"\xff:~lt:fence")]);
         let reply = listed(&scan, vec![text(b"17179869184"), keys.clone()]).unwrap();
-        assert_eq!(reply.verdict, Verdict::Scanned { next: 17_179_869_184, fences: vec!["{a}:~lt:fence".into()] });
+        assert_eq!(reply.verdict, Verdict::Scanned { next: 17_179_869_184, keys: vec!["{a}:~lt:fence".into()] });
         for parts in [vec![], vec![text(b"x"), keys.clone()], vec![keys], vec![text(b"1"), text(b"2")]] {
             assert_eq!(listed(&scan, parts).unwrap_err().kind, FailureKind::Protocol);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::machine::{self, UNKNOWN_ERA};
-use crate::name::{Keys, fences_pattern};
+use crate::name::Keys;
 use crate::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
 use crate::op::{LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::greeting::Greeting;
@@ -72,8 +72,8 @@ impl<'a> Words<'a> {
     /// The command of an operation without a script.
     fn plain(&mut self, op: &'a Op) {
         match op {
-            Op::Scan { cursor, part } => {
-                self.text("SCAN").number(*cursor).text("MATCH").0.push(Word::Made(fences_pattern(part)));
+            Op::Scan { cursor, part, listed } => {
+                self.text("SCAN").number(*cursor).text("MATCH").0.push(Word::Made(listed.pattern(part)));
                 self.text("COUNT").number(SCANNED);
             }
             Op::Present { keys } => {
