@@ -16,7 +16,7 @@ pub(crate) mod redis;
 pub mod scripted;
 
 pub use crate::clock::Tick;
-pub use crate::name::{Keys, Kind};
+pub use crate::name::{Keys, Kind, Listed};
 
 /// One operation on its way to a server.
 #[derive(Clone, Debug)]
