@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -306,7 +307,7 @@ def test_a_campaign_goes_on_while_no_server_answers(name: str):
             assert (out, err, process.returncode) == ("leads\n", "", 0)
 
 
-def test_a_shell_completes_the_arguments_and_man_shows_them():
+def test_a_shell_completes_the_arguments_and_man_shows_them(tmp_path: Path):
     def written(*words: str) -> str:
         return subprocess.run([*RUST, *words], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
@@ -315,6 +316,21 @@ def test_a_shell_completes_the_arguments_and_man_shows_them():
     script = written("completions", "bash") + "COMP_WORDS=(locktender job --ma) COMP_CWORD=2; _locktender locktender --ma job; echo ${COMPREPLY[@]}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout == "--max-attempts --max-hold\n"
+    # Behind `--` it is the program's line.
+    lines = {
+        "bash": "COMP_WORDS=(locktender run x -- trut) COMP_CWORD=4; _locktender_or_command locktender trut --; echo ${COMPREPLY[@]}",
+        "fish": "complete -C 'locktender run x -- trut'",
+    }
+    for shell, line in lines.items():
+        if not shutil.which(shell):
+            continue
+        words = ["bash", "--norc"] if shell == "bash" else ["fish", "--no-config"]
+        tool = tmp_path / "truthful"
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        done = subprocess.run([*words, "-c", f"{written('completions', shell)}\n{line}"], env=env, capture_output=True, text=True, check=True, timeout=PATIENCE)
+        assert done.stdout.split()[0] == "truthful", (shell, done)
     assert "locktender\\-once(1)" in written("man")
     page = written("man", "once")
     assert page.startswith(".ie") and "\\-\\-overlap" in page and "no attempt is left" in page

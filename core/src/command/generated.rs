@@ -49,8 +49,63 @@ pub(super) struct Manual {
 pub(super) fn completions(mut command: Command, options: &Completions) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command, "locktender", &mut script);
-    written(&script)
+    let script = String::from_utf8_lossy(&script);
+    let whole = match options.shell {
+        Shell::Bash => script.replace("complete -F _locktender ", "complete -F _locktender_or_command ") + BASH,
+        Shell::Zsh => [
+            "#compdef locktender\n",
+            ZSH,
+            &script
+                .replace("    _locktender \"$@\"", "    _locktender_or_command \"$@\"")
+                .replace("compdef _locktender locktender", "compdef _locktender_or_command locktender"),
+        ]
+        .concat(),
+        Shell::Fish => [&*script, FISH].concat(),
+        _ => script.into_owned(),
+    };
+    written(whole.as_bytes())
 }
+
+/// Behind `--` a line is completed as if the command stood alone.
+const BASH: &str = r#"
+_locktender_or_command() {
+    local at
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        if [[ ${COMP_WORDS[at]} == -- ]]; then
+            if declare -F _command_offset >/dev/null; then
+                _command_offset $((at + 1))
+            elif ((at + 1 == COMP_CWORD)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+            fi
+            return
+        fi
+    done
+    _locktender "$@"
+}
+"#;
+
+const ZSH: &str = r#"
+_locktender_or_command() {
+    local at=${words[(ie)--]}
+    if ((at < CURRENT)); then
+        words=("${(@)words[at + 1, -1]}")
+        ((CURRENT -= at))
+        _normal
+    else
+        _locktender "$@"
+    fi
+}
+
+"#;
+
+const FISH: &str = r#"
+function __fish_locktender_command
+    set -l words (commandline -opc) (commandline -ct)
+    set -l at (contains -i -- -- $words)
+    complete -C (string join ' ' -- (string escape -- $words[(math $at + 1)..-2]) $words[-1])
+end
+complete -c locktender -n "contains -- -- (commandline -opc)" -f -a "(__fish_locktender_command)"
+"#;
 
 pub(super) fn manual(mut command: Command, options: &Manual) -> u8 {
     command.build();
