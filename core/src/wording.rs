@@ -37,8 +37,8 @@ const TIMES: [&str; 15] = [
 ];
 
 /// The options of the command that have the names of the core's.
-const ARGUMENTS: [&str; 11] =
-    ["kill_after", "ttl", "max_hold", "min_hold", "fair", "retry_delay", "max_attempts", "keep", "every", "late", "owner"];
+const ARGUMENTS: [&str; 12] =
+    ["kill_after", "ttl", "max_hold", "min_hold", "fair", "retry_delay", "max_attempts", "keep", "every", "late", "owner", "at"];
 
 impl Language {
     /// An option, an argument or a function of the core as this language spells it.
