@@ -1,6 +1,7 @@
 """`locktender watch --web`: who gets the page, what it tells, and that nobody can slow it down."""
 
 import json
+import os
 import re
 import signal
 import socket as sockets
@@ -59,7 +60,7 @@ def test_the_stream_begins_with_all_and_goes_on_with_changes(server: RealServer,
         kind, first = next(messages)
         assert kind == "all" and first["source"]["pattern"] == f"{name}:*" and first["feed"] == "nowhere"
         (lock,) = first["locks"]
-        assert (lock["name"], lock["owner"], lock["lane"], lock["fence"]) == (f"{name}:a", held.owner, "billing", str(held.fence))
+        assert (lock["name"], lock["lane"], lock["fence"], "owner" in lock) == (f"{name}:a", "billing", str(held.fence), False)
         (span,) = first["spans"]
         assert (span["what"], span["source"], span["to"]) == ("holds", "server", None)
         with client.lock(f"{name}:b"):
@@ -161,9 +162,43 @@ def test_the_report_is_the_page_with_its_data_and_no_connection(server: RealServ
     assert "connect-src 'none'" in text and text.endswith("</html>\n")
 
 
-def test_a_report_that_cannot_be_written_is_said_at_the_start(server: RealServer, tmp_path: Path):
-    done = ran(server, "watch", "--web", "--report", str(tmp_path / "no/report.html"))
-    assert (done.returncode, done.stdout) == (74, "") and "can't write" in done.stderr
+@pytest.mark.parametrize("where", ["no/report.html", ".", "fifo", "/dev/stdout", "/dev/null", "events.jsonl"])
+def test_a_report_that_cannot_be_written_is_said_at_the_start(server: RealServer, tmp_path: Path, where: str):
+    os.mkfifo(tmp_path / "fifo")
+    events = tmp_path / "events.jsonl"
+    events.write_text("precious")
+    report = str(tmp_path / where)
+    done = ran(server, "watch", "--web", "--events", str(events), "--report", report)
+    assert (done.returncode, done.stdout) == (74, "") and f"can't write {report}: " in done.stderr
+    assert events.read_text() == "precious" and {path.name for path in tmp_path.iterdir()} == {"events.jsonl", "fifo"}
+
+
+def test_a_page_that_is_never_shown_leaves_an_old_report_as_it_was(server: RealServer, tmp_path: Path):
+    report = tmp_path / "report.html"
+    report.write_text("precious")
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        busy = str(taken.getsockname()[1])
+        for words, code in (
+            (["--server", f"redis://127.0.0.1:{free_port()}"], 69),
+            (["--port", busy], 69),
+            (["--events", str(tmp_path / "missing")], 64),
+        ):
+            assert ran(server, "watch", "--web", "--report", str(report), *words).returncode == code
+            assert report.read_text() == "precious" and list(tmp_path.iterdir()) == [report]
+
+
+def test_a_report_is_for_its_owner_and_has_no_owner_value(server: RealServer, client: Client, name: str, tmp_path: Path):
+    target = tmp_path / "target.html"
+    target.write_text("old")
+    link = tmp_path / "report.html"
+    link.symlink_to(target)
+    with client.lock(name) as held, site(server, "--report", str(link), name) as page:
+        assert page.all()["locks"]
+        page.process.terminate()
+        assert page.process.wait(PATIENCE) == -signal.SIGTERM
+    assert link.is_symlink() and target.stat().st_mode & 0o777 == 0o600
+    assert name in target.read_text() and held.owner not in target.read_text() and held.owner.rpartition("id=")[2] not in target.read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"target.html", "report.html"}
 
 
 def test_a_client_that_never_reads_slows_nobody_and_is_cut_off(server: RealServer, name: str):

@@ -247,7 +247,7 @@ impl Lock {
 
     fn json(&self, name: &str) -> Value {
         json!({
-            "name": name, "owner": self.owner, "holder": self.holder, "lane": self.lane, "since": self.since, "until": self.until,
+            "name": name, "holder": self.holder, "lane": self.lane, "since": self.since, "until": self.until,
             "fence": self.fence.to_string(), "waiters": self.waiters, "queue": self.queue,
         })
     }

@@ -6,12 +6,12 @@ mod history;
 mod http;
 mod line;
 mod page;
+mod report;
 mod seen;
 mod spans;
 mod told;
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -37,6 +37,7 @@ use crate::sync::Mutex;
 use gate::Gate;
 use history::{Feed, History, Shared};
 use http::Site;
+use report::Report;
 
 /// How often pages are told what has changed.
 const TELL: Duration = Duration::from_millis(250);
@@ -85,19 +86,26 @@ impl Web {
             "version": env!("CARGO_PKG_VERSION"),
         });
         let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed, gap)));
-        let report = self.report.as_deref().map(|path| Report::open(path, look.is_json)).transpose()?;
+        let messages = Messages::for_operators(look.is_json);
+        let unwritten = |error: io::Error| {
+            let path = self.report.as_deref().unwrap_or(Path::new("")).display();
+            told(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
+        };
+        let report =
+            self.report.as_deref().map(|path| Report::check(path, self.events.as_deref())).transpose().map_err(unwritten)?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Stop::Unwritten)?;
-        let end = runtime.block_on(self.shown(client, look, &history));
+        // Without a page there is nothing to report: an older report stays.
+        let end = runtime.block_on(self.shown(client, look, &history))?;
         if let Some(report) = report {
-            report.write(&history.lock().all(line::now()))?;
+            report.write(&history.lock().all(line::now())).map_err(unwritten)?;
         }
         let signal = end?;
         // As if nobody had caught it: a shell sees which signal it was.
         Ok(Ending::from(signal).carry_out())
     }
 
-    /// Shows the page; gives the signal that ends it.
-    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Signal, Stop> {
+    /// Shows the page, unless it can't; gives the signal that ends it, or the error after which it makes no sense.
+    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Result<Signal, Error>, Stop> {
         let first = seen(client, look, history).await?;
         let messages = Messages::for_operators(look.is_json);
         let wanted = self.port.unwrap_or(0);
@@ -115,10 +123,10 @@ impl Web {
         let site = Arc::new(Site::new(gate, Arc::clone(history)));
         tokio::spawn(Arc::clone(&site).serve(listener));
         tokio::spawn(tell(site));
-        tokio::select! {
-            error = looks(client, look, history, first) => Err(Stop::Failed(error)),
+        Ok(tokio::select! {
+            error = looks(client, look, history, first) => Err(error),
             signal = signal => Ok(signal.unwrap_or(Signal::SIGTERM)),
-        }
+        })
     }
 }
 
@@ -176,31 +184,4 @@ async fn seen(client: &Client, look: &Look<'_>, history: &Shared) -> Result<Dura
     let locks = client.locks(look.pattern, look.limit).await?;
     history.lock().seen(&locks, locks.len() >= look.limit, line::now());
     Ok(began.elapsed())
-}
-
-/// The file of the report. It is opened at the start, so that an hour of looking does not end with a name that is wrong.
-struct Report<'a> {
-    file: File,
-    path: &'a Path,
-    messages: Messages,
-}
-
-impl<'a> Report<'a> {
-    fn open(path: &'a Path, is_json: bool) -> Result<Self, Stop> {
-        let messages = Messages::for_operators(is_json);
-        match File::options().write(true).create(true).truncate(false).open(path) {
-            Ok(file) => Ok(Self { file, path, messages }),
-            Err(error) => Err(unwritten(&messages, path, &error)),
-        }
-    }
-
-    fn write(mut self, data: &str) -> Result<(), Stop> {
-        let page = page::page(Some(data));
-        let written = self.file.set_len(0).and_then(|()| self.file.write_all(page.text.as_bytes()));
-        written.map_err(|error| unwritten(&self.messages, self.path, &error))
-    }
-}
-
-fn unwritten(messages: &Messages, path: &Path, error: &io::Error) -> Stop {
-    told(messages, "CANNOT_WRITE", &format!("can't write {}: {error}", path.display()), exit::UNWRITTEN)
 }
