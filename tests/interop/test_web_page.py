@@ -1,6 +1,7 @@
 """The page of `locktender watch --web` in a real browser: what a person sees and types, and what hostile names can't do."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,19 @@ def test_what_names_contain_is_never_run(browser: Browser, server: RealServer, n
             assert browser.run("return [typeof hacked, document.images.length]") == ["undefined", 0]
             assert "\u202e" not in browser.run("return document.body.textContent")
             assert browser.complaints() == []
+
+
+def test_long_names_differ_by_their_end_and_each_is_a_lock_of_its_own(browser: Browser, server: RealServer, name: str):
+    url = f"{name}:https://shop.example/" + "orders/" * 40
+    names = [url + "a", url + "b", f"{name}:\n", f"{name}:\\u{{a}}"]
+    with Client(server.url) as client, ExitStack() as holds, site(server, f"{name}*") as page:
+        for each in names:
+            holds.enter_context(client.lock(each))
+        browser.open(page.url)
+        until(lambda: len(browser.run(CARDS)) == 4)
+        shown = browser.run(CARDS)
+        assert {text[-3:] for text in shown} == {"s/a", "s/b", "{a}"} and max(map(len, shown)) == 120
+        assert browser.run("return [...document.querySelectorAll('#now .name bdi')].map((cell) => cell.title)").count(f"{name}:\\u{{a}}") == 2
 
 
 def test_a_page_says_that_it_lost_its_server_and_finds_it_again(browser: Browser, server: RealServer, name: str):

@@ -36,7 +36,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
 }
 
 /// Whether a character is shown unchanged: no control character, no end of a line, no change of the writing direction.
-fn is_plain(c: char) -> bool {
+pub(crate) fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

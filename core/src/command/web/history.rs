@@ -7,25 +7,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
-use super::line::{Told, lane, process, since_1970, who};
+use super::held::Lock;
+use super::line::Told;
 use super::spans::{Source, Spans};
 use super::{seen, told};
-use crate::command::shown;
-use crate::error::Remaining;
-use crate::error::quoted::quoted;
+use crate::error::quoted::{is_plain, quoted};
 use crate::event::{EventKind as Kind, Level};
-use crate::op::holder::is_claim;
 use crate::protocol::LockInfo;
 use crate::sync::Mutex;
 
 /// The most events that are kept: of normal ones, and of those that a person should check.
 const MOST_EVENTS: usize = 500;
-
-/// Who holds a lock that is kept for a waiter, for a moment.
-const CLAIMED: &str = "nobody: kept for the next waiter";
-
-/// A lock's end is told again if it differs by so many milliseconds: a remaining time is never measured at the same moment.
-const SAME: u64 = 200;
 
 pub(super) type Shared = Arc<Mutex<History>>;
 
@@ -46,19 +38,6 @@ pub(super) struct History {
     outage: Option<String>,
     feed: Feed,
     gap: u64,
-}
-
-/// A lock that is held now.
-#[derive(PartialEq, Eq)]
-struct Lock {
-    owner: String,
-    holder: String,
-    lane: String,
-    since: u64,
-    until: Option<u64>,
-    fence: u64,
-    waiters: u64,
-    queue: Vec<String>,
 }
 
 /// What is counted since the start.
@@ -113,7 +92,7 @@ impl History {
         (self.looked_at, self.is_cut, self.outage) = (Some(now), is_cut, None);
         let mut before = mem::take(&mut self.locks);
         for info in locks {
-            let (name, lock) = (quoted(&info.name), Lock::of(info, now));
+            let (name, lock) = (info.name.clone(), Lock::of(info, now));
             if before.remove(&name).is_none_or(|before| !before.is_like(&lock)) {
                 self.changed.insert(name.clone());
             }
@@ -182,7 +161,7 @@ impl History {
         all["source"] = self.source.clone();
         all["spans"] = self.spans.all().into();
         (all["locks"], all["gone"], all["events"]) = (locks.into(), json!([]), json!(events));
-        all.to_string()
+        text(&all)
     }
 
     /// What has changed since this was last asked.
@@ -195,7 +174,7 @@ impl History {
         part["locks"] = locks.into();
         part["gone"] = json!(mem::take(&mut self.gone));
         part["events"] = mem::take(&mut self.fresh).into();
-        part.to_string()
+        text(&part)
     }
 
     fn head(&self, now: u64) -> Value {
@@ -216,41 +195,14 @@ impl History {
     }
 }
 
-impl Lock {
-    fn of(info: &LockInfo, now: u64) -> Self {
-        let at = info.fields.as_ref().and_then(|fields| humantime::parse_rfc3339(fields.at.as_deref()?).ok());
-        let holder = if is_claim(&info.owner) { CLAIMED.to_owned() } else { shown::holder(info) };
-        Self {
-            owner: quoted(&info.owner),
-            lane: info.fields.as_ref().map_or_else(|| holder.clone(), lane),
-            holder,
-            since: at.map_or_else(|| told::began(info.fence, now), since_1970).min(now),
-            until: match info.remaining {
-                Remaining::For(left) => Some(now + left.as_millis() as u64),
-                Remaining::Gone => Some(now),
-                Remaining::Forever => None,
-            },
-            fence: info.fence,
-            waiters: info.waiters,
-            queue: info.queue.iter().map(|waiter| who(&process(waiter))).collect(),
-        }
+/// JSON in which a name is whole, and yet nothing that a terminal or a page obeys.
+fn text(json: &Value) -> String {
+    let text = json.to_string();
+    if text.chars().all(is_plain) {
+        return text;
     }
-
-    fn is_like(&self, other: &Self) -> bool {
-        let is_same_end = match (self.until, other.until) {
-            (Some(one), Some(other)) => one.abs_diff(other) < SAME,
-            (one, other) => one == other,
-        };
-        is_same_end
-            && (&self.owner, self.fence, self.waiters, &self.queue) == (&other.owner, other.fence, other.waiters, &other.queue)
-    }
-
-    fn json(&self, name: &str) -> Value {
-        json!({
-            "name": name, "holder": self.holder, "lane": self.lane, "since": self.since, "until": self.until,
-            "fence": self.fence.to_string(), "waiters": self.waiters, "queue": self.queue,
-        })
-    }
+    // None of them is above U+FFFF.
+    text.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) }).collect()
 }
 
 impl Numbers {
@@ -277,6 +229,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::error::Remaining;
 
     const NOW: u64 = 1_795_222_900_000;
 
@@ -348,6 +301,27 @@ mod tests {
         assert_eq!((events.len(), events[0]["kind"].as_str()), (MOST_EVENTS + 1, Some("race")));
         assert_eq!(read(&history.part(NOW))["events"].as_array().unwrap().len(), MOST_EVENTS);
         assert_eq!(read(&history.part(NOW))["events"], json!([]));
+    }
+
+    #[test]
+    fn names_that_look_the_same_are_different_locks() {
+        let mut history = history("*");
+        let long = "x".repeat(300);
+        let names = ["a\nb", r"a\nb", "a\u{202e}", r"a\u{202e}", &*format!("{long}1"), &*format!("{long}2")];
+        for _ in 0..2 {
+            history.seen(&names.map(|name| lock(name, 9_000)), false, NOW);
+        }
+        history.line(&event("acquired", names[5]), NOW);
+        let all = history.all(NOW);
+        assert!(all.chars().all(is_plain));
+        let all = read(&all);
+        let found = |what: &str, name: &str| -> BTreeSet<String> {
+            all[what].as_array().unwrap().iter().map(|each| each[name].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(found("locks", "name"), names.map(str::to_owned).into());
+        assert_eq!((found("spans", "lock"), found("events", "lock")), (found("locks", "name"), [names[5].to_owned()].into()));
+        // No span ended: nobody was taken for another.
+        assert!(all["spans"].as_array().unwrap().iter().all(|span| span["to"].is_null() || span["what"] == "waits"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::command::span::instant;
 use crate::error::quoted::quoted;
 use crate::event::EventKind as Kind;
+use crate::name::MAX_NAME_BYTES;
 use crate::owner::{Fields, OwnerFields};
 
 const KINDS: [Kind; 28] = [
@@ -40,7 +41,7 @@ const KINDS: [Kind; 28] = [
     Kind::Warning,
 ];
 
-/// An event that a client told. Texts are on one line, and not long. Times are milliseconds, moments those since 1970.
+/// An event that a client told. Texts are on one line, and not long, but for the lock's name, which is as it is. Times are milliseconds, moments those since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) at: u64,
@@ -67,6 +68,10 @@ impl Told {
         let line = Line { inner: whole.get("fields").unwrap_or(&whole), whole: &whole };
         let kind = line.text(&["event", "kind"])?;
         let kind = KINDS.into_iter().find(|known| known.as_str() == kind)?;
+        let lock = line.text(&["lock", "lockName"]);
+        if lock.is_some_and(|name| name.len() > MAX_NAME_BYTES) {
+            return None;
+        }
         let owner = line.text(&["owner"]);
         let fields = owner.and_then(OwnerFields::parse);
         let app = line.text(&["app"]).map(quoted);
@@ -76,7 +81,7 @@ impl Told {
         Some(Self {
             at: line.moment().map_or(now, |at| at.min(now)),
             kind,
-            lock: line.text(&["lock", "lockName"]).map(quoted),
+            lock: lock.map(str::to_owned),
             lane,
             who,
             has_owner: owner.is_some(),
@@ -156,6 +161,8 @@ pub(super) fn since_1970(at: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const NOW: u64 = 1_795_222_900_000;
@@ -213,7 +220,9 @@ mod tests {
         let line =
             r#"{"event":"warning","lock":"a\u001b[2J\u202eb","message":"x\ny","app":"LONG"}"#.replace("LONG", &"é".repeat(999));
         let told = read(&line).unwrap();
-        assert_eq!((told.lock.as_deref(), told.text.as_str()), (Some(r"a\u{1b}[2J\u{202e}b"), r"x\ny"));
+        assert_eq!((told.lock.as_deref(), told.text.as_str()), (Some("a\u{1b}[2J\u{202e}b"), r"x\ny"));
         assert_eq!(told.lane.chars().count(), 201);
+        let long = |count| json!({ "event": "busy", "lock": "x".repeat(count) }).to_string();
+        assert!(read(&long(MAX_NAME_BYTES)).is_some() && read(&long(MAX_NAME_BYTES + 1)).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 mod feed;
 mod gate;
+mod held;
 mod history;
 mod http;
 mod line;

@@ -16,7 +16,7 @@ function take(part) {
   offset = part.now - Date.now()
   if (troubles.length === 0) return
   const { kind, lock, lane } = troubles.at(-1)
-  $('alarm').textContent = `${clock(troubles.at(-1).at)}: ${WORDS[kind] ?? kind}${lock ? ` of ${lock}` : ''}, ${lane}`
+  $('alarm').textContent = `${clock(troubles.at(-1).at)}: ${WORDS[kind] ?? kind}${lock ? ` of ${short(lock)}` : ''}, ${lane}`
 }
 
 function connect() {
@@ -106,11 +106,12 @@ function timeline() {
   $('none').textContent = state.names.size ? 'No lock has such a name.' : 'No lock has been held since this page looks.'
 }
 
+const cell = (text, className = '', title = text) => element('td', { className }, element('bdi', { textContent: text, title }))
+
 function locksNow() {
   const locks = [...state.locks.values()].filter((lock) => shown.matches(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
-  const cell = (text, className = '') => element('td', { className }, element('bdi', { textContent: text, title: text }))
   $('now').replaceChildren(...locks.slice(0, 100).map((lock) => element('tr', {},
-    cell(lock.name, 'name'), cell(lock.holder), cell(time(state.now - lock.since), 'number'),
+    cell(short(lock.name), 'name', plain(lock.name)), cell(lock.holder), cell(time(state.now - lock.since), 'number'),
     cell(lock.until === null ? 'for ever' : time(Math.max(0, lock.until - state.now)), 'number'),
     cell(lock.waiters ? `${lock.waiters}: ${lock.queue.slice(0, 3).join(', ')}${lock.queue.length > 3 ? ', …' : ''}` : 'none'), cell(lock.fence, 'number'))))
   const more = locks.length > 100 ? `${locks.length - 100} more are not in this table: filter them by name.` : ''
@@ -122,11 +123,10 @@ function locksNow() {
 function eventTable() {
   const isWanted = (event) => (!$('troubles').checked || event.trouble) && (event.lock === null ? shown.matches === all : shown.matches(event.lock))
   const events = state.events.filter(isWanted).slice(-100).reverse()
-  const cell = (text, className = '') => element('td', { className }, element('bdi', { textContent: text, title: text }))
   $('events').replaceChildren(...events.map((event) => {
     const details = [event.took !== null && `took ${time(event.took)}`, event.overrun && `${time(event.overrun)} over`, event.fence && `fence ${event.fence}`, event.text]
     return element('tr', { className: event.trouble ? 'trouble' : '' }, cell(clock(event.at, 3), 'number'),
-      cell((event.trouble ? '! ' : '') + event.kind.replaceAll('_', ' ')), cell(event.lock ?? '', 'name'), cell(event.who ?? event.lane), cell(details.filter(Boolean).join(', ')))
+      cell((event.trouble ? '! ' : '') + event.kind.replaceAll('_', ' ')), cell(short(event.lock ?? ''), 'name', plain(event.lock ?? '')), cell(event.who ?? event.lane), cell(details.filter(Boolean).join(', ')))
   }))
   $('events-note').hidden = events.length > 0
   $('events-note').textContent = state.feed === 'nowhere' ? 'No events are read: see --events.' : 'No such event has come.'

@@ -6,7 +6,6 @@ use super::line::{lane, process, who};
 use super::spans::{Key, Place, Source, Span, Spans};
 use super::told::began;
 use crate::command::shown;
-use crate::error::quoted::quoted;
 use crate::op::holder::is_claim;
 use crate::protocol::LockInfo;
 
@@ -17,9 +16,9 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
     let mut goes_on = HashSet::new();
     let mut fences = HashMap::new();
     for lock in locks {
-        let name = quoted(&lock.name);
+        let name = &lock.name;
         if !is_claim(&lock.owner) {
-            goes_on.insert(holder(spans, lock, &name, before, now, end));
+            goes_on.insert(holder(spans, lock, before, now, end));
             fences.insert(name.clone(), lock.fence);
         }
         for waiter in &lock.queue {
@@ -40,8 +39,8 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
     compare(spans, &fences, now);
 }
 
-fn holder(spans: &mut Spans, lock: &LockInfo, name: &str, before: Option<u64>, now: u64, end: u64) -> Key {
-    let key = Key { source: Source::Server, lock: name.to_owned(), place: Place::Holder };
+fn holder(spans: &mut Spans, lock: &LockInfo, before: Option<u64>, now: u64, end: u64) -> Key {
+    let key = Key { source: Source::Server, lock: lock.name.clone(), place: Place::Holder };
     if spans.get(&key).is_none_or(|span| span.owner != lock.owner) {
         // Between two looks, by the server's clock, which may differ from ours.
         let from = began(lock.fence, now).clamp(before.unwrap_or(0).min(now), now);

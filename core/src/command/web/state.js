@@ -95,6 +95,17 @@ function overOf(span) {
   return span.over
 }
 
+/** A name as people see it: whatever it contains, it is one line, and doesn't turn the rest around. */
+function plain(name) {
+  return name.replace(/[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`)
+}
+
+/** The same, cut in the middle: paths and URLs differ at their end. */
+function short(name) {
+  const text = plain(name)
+  return text.length <= 120 ? text : `${text.slice(0, 70)}…${text.slice(-49)}`
+}
+
 function element(name, properties = {}, ...children) {
   const made = document.createElement(name)
   Object.assign(made, properties)

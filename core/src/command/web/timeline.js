@@ -48,12 +48,12 @@ function card(name) {
   made.picture = svg('svg', { role: 'img', height: 30 }, made.bars)
   const head = element('tr')
   for (const title of ['Application', 'Says', 'What', 'From', 'For', 'Fence', 'End']) head.append(element('th', { scope: 'col', textContent: title }))
-  const caption = element('caption', { className: 'quiet', textContent: `The holds and waits of ${name} in the time that is shown` })
+  const caption = element('caption', { className: 'quiet', textContent: `The holds and waits of ${short(name)} in the time that is shown` })
   const table = element('div', { className: 'scroll' }, element('table', {}, caption, element('thead', {}, head), made.table))
   made.details = element('details', {}, element('summary', { textContent: 'As a table' }), table)
   made.details.addEventListener('toggle', () => (made.drawnAt = -1))
   made.root = element('article', { className: 'lock' },
-    element('header', {}, element('h3', {}, element('bdi', { textContent: name, title: name })), made.state),
+    element('header', {}, element('h3', {}, element('bdi', { textContent: short(name), title: plain(name) })), made.state),
     element('div', { className: 'picture' }, made.lanes, made.picture), made.details)
   cards.set(name, made)
   return made
@@ -128,7 +128,7 @@ function sentence(span) {
   const what = span.what === 'holds' ? 'holds' : 'waits for'
   const end = ending(span)
   const length = time((span.to ?? state.now) - span.from)
-  return `${who} ${what} ${span.lock} from ${clock(span.from, 3)} for ${length}${span.to === null ? ' until now' : ''}, ${by}` +
+  return `${who} ${what} ${short(span.lock)} from ${clock(span.from, 3)} for ${length}${span.to === null ? ' until now' : ''}, ${by}` +
     `${span.fence ? `, fence ${span.fence}` : ''}${end ? `: ${end}` : ''}`
 }
 
@@ -141,7 +141,7 @@ function say(made, spans, lanes) {
   if (trouble) words.push(`trouble at ${clock(trouble)}`)
   made.state.replaceChildren(element('bdi', { textContent: words[0], className: lock ? 'held' : 'free' }))
   if (trouble) made.state.append(element('strong', { className: 'trouble', textContent: `! ${words[1]}` }))
-  made.picture.setAttribute('aria-label', `${made.name}: ${words.join(', ')}. Lanes: ${lanes.join(', ') || 'none'}. The table below has each time.`)
+  made.picture.setAttribute('aria-label', `${short(made.name)}: ${words.join(', ')}. Lanes: ${lanes.join(', ') || 'none'}. The table below has each time.`)
 }
 
 function rows(spans) {
