@@ -16,6 +16,7 @@ pytestmark = pytest.mark.long
 
 TAB, SPACE, HOME = "\ue004", "\ue00d", "\ue011"
 HOSTILE = "<img src=x onerror=hacked=1></script><script>hacked=1</script>\u202e"
+HELD = "return document.querySelector('#now td:nth-child(3)')?.textContent"
 CARDS = "return [...document.querySelectorAll('.lock h3')].map((title) => title.textContent)"
 
 
@@ -99,6 +100,40 @@ def test_long_names_differ_by_their_end_and_each_is_a_lock_of_its_own(browser: B
         shown = browser.run(CARDS)
         assert {text[-3:] for text in shown} == {"s/a", "s/b", "{a}"} and max(map(len, shown)) == 120
         assert browser.run("return [...document.querySelectorAll('#now .name bdi')].map((cell) => cell.title)").count(f"{name}:\\u{{a}}") == 2
+
+
+def test_what_a_person_has_selected_stays_while_the_page_goes_on(browser: Browser, server: RealServer, name: str):
+    with Client(server.url) as client, client.lock(name), site(server, "--events", "-", f"{name}*") as page:
+        told(page, line("lost", name, fence=7))
+        browser.open(page.url)
+        until(lambda: len(browser.run("return document.querySelectorAll('#now tr, #events tr')")) == 2)
+        for place in ("#now .name", "#events .name", "#numbers dt"):
+            select = "getSelection().selectAllChildren(document.querySelector(arguments[0])); return getSelection().toString()"
+            selected, held = browser.run(select, place), browser.run(HELD)
+            until(lambda held=held: browser.run(HELD) != held)
+            told(page, line("released", name, fence=8))
+            until(lambda: browser.run("return document.querySelector('#events td:nth-child(2)').textContent") == "released")
+            assert browser.run("return getSelection().toString()") == selected != ""
+            told(page, line("lost", f"{name}:other", fence=7))
+            until(lambda: browser.run("return document.querySelector('#events td:nth-child(2)').textContent") == "! lost")
+
+
+def test_pause_stops_all_that_moves_until_the_page_goes_on(browser: Browser, server: RealServer, name: str):
+    text = "return document.querySelector('main').innerText"
+    with Client(server.url) as client, client.lock(name), site(server, "--events", "-", f"{name}*") as page:
+        browser.open(page.url)
+        until(lambda: browser.run(HELD))
+        browser.run("document.querySelector('#pause').click()")
+        paused = browser.run(text)
+        with client.lock(f"{name}:b"):
+            told(page, line("lost", name, fence=7))
+            until(lambda: len(page.all()["locks"]) == 2 and page.all()["events"])
+            # The page has got all that by now, and more than it would need to show it.
+            browser.run("window.parts = 0; new EventSource('events').addEventListener('part', () => (parts += 1))")
+            until(lambda: browser.run("return parts") > 4)
+            assert browser.run(text) == paused
+            browser.run("document.querySelector('#pause').click()")
+            until(lambda: browser.run(CARDS) == [name, f"{name}:b"] and "lost" in browser.run("return document.querySelector('#events').textContent"))
 
 
 def test_a_page_says_that_it_lost_its_server_and_finds_it_again(browser: Browser, server: RealServer, name: str):

@@ -21,21 +21,25 @@ function take(part) {
 
 function connect() {
   const source = new EventSource('events')
+  shown.source = source
   source.addEventListener('all', (message) => {
-    reset()
     shown.isConnected = true
-    take(JSON.parse(message.data))
+    // A pause is one of everything. After it all is asked for again.
+    if (shown.pausedAt === null) {
+      reset()
+      take(JSON.parse(message.data))
+    }
     refresh()
   })
   source.addEventListener('part', (message) => {
-    take(JSON.parse(message.data))
+    if (shown.pausedAt === null) take(JSON.parse(message.data))
     refresh()
   })
   source.addEventListener('error', () => {
     shown.isConnected = false
     refresh()
     // A browser gives up after some answers, such as that of another program on this port.
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2_000)
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => source === shown.source && connect(), 2_000)
   })
 }
 
@@ -47,7 +51,7 @@ function status() {
       : isStale()
         ? ['down', `${state.outage ? 'No server answers; last' : 'Last'} seen at ${clock(state.looked_at)}`]
         : shown.pausedAt !== null
-          ? ['still', `Paused at ${clock(view.end)}; events still come`]
+          ? ['still', `Paused at ${clock(shown.pausedAt)}`]
           : ['live', 'Live']
   const place = $('status')
   if (place.textContent !== text) place.textContent = text
@@ -58,18 +62,16 @@ function status() {
 function numbers() {
   const { numbers: count, feed } = state
   const waiting = [...state.locks.values()].reduce((sum, lock) => sum + lock.waiters, 0)
-  const groups = [['The servers say', [['held now', state.locks.size], ['waiting now', waiting]]]]
-  if (feed !== 'nowhere') {
-    const troubles = count.lost + count.expired
-    groups.push([feed === 'ended' ? 'The clients said' : 'The clients say', [
-      ['acquired', count.acquired], ['released', count.released], ['longest wait', time(count.longest_wait)], ['timed out', count.timed_out],
-      ['lost or expired', troubles, troubles ? 'over' : ''], ['races', count.race, count.race ? 'race' : ''],
-    ]])
-  }
-  const made = groups.map(([title, pairs]) => element('div', { className: 'group' }, element('h3', { textContent: title }),
-    element('dl', {}, ...pairs.map(([name, value, kind]) =>
-      element('div', { className: kind ?? '' }, element('dt', { textContent: name }), element('dd', { textContent: (kind ? '! ' : '') + value }))))))
-  $('numbers').replaceChildren(...made)
+  write($('servers-title'), 'The servers say')
+  arrange($('servers-numbers'), [['held now', state.locks.size], ['waiting now', waiting]].map(figure))
+  $('clients').hidden = feed === 'nowhere'
+  if (feed === 'nowhere') return
+  const troubles = count.lost + count.expired
+  write($('clients-title'), feed === 'ended' ? 'The clients said' : 'The clients say')
+  arrange($('clients-numbers'), [
+    ['acquired', count.acquired], ['released', count.released], ['longest wait', time(count.longest_wait)], ['timed out', count.timed_out],
+    ['lost or expired', troubles, troubles ? 'over' : ''], ['races', count.race, count.race ? 'race' : ''],
+  ].map(figure))
 }
 
 function where() {
@@ -79,7 +81,7 @@ function where() {
   const left = []
   if (state.numbers.skipped) left.push(`${state.numbers.skipped} lines were no events`)
   if (state.numbers.left_out) left.push(`${state.numbers.left_out} holds and waits were too many to show`)
-  $('where').textContent = [seen, feed, ...left].join('; ')
+  write($('where'), [seen, feed, ...left].join('; '))
 }
 
 /** The names in the picture, and in which order. */
@@ -97,8 +99,7 @@ function timeline() {
   const names = chosen()
   const made = names.slice(0, shown.most).map(card)
   for (const name of cards.keys()) if (!state.names.has(name) && !state.locks.has(name)) cards.delete(name)
-  const place = $('locks')
-  if (made.length !== shown.cards.length || made.some((card, number) => card !== shown.cards[number])) place.replaceChildren(...made.map((card) => card.root))
+  arrange($('locks'), made.map((card) => card.root))
   shown.cards = made
   $('more').hidden = names.length <= shown.most
   $('more').textContent = `Show ${Math.min(STEP * 2, names.length - shown.most)} more of ${names.length - shown.most}`
@@ -106,30 +107,31 @@ function timeline() {
   $('none').textContent = state.names.size ? 'No lock has such a name.' : 'No lock has been held since this page looks.'
 }
 
-const cell = (text, className = '', title = text) => element('td', { className }, element('bdi', { textContent: text, title }))
-
 function locksNow() {
   const locks = [...state.locks.values()].filter((lock) => shown.matches(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
-  $('now').replaceChildren(...locks.slice(0, 100).map((lock) => element('tr', {},
-    cell(short(lock.name), 'name', plain(lock.name)), cell(lock.holder), cell(time(state.now - lock.since), 'number'),
-    cell(lock.until === null ? 'for ever' : time(Math.max(0, lock.until - state.now)), 'number'),
-    cell(lock.waiters ? `${lock.waiters}: ${lock.queue.slice(0, 3).join(', ')}${lock.queue.length > 3 ? ', …' : ''}` : 'none'), cell(lock.fence, 'number'))))
+  fill($('now'), locks.slice(0, 100).map((lock) => [lock.name, '', [
+    [short(lock.name), 'name', plain(lock.name)], [lock.holder], [time(state.now - lock.since), 'number'],
+    [lock.until === null ? 'for ever' : time(Math.max(0, lock.until - state.now)), 'number'],
+    [lock.waiters ? `${lock.waiters}: ${lock.queue.slice(0, 3).join(', ')}${lock.queue.length > 3 ? ', …' : ''}` : 'none'], [lock.fence, 'number'],
+  ]]))
   const more = locks.length > 100 ? `${locks.length - 100} more are not in this table: filter them by name.` : ''
   const cut = state.cut ? 'There may be more locks on the servers: see --limit.' : ''
   $('now-note').hidden = locks.length > 0 && !more && !cut
-  $('now-note').textContent = locks.length ? `${more} ${cut}` : 'No lock is held.'
+  write($('now-note'), locks.length ? `${more} ${cut}` : 'No lock is held.')
 }
 
 function eventTable() {
   const isWanted = (event) => (!$('troubles').checked || event.trouble) && (event.lock === null ? shown.matches === all : shown.matches(event.lock))
   const events = state.events.filter(isWanted).slice(-100).reverse()
-  $('events').replaceChildren(...events.map((event) => {
+  fill($('events'), events.map((event) => {
     const details = [event.took !== null && `took ${time(event.took)}`, event.overrun && `${time(event.overrun)} over`, event.fence && `fence ${event.fence}`, event.text]
-    return element('tr', { className: event.trouble ? 'trouble' : '' }, cell(clock(event.at, 3), 'number'),
-      cell((event.trouble ? '! ' : '') + event.kind.replaceAll('_', ' ')), cell(short(event.lock ?? ''), 'name', plain(event.lock ?? '')), cell(event.who ?? event.lane), cell(details.filter(Boolean).join(', ')))
+    return [event.n, event.trouble ? 'trouble' : '', [
+      [clock(event.at, 3), 'number'], [(event.trouble ? '! ' : '') + event.kind.replaceAll('_', ' ')],
+      [short(event.lock ?? ''), 'name', plain(event.lock ?? '')], [event.who ?? event.lane], [details.filter(Boolean).join(', ')],
+    ]]
   }))
   $('events-note').hidden = events.length > 0
-  $('events-note').textContent = state.feed === 'nowhere' ? 'No events are read: see --events.' : 'No such event has come.'
+  write($('events-note'), state.feed === 'nowhere' ? 'No events are read: see --events.' : 'No such event has come.')
 }
 
 const all = () => true
@@ -144,7 +146,7 @@ function refresh() {
   where()
   timeline()
   locksNow()
-  if (shown.pausedAt === null) eventTable()
+  eventTable()
   const back = $('back')
   back.max = Math.max(0, Math.ceil((state.now - oldest()) / 1_000))
   const wasStale = shown.isStale
@@ -165,7 +167,11 @@ function move() {
 
 function pause(isPaused) {
   shown.pausedAt = isPaused ? (shown.pausedAt ?? clockNow()) : null
-  if (!isPaused) $('back').value = 0
+  if (!isPaused) {
+    $('back').value = 0
+    shown.source.close()
+    connect()
+  }
   $('pause').setAttribute('aria-pressed', isPaused)
   $('pause').textContent = isPaused ? 'Go on' : 'Pause'
   again()

@@ -4,7 +4,8 @@ use crate::entropy;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 3] = [include_str!("state.js"), include_str!("timeline.js"), include_str!("page.js")];
+const SCRIPTS: [&str; 4] =
+    [include_str!("state.js"), include_str!("timeline.js"), include_str!("tables.js"), include_str!("page.js")];
 
 /// A page, and the policy with which a browser shows it.
 pub(super) struct Page {
@@ -51,7 +52,7 @@ mod tests {
     fn a_page_has_all_its_parts_and_a_policy_of_its_own() {
         let (one, other) = (page(None), page(None));
         assert_ne!(one.policy, other.policy);
-        assert!(!one.text.contains("{{") && one.text.contains(STYLE) && one.text.contains(SCRIPTS[2]));
+        assert!(!one.text.contains("{{") && one.text.contains(STYLE) && one.text.contains(SCRIPTS[3]));
         assert!(one.policy.contains("connect-src 'self'") && !one.policy.contains("unsafe"));
         let named = one.text.replace("http://www.w3.org/2000/svg", "");
         assert!(!named.contains("http://") && !named.contains("https://") && !named.contains(" style="));
