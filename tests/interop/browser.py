@@ -77,10 +77,20 @@ class Browser:
         """What the console has said since this was last asked: errors, and what the page's policy refused."""
         return [entry["message"] for entry in self._ask("/se/log", {"type": "browser"}) if entry["level"] in ("SEVERE", "WARNING")]
 
-    def picture(self, file: Path, width: int, height: int) -> None:
+    def size(self, width: int, height: int) -> None:
         view = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._ask("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": view})
+
+    def picture(self, file: Path, width: int, height: int) -> None:
+        self.size(width, height)
         file.write_bytes(base64.b64decode(self._ask("/screenshot")))
+
+    def medium(self, name: str) -> None:
+        """Lays the page out for `print` or `screen`, in the width that it has."""
+        self._ask("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}})
+
+    def pdf(self, file: Path) -> None:
+        file.write_bytes(base64.b64decode(self._ask("/print", {"background": False})))
 
     def dark(self, is_dark: bool) -> None:
         feature = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}

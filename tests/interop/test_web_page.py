@@ -1,6 +1,7 @@
 """The page of `locktender watch --web` in a real browser: what a person sees and types, and what hostile names can't do."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -100,6 +101,27 @@ def test_long_names_differ_by_their_end_and_each_is_a_lock_of_its_own(browser: B
         shown = browser.run(CARDS)
         assert {text[-3:] for text in shown} == {"s/a", "s/b", "{a}"} and max(map(len, shown)) == 120
         assert browser.run("return [...document.querySelectorAll('#now .name bdi')].map((cell) => cell.title)").count(f"{name}:\\u{{a}}") == 2
+
+
+def test_the_words_of_a_hold_that_goes_on_go_on_with_it(browser: Browser, server: RealServer, name: str):
+    tooltip = "const bar = document.querySelector('.lock g.holds'); bar.dispatchEvent(new Event('pointerenter')); return bar.textContent"
+    length = "return document.querySelector('.lock tbody td:nth-child(5)').textContent"
+    words = "return document.querySelector('.lock .state').textContent"
+    with Client(server.url) as client, Client(server.url) as one, Client(server.url) as other, ThreadPoolExecutor() as threads:
+        with client.lock(name), site(server, name) as page:
+            browser.open(page.url)
+            # An hour, in which nothing moves.
+            browser.run("const width = document.querySelector('#width'); width.value = 3600; width.dispatchEvent(new Event('change'))")
+            until(lambda: browser.run(CARDS) == [name])
+            browser.run("document.querySelector('summary').click()")
+            until(lambda: "goes on" in browser.run("return document.querySelector('.lock tbody').textContent"))
+            for look in (tooltip, length):
+                before = browser.run(look)
+                until(lambda look=look, before=before: browser.run(look) != before)
+            # Two waiters of one process are one bar.
+            for count, waiter in enumerate((one, other), 1):
+                threads.submit(lambda waiter=waiter: waiter.lock(name).acquire().release())
+                until(lambda count=count: f"{count} waiting" in browser.run(words))
 
 
 def test_what_a_person_has_selected_stays_while_the_page_goes_on(browser: Browser, server: RealServer, name: str):

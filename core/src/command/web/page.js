@@ -153,6 +153,7 @@ function refresh() {
   shown.isStale = isStale()
   for (const made of cards.values()) if (state.dirty.has(made.name) || shown.isStale !== wasStale) made.drawnAt = -1e15
   state.dirty.clear()
+  for (const made of shown.cards) tabulate(made)
 }
 
 /** Moves the picture. */

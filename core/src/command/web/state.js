@@ -40,6 +40,8 @@ function merge(part) {
   }
   for (const name of part.gone) state.locks.delete(name)
   for (const lock of part.locks) state.locks.set(lock.name, lock)
+  // Their words change, too.
+  for (const name of [...part.gone, ...part.locks.map((lock) => lock.name)]) state.dirty.add(name)
   const last = state.events.at(-1)?.n ?? 0
   const fresh = part.events.filter((event) => event.n > last)
   state.events.push(...fresh)

@@ -51,7 +51,7 @@ function card(name) {
   const caption = element('caption', { className: 'quiet', textContent: `The holds and waits of ${short(name)} in the time that is shown` })
   const table = element('div', { className: 'scroll' }, element('table', {}, caption, element('thead', {}, head), made.table))
   made.details = element('details', {}, element('summary', { textContent: 'As a table' }), table)
-  made.details.addEventListener('toggle', () => (made.drawnAt = -1))
+  made.details.addEventListener('toggle', () => tabulate(made))
   made.root = element('article', { className: 'lock' },
     element('header', {}, element('h3', {}, element('bdi', { textContent: short(name), title: plain(name) })), made.state),
     element('div', { className: 'picture' }, made.lanes, made.picture), made.details)
@@ -83,7 +83,6 @@ function redraw(made) {
   for (const span of spans) bars.push(bar(span, lanes.indexOf(span.lane) * lane.height + lane.top, signs))
   made.bars.replaceChildren(...bars, ...signs)
   say(made, spans, lanes)
-  if (made.details.open) made.table.replaceChildren(...rows(spans))
 }
 
 const x = (at) => ((at - view.end) / view.width) * view.pixels
@@ -99,7 +98,8 @@ function bar(span, top, signs) {
   const over = overOf(span)
   const kind = span.what === 'waits' ? 'waits' : `holds ${span.end === 'dropped' ? 'dropped' : ''}`
   const made = svg('g', { class: `${kind} ${span.source}` }, svg('title'))
-  made.firstChild.textContent = sentence(span)
+  // A hold that goes on is longer by now.
+  made.addEventListener('pointerenter', () => write(made.firstChild, sentence(span)))
   const rect = (kind, from, to) => svg('rect', { class: kind, x: from, y: top + y, width: Math.max(2, to - from), height, rx: 2 })
   made.append(rect('whole', from, to))
   if (over !== null) made.append(rect(span.race ? 'race' : 'over', Math.max(from, x(over)), to))
@@ -144,12 +144,15 @@ function say(made, spans, lanes) {
   made.picture.setAttribute('aria-label', `${short(made.name)}: ${words.join(', ')}. Lanes: ${lanes.join(', ') || 'none'}. The table below has each time.`)
 }
 
-function rows(spans) {
-  return spans.toSorted((one, other) => other.from - one.from).slice(0, 100).map((span) => {
+/** Shows the spans as a table, if a person has opened it. */
+function tabulate(made) {
+  if (!made.details.open) return
+  const spans = spansInView(made.name).sort((one, other) => other.from - one.from).slice(0, 100)
+  fill(made.table, spans.map((span) => {
     const cells = [span.who || span.lane, span.source === 'server' ? 'servers' : 'client', span.what, clock(span.from, 3),
       time((span.to ?? state.now) - span.from) + (span.to === null ? ', goes on' : ''), span.fence ?? '', ending(span)]
-    return element('tr', { className: troubleOf(span) ? 'trouble' : '' }, ...cells.map((text) => element('td', {}, element('bdi', { textContent: text }))))
-  })
+    return [span.id, troubleOf(span) ? 'trouble' : '', cells.map((text) => [text])]
+  }))
 }
 
 /** The clock above the pictures. */
