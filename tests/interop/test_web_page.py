@@ -1,5 +1,6 @@
 """The page of `locktender watch --web` in a real browser: what a person sees and types, and what hostile names can't do."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -122,6 +123,31 @@ def test_the_words_of_a_hold_that_goes_on_go_on_with_it(browser: Browser, server
             for count, waiter in enumerate((one, other), 1):
                 threads.submit(lambda waiter=waiter: waiter.lock(name).acquire().release())
                 until(lambda count=count: f"{count} waiting" in browser.run(words))
+
+
+def test_the_bars_lie_on_paper_as_on_the_screen(browser: Browser, server: RealServer, name: str):
+    # Where the first bar begins and ends, as parts of its picture's width.
+    place = """const bar = document.querySelector('.lock rect.whole').getBoundingClientRect()
+        const picture = document.querySelector('.picture svg').getBoundingClientRect()
+        return [bar.left, bar.right].map((at) => Math.round((at - picture.left) / picture.width * 100))"""
+    now = time.time()
+    with site(server, "--events", "-", name) as page:
+        told(page, line("acquired", name, fence=7, at=now - 40), line("released", name, fence=7, at=now - 20))
+        browser.size(1440, 900)
+        browser.open(page.url)
+        until(lambda: browser.run("return document.querySelector('.lock rect.whole')"))
+        browser.run("document.querySelector('#pause').click()")
+        screen = browser.run(place)
+        # A4, in its margins. The window keeps its width, so nothing tells of the change but the print.
+        browser.run("document.body.style.maxWidth = '718px'; dispatchEvent(new Event('beforeprint'))")
+        browser.medium("print")
+        try:
+            assert browser.run(place) == screen and screen[0] > 20 and screen[1] < 80
+            assert browser.run("return document.body.scrollWidth") <= 718
+        finally:
+            browser.medium("screen")
+        browser.run("document.body.style.maxWidth = ''; dispatchEvent(new Event('afterprint'))")
+        assert browser.run(place) == screen
 
 
 def test_what_a_person_has_selected_stays_while_the_page_goes_on(browser: Browser, server: RealServer, name: str):

@@ -4,8 +4,10 @@ const $ = (id) => document.getElementById(id)
 const report = JSON.parse($('data').textContent)
 const collator = new Intl.Collator(undefined, { numeric: true })
 const STEP = 15
+/** The width of a picture on paper: a browser does not say it before it prints. The style has it, too. */
+const PAPER = 560
 
-const shown = { matches: () => true, most: STEP, pausedAt: null, isConnected: false, isStale: false, cards: [] }
+const shown = { matches: () => true, most: STEP, pausedAt: null, isConnected: false, isStale: false, isPrinted: false, cards: [] }
 
 /** Now, by the clock of the server; it stands still while nothing comes. */
 let offset = 0
@@ -160,7 +162,8 @@ function refresh() {
 function move() {
   const back = Number($('back').value) * 1_000
   view.end = (shown.pausedAt ?? clockNow()) - back
-  view.pixels = Math.max(50, ($('locks').querySelector('.picture svg') ?? $('axis')).getBoundingClientRect().width)
+  const picture = $('locks').querySelector('.picture svg') ?? $('axis')
+  view.pixels = shown.isPrinted ? PAPER : Math.max(50, picture.getBoundingClientRect().width)
   for (const made of shown.cards) draw(made)
   axis($('axis'))
   $('end').textContent = back ? `${time(back)} ago` : 'now'
@@ -180,7 +183,7 @@ function pause(isPaused) {
 
 function again() {
   refreshedAt = -1e9
-  const isPhone = matchMedia('(max-width: 640px)').matches
+  const isPhone = !shown.isPrinted && matchMedia('(max-width: 640px)').matches
   Object.assign(lane, isPhone ? { height: 42, top: 12 } : { height: 30, top: 0 })
   for (const made of cards.values()) made.drawnAt = -1e15
   refresh()
@@ -221,6 +224,12 @@ $('more').addEventListener('click', () => {
   again()
 })
 addEventListener('resize', again)
+for (const [kind, isPrinted] of [['beforeprint', true], ['afterprint', false]]) {
+  addEventListener(kind, () => {
+    shown.isPrinted = isPrinted
+    again()
+  })
+}
 
 if (report) {
   $('save').hidden = $('pause').hidden = true
