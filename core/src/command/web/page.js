@@ -7,7 +7,7 @@ const STEP = 15
 /** The width of a picture on paper: a browser does not say it before it prints. The style has it, too. */
 const PAPER = 560
 
-const shown = { matches: () => true, most: STEP, pausedAt: null, isConnected: false, isStale: false, isPrinted: false, cards: [] }
+const shown = { matches: () => true, choice: null, most: STEP, pausedAt: null, isConnected: false, isStale: false, isPrinted: false, cards: [] }
 
 /** Now, by the clock of the server; it stands still while nothing comes. */
 let offset = 0
@@ -86,15 +86,32 @@ function where() {
   write($('where'), [seen, feed, ...left].join('; '))
 }
 
-/** The names in the picture, and in which order. */
+const spansOf = (name) => [...(state.names.get(name)?.values() ?? [])]
+const endedBy = (...ends) => (name) => spansOf(name).some((span) => ends.includes(span.end))
+
+/** The locks that a number counts. */
+const CHOICES = {
+  'held now': (name) => state.locks.has(name), 'waiting now': (name) => state.locks.get(name)?.waiters > 0, 'timed out': endedBy('timed_out'),
+  'lost or expired': endedBy('lost', 'expired'), races: (name) => spansOf(name).some((span) => span.race),
+}
+
+function choose(name) {
+  shown.choice = shown.choice === name ? null : name
+  again()
+}
+
+const isWanted = (name) => shown.matches(name) && (CHOICES[shown.choice]?.(name) ?? true)
+
+/** The names in the picture, and in which order: what a person should look at comes first. */
 function chosen() {
-  const names = [...new Set([...state.names.keys(), ...state.locks.keys()])].filter(shown.matches).sort(collator.compare)
+  const names = [...new Set([...state.names.keys(), ...state.locks.keys()])].filter(isWanted).sort(collator.compare)
   if ($('order').value === 'name') return names
   const rank = new Map(names.map((name) => {
-    const spans = [...(state.names.get(name)?.values() ?? [])]
-    return [name, [Math.max(0, ...spans.map(troubleOf)), state.locks.get(name)?.waiters ?? 0]]
+    const { waiters = 0, since = state.now } = state.locks.get(name) ?? {}
+    return [name, [spansOf(name).reduce((last, span) => Math.max(last, troubleOf(span)), 0), waiters, state.now - since]]
   }))
-  return names.sort((one, other) => rank.get(other)[0] - rank.get(one)[0] || rank.get(other)[1] - rank.get(one)[1])
+  const compare = (one, other) => [0, 1, 2].map((at) => other[at] - one[at]).find(Boolean) ?? 0
+  return names.sort((one, other) => compare(rank.get(one), rank.get(other)))
 }
 
 function timeline() {
@@ -106,11 +123,11 @@ function timeline() {
   $('more').hidden = names.length <= shown.most
   $('more').textContent = `Show ${Math.min(STEP * 2, names.length - shown.most)} more of ${names.length - shown.most}`
   $('none').hidden = names.length > 0
-  $('none').textContent = state.names.size ? 'No lock has such a name.' : 'No lock has been held since this page looks.'
+  $('none').textContent = state.names.size ? 'No lock is like that.' : 'No lock has been held since this page looks.'
 }
 
 function locksNow() {
-  const locks = [...state.locks.values()].filter((lock) => shown.matches(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
+  const locks = [...state.locks.values()].filter((lock) => isWanted(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
   fill($('now'), locks.slice(0, 100).map((lock) => [lock.name, '', [
     [short(lock.name), 'name', plain(lock.name)], [lock.holder], [time(state.now - lock.since), 'number'],
     [lock.until === null ? 'for ever' : time(Math.max(0, lock.until - state.now)), 'number'],
@@ -123,8 +140,8 @@ function locksNow() {
 }
 
 function eventTable() {
-  const isWanted = (event) => (!$('troubles').checked || event.trouble) && (event.lock === null ? shown.matches === all : shown.matches(event.lock))
-  const events = state.events.filter(isWanted).slice(-100).reverse()
+  const isOfLocks = (event) => (event.lock === null ? shown.matches === all && !shown.choice : isWanted(event.lock))
+  const events = state.events.filter((event) => (!$('troubles').checked || event.trouble) && isOfLocks(event)).slice(-100).reverse()
   fill($('events'), events.map((event) => {
     const details = [event.took !== null && `took ${time(event.took)}`, event.overrun && `${time(event.overrun)} over`, event.fence && `fence ${event.fence}`, event.text]
     return [event.n, event.trouble ? 'trouble' : '', [

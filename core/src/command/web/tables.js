@@ -43,10 +43,17 @@ function fill(body, lines) {
 /** What is counted, by its name. */
 const figures = new Map()
 
+/** A number. One of locks is a button that shows these alone. */
 function figure([name, value, kind = '']) {
-  if (!figures.has(name)) figures.set(name, element('div', {}, element('dt', { textContent: name }), element('dd')))
+  if (!figures.has(name)) {
+    const number = element(CHOICES[name] ? 'button' : 'span', { type: 'button', title: CHOICES[name] ? 'Show these alone, or all again' : '' })
+    if (CHOICES[name]) number.addEventListener('click', () => choose(name))
+    figures.set(name, element('div', {}, element('dt', { textContent: name }), element('dd', {}, number)))
+  }
   const made = figures.get(name)
+  const number = made.lastChild.firstChild
   set(made, { className: kind })
-  write(made.lastChild, (kind ? '! ' : '') + value)
+  write(number, (kind ? '! ' : '') + value)
+  if (CHOICES[name]) set(number, { ariaPressed: String(shown.choice === name), ariaLabel: `${value} ${name}: show these alone` })
   return made
 }
