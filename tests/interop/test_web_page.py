@@ -124,6 +124,51 @@ def test_what_needs_a_person_comes_first_and_a_number_shows_its_locks(browser: B
             assert browser.run(pressed) == []
 
 
+def test_the_legend_has_what_the_picture_has(browser: Browser, server: RealServer, name: str):
+    legend = "return [...document.querySelectorAll('#legend li')].map((sample) => sample.textContent)"
+    with Client(server.url) as client, client.lock(name):
+        with site(server, "--events", "-", name) as page:
+            browser.open(page.url)
+            until(lambda: browser.run(legend) == ["holds", "thin: the servers say", "thick: the client says"])
+            told(page, line("race", name, fence=7, took=2, overrun=1))
+            until(lambda: browser.run(legend)[1].startswith("race: "))
+        with site(server, name) as page:
+            browser.open(page.url)
+            until(lambda: browser.run(legend) == ["holds"])
+            with running(server, "run", name, "true"):
+                until(lambda: browser.run(legend) == ["holds", "waits"])
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_the_fence_on_a_bar_can_be_read(browser: Browser, server: RealServer, name: str, is_dark: bool):
+    colours = """const draw = document.createElement('canvas').getContext('2d')
+        const fence = document.querySelector('.lock text.fence')
+        return [fence, fence.parentNode.querySelector('rect.whole')].map((part) => {
+            draw.fillStyle = getComputedStyle(part).fill
+            draw.fillRect(0, 0, 1, 1)
+            return [...draw.getImageData(0, 0, 1, 1).data].slice(0, 3)
+        })"""
+
+    def luminance(colour: list[int]) -> float:
+        parts = [part / 255 for part in colour]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    browser.dark(is_dark)
+    try:
+        for events in ([], ["--events", "-"]):
+            with Client(server.url) as client, client.lock(name), site(server, *events, name) as page:
+                now = time.time()
+                told(page, *([line("acquired", name, fence=7, at=now - 30)] if events else []))
+                browser.open(page.url)
+                browser.run("const width = document.querySelector('#width'); width.value = 15; width.dispatchEvent(new Event('change'))")
+                until(lambda: browser.run("return document.querySelector('.lock text.fence')"), within=20)
+                darker, lighter = sorted(map(luminance, browser.run(colours)))
+                assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+    finally:
+        browser.dark(False)
+
+
 def test_the_words_of_a_hold_that_goes_on_go_on_with_it(browser: Browser, server: RealServer, name: str):
     tooltip = "const bar = document.querySelector('.lock g.holds'); bar.dispatchEvent(new Event('pointerenter')); return bar.textContent"
     length = "return document.querySelector('.lock tbody td:nth-child(5)').textContent"

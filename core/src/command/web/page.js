@@ -163,6 +163,7 @@ function refresh() {
   refreshedAt = performance.now()
   numbers()
   where()
+  legend()
   timeline()
   locksNow()
   eventTable()
@@ -208,21 +209,24 @@ function again() {
 }
 
 const LEGEND = [['holds', 'holds'], ['waits', 'waits'], ['over', 'over, and not given back'], ['race', 'race: another hold began meanwhile'],
-  ['server', 'thin: the servers say'], ['client', 'thick: the client says'], ['sign', '◦ timed out']]
+  ['thin', 'thin: the servers say'], ['thick', 'thick: the client says'], ['timed_out', '◦ timed out']]
 
+const samples = new Map(LEGEND.map(([kind, text]) => {
+  if (kind === 'timed_out') return [kind, element('li', { textContent: text })]
+  const height = kind === 'thin' ? 6 : 14
+  const isBar = ['holds', 'waits', 'thin', 'thick'].includes(kind)
+  const bar = svg('rect', { class: isBar ? 'whole' : kind, y: (14 - height) / 2, width: 26, height, rx: 2 })
+  const group = svg('g', { class: kind === 'waits' ? 'waits' : `holds ${kind}` }, bar)
+  return [kind, element('li', {}, svg('svg', { width: 26, height: 14, 'aria-hidden': 'true' }, group), text)]
+}))
+
+/** What the signs mean that are there. */
 function legend() {
-  $('legend').replaceChildren(...LEGEND.map(([kind, text]) => {
-    if (kind === 'sign') return element('li', { textContent: text })
-    const sample = svg('svg', { width: 26, height: 14, 'aria-hidden': 'true' })
-    const height = kind === 'server' ? 6 : 14
-    const isBar = ['holds', 'server', 'client'].includes(kind)
-    sample.append(svg('g', { class: isBar ? 'holds' : kind }, svg('rect', { class: isBar || kind === 'waits' ? 'whole' : kind, y: (14 - height) / 2, width: 26, height, rx: 2 })))
-    return element('li', {}, sample, text)
-  }))
+  const isThere = (kind) => (['thin', 'thick'].includes(kind) ? state.feed !== 'nowhere' : state.kinds.has(kind))
+  arrange($('legend'), [...samples].filter(([kind]) => isThere(kind)).map(([, sample]) => sample))
 }
 
 document.body.append(patterns())
-legend()
 $('filter').addEventListener('input', (input) => {
   shown.matches = input.target.value.trim() ? matcher(input.target.value) : all
   shown.most = STEP

@@ -18,12 +18,14 @@ const state = {
   /** The locks that are held now, by their names. */
   locks: new Map(),
   events: [],
+  /** The kinds of spans that have come. */
+  kinds: new Set(),
   /** Names whose picture is outdated. */
   dirty: new Set(),
 }
 
 function reset() {
-  for (const kept of [state.spans, state.names, state.locks]) kept.clear()
+  for (const kept of [state.spans, state.names, state.locks, state.kinds]) kept.clear()
   state.events = []
 }
 
@@ -37,6 +39,7 @@ function merge(part) {
     if (!state.names.has(span.lock)) state.names.set(span.lock, new Map())
     state.names.get(span.lock).set(span.id, span)
     state.dirty.add(span.lock)
+    state.kinds.add(span.what).add(span.end).add(span.race ? 'race' : span.over !== null && 'over')
   }
   for (const name of part.gone) state.locks.delete(name)
   for (const lock of part.locks) state.locks.set(lock.name, lock)
