@@ -89,6 +89,9 @@ class Browser:
         """Lays the page out for `print` or `screen`, in the width that it has."""
         self._ask("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}})
 
+    def zone(self, name: str) -> None:
+        self._ask("/goog/cdp/execute", {"cmd": "Emulation.setTimezoneOverride", "params": {"timezoneId": name}})
+
     def pdf(self, file: Path) -> None:
         file.write_bytes(base64.b64decode(self._ask("/print", {"background": False})))
 

@@ -1,6 +1,10 @@
 """The page of `locktender watch --web` in a real browser: what a person sees and types, and what hostile names can't do."""
 
+import datetime
+import re
+import socket
 import time
+import zoneinfo
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -167,6 +171,32 @@ def test_the_fence_on_a_bar_can_be_read(browser: Browser, server: RealServer, na
                 assert (lighter + 0.05) / (darker + 0.05) >= 4.5
     finally:
         browser.dark(False)
+
+
+def test_a_report_says_of_what_it_is_and_shows_all_of_it(browser: Browser, server: RealServer, name: str, tmp_path: Path):
+    report = tmp_path / "report.html"
+    # Of the day before, and thus longer than any width of the live page.
+    began = time.time() - 26 * 3_600
+    with Client(server.url, prefix="shop:") as client, client.lock(name):
+        with site(server, "--prefix", "shop:", "--events", "-", "--report", str(report), name) as page:
+            told(page, line("acquired", name, fence=7, at=began), line("released", name, fence=7, at=began + 3_600))
+            until(lambda: len(page.all()["locks"]) == 1 and page.all()["numbers"]["events"] == 2)
+            page.process.terminate()
+            page.process.wait()
+        browser.zone("Asia/Kolkata")
+        browser.open(report.as_uri())
+        browser.zone("")
+        text = browser.run("return document.body.innerText")
+        for word in ("Report of ", "times in UTC+5:30", "locktender 0.", " on " + socket.gethostname(), "prefix shop:", "Locks at "):
+            assert word in text, word
+        assert not re.search(r"\bnow\b|goes on", text)
+        left, right, width = browser.run("""const bars = [...document.querySelectorAll('.lock rect.whole')].map((bar) => bar.getBoundingClientRect())
+            const picture = document.querySelector('.picture svg').getBoundingClientRect()
+            return [Math.min(...bars.map((bar) => bar.left)) - picture.left, Math.max(...bars.map((bar) => bar.right)) - picture.left, picture.width]""")
+        assert 0 <= left < 0.05 * width and right >= 0.98 * width
+        day = datetime.datetime.fromtimestamp(began, zoneinfo.ZoneInfo("Asia/Kolkata")).strftime("%-d %b ")
+        assert day in browser.run("return document.querySelector('#axis').textContent")
+        assert day in browser.run("return document.querySelector('#events tr:last-child').textContent")
 
 
 def test_the_words_of_a_hold_that_goes_on_go_on_with_it(browser: Browser, server: RealServer, name: str):

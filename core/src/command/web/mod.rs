@@ -33,7 +33,9 @@ use super::messages::Messages;
 use super::operator::{Stop, say};
 use super::signals::{ENDS, take};
 use crate::Client;
+use crate::error::quoted::quoted;
 use crate::error::{Code, Error};
+use crate::owner::host_name;
 use crate::sync::Mutex;
 use gate::Gate;
 use history::{Feed, History, Shared};
@@ -84,7 +86,7 @@ impl Web {
         let gap = (look.interval * GAP).as_millis() as u64;
         let source = json!({
             "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64, "gap": gap,
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": env!("CARGO_PKG_VERSION"), "host": quoted(&host_name()), "prefix": quoted(client.prefix()), "began": line::now(),
         });
         let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed, gap)));
         let messages = Messages::for_operators(look.is_json);

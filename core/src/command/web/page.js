@@ -1,13 +1,12 @@
 // Page: the connection, the controls and the tables.
 
 const $ = (id) => document.getElementById(id)
-const report = JSON.parse($('data').textContent)
 const collator = new Intl.Collator(undefined, { numeric: true })
 const STEP = 15
 /** The width of a picture on paper: a browser does not say it before it prints. The style has it, too. */
 const PAPER = 560
 
-const shown = { matches: () => true, choice: null, most: STEP, pausedAt: null, isConnected: false, isStale: false, isPrinted: false, cards: [] }
+const shown = { matches: () => true, choice: null, from: 0, most: STEP, pausedAt: null, isConnected: false, isStale: false, isPrinted: false, cards: [] }
 
 /** Now, by the clock of the server; it stands still while nothing comes. */
 let offset = 0
@@ -47,7 +46,7 @@ function connect() {
 
 function status() {
   const [kind, text] = report
-    ? ['still', `Report of ${new Date(state.now).toLocaleString('en-GB')}`]
+    ? ['still', `Report of ${DATE.format(state.now)}, ${clock(shown.from)} to ${clock(state.now)}`]
     : !shown.isConnected
       ? ['down', 'Not connected: the picture stands still']
       : isStale()
@@ -64,26 +63,29 @@ function status() {
 function numbers() {
   const { numbers: count, feed } = state
   const waiting = [...state.locks.values()].reduce((sum, lock) => sum + lock.waiters, 0)
-  write($('servers-title'), 'The servers say')
-  arrange($('servers-numbers'), [['held now', state.locks.size], ['waiting now', waiting]].map(figure))
+  const now = report ? '' : ' now'
+  write($('servers-title'), report ? 'The servers said' : 'The servers say')
+  arrange($('servers-numbers'), [['held', `held${now}`, state.locks.size], ['waiting', `waiting${now}`, waiting]].map(figure))
   $('clients').hidden = feed === 'nowhere'
   if (feed === 'nowhere') return
   const troubles = count.lost + count.expired
-  write($('clients-title'), feed === 'ended' ? 'The clients said' : 'The clients say')
+  write($('clients-title'), feed === 'ended' || report ? 'The clients said' : 'The clients say')
   arrange($('clients-numbers'), [
-    ['acquired', count.acquired], ['released', count.released], ['longest wait', time(count.longest_wait)], ['timed out', count.timed_out],
-    ['lost or expired', troubles, troubles ? 'over' : ''], ['races', count.race, count.race ? 'race' : ''],
+    ['acquired', 'acquired', count.acquired], ['released', 'released', count.released], ['wait', 'longest wait', time(count.longest_wait)],
+    ['timed_out', 'timed out', count.timed_out], ['lost', 'lost or expired', troubles, troubles ? 'over' : ''],
+    ['race', 'races', count.race, count.race ? 'race' : ''],
   ].map(figure))
 }
 
 function where() {
-  const { pattern, servers, every } = state.source
-  const seen = `${pattern === '*' ? 'all locks' : pattern} on ${servers.join(', ')}, looked at every ${time(every)}`
+  const { pattern, servers, every, version, host, prefix } = state.source
+  const keys = prefix && ` with the prefix ${prefix}`
+  const seen = `${pattern === '*' ? 'all locks' : pattern}${keys} on ${servers.join(', ')}, looked at every ${time(every)}`
   const feed = { nowhere: 'no events of clients are read', open: 'events of clients are read', ended: 'the events of clients have ended' }[state.feed]
   const left = []
   if (state.numbers.skipped) left.push(`${state.numbers.skipped} lines were no events`)
   if (state.numbers.left_out) left.push(`${state.numbers.left_out} holds and waits were too many to show`)
-  write($('where'), [seen, feed, ...left].join('; '))
+  write($('where'), [seen, feed, ...left, `times in ${zone()}`, `locktender ${version} on ${host}`].join('; '))
 }
 
 const spansOf = (name) => [...(state.names.get(name)?.values() ?? [])]
@@ -91,8 +93,8 @@ const endedBy = (...ends) => (name) => spansOf(name).some((span) => ends.include
 
 /** The locks that a number counts. */
 const CHOICES = {
-  'held now': (name) => state.locks.has(name), 'waiting now': (name) => state.locks.get(name)?.waiters > 0, 'timed out': endedBy('timed_out'),
-  'lost or expired': endedBy('lost', 'expired'), races: (name) => spansOf(name).some((span) => span.race),
+  held: (name) => state.locks.has(name), waiting: (name) => state.locks.get(name)?.waiters > 0, timed_out: endedBy('timed_out'),
+  lost: endedBy('lost', 'expired'), race: (name) => spansOf(name).some((span) => span.race),
 }
 
 function choose(name) {
@@ -128,15 +130,16 @@ function timeline() {
 
 function locksNow() {
   const locks = [...state.locks.values()].filter((lock) => isWanted(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
+  write($('now-words'), report ? `Locks at ${clock(seenAt())}` : 'Locks now')
   fill($('now'), locks.slice(0, 100).map((lock) => [lock.name, '', [
-    [short(lock.name), 'name', plain(lock.name)], [lock.holder], [time(state.now - lock.since), 'number'],
-    [lock.until === null ? 'for ever' : time(Math.max(0, lock.until - state.now)), 'number'],
+    [short(lock.name), 'name', plain(lock.name)], [lock.holder], [time(seenAt() - lock.since), 'number'],
+    [lock.until === null ? 'for ever' : time(Math.max(0, lock.until - seenAt())), 'number'],
     [lock.waiters ? `${lock.waiters}: ${lock.queue.slice(0, 3).join(', ')}${lock.queue.length > 3 ? ', …' : ''}` : 'none'], [lock.fence, 'number'],
   ]]))
   const more = locks.length > 100 ? `${locks.length - 100} more are not in this table: filter them by name.` : ''
   const cut = state.cut ? 'There may be more locks on the servers: see --limit.' : ''
   $('now-note').hidden = locks.length > 0 && !more && !cut
-  write($('now-note'), locks.length ? `${more} ${cut}` : 'No lock is held.')
+  write($('now-note'), locks.length ? `${more} ${cut}` : report ? 'No lock was held.' : 'No lock is held.')
 }
 
 function eventTable() {
@@ -168,7 +171,7 @@ function refresh() {
   locksNow()
   eventTable()
   const back = $('back')
-  back.max = Math.max(0, Math.ceil((state.now - oldest()) / 1_000))
+  back.max = Math.max(0, Math.ceil((state.now - oldest(isWanted)) / 1_000))
   const wasStale = shown.isStale
   shown.isStale = isStale()
   for (const made of cards.values()) if (state.dirty.has(made.name) || shown.isStale !== wasStale) made.drawnAt = -1e15
@@ -184,7 +187,7 @@ function move() {
   view.pixels = shown.isPrinted ? PAPER : Math.max(50, picture.getBoundingClientRect().width)
   for (const made of shown.cards) draw(made)
   axis($('axis'))
-  $('end').textContent = back ? `${time(back)} ago` : 'now'
+  write($('end'), report ? clock(view.end) : back ? `${time(back)} ago` : 'now')
 }
 
 function pause(isPaused) {
@@ -255,11 +258,11 @@ for (const [kind, isPrinted] of [['beforeprint', true], ['afterprint', false]]) 
 if (report) {
   $('save').hidden = $('pause').hidden = true
   take(report)
-  // A report shows all that it has, if that is not too long.
-  const span = state.now - oldest()
-  const widths = [...$('width').options].map((option) => Number(option.value) * 1_000)
-  view.width = widths.find((width) => width >= span) ?? widths.at(-1)
-  $('width').value = String(view.width / 1_000)
+  // A report shows all that it has, and a little before.
+  const span = state.now - oldest(isWanted)
+  shown.from = Math.min(state.source.began, state.now - span)
+  view.width = Math.max(15_000, span * 1.02)
+  $('width').add(new Option(`all: ${time(view.width)}`, view.width / 1_000, true, true), 0)
 } else {
   connect()
   const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches

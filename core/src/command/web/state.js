@@ -4,6 +4,8 @@
 const MOST_SPANS = 12_000
 const MOST_EVENTS = 1_000
 
+const report = JSON.parse(document.getElementById('data').textContent)
+
 const state = {
   now: 0,
   looked_at: null,
@@ -11,7 +13,7 @@ const state = {
   cut: false,
   feed: 'nowhere',
   numbers: {},
-  source: { pattern: '*', servers: [], every: 250, gap: 1_000 },
+  source: { pattern: '*', servers: [], every: 250, gap: 1_000, version: '', host: '', prefix: '', began: 0 },
   spans: new Map(),
   /** The spans of each lock, by its name. */
   names: new Map(),
@@ -72,9 +74,15 @@ function isStale() {
   return state.outage !== null || state.now - state.looked_at > state.source.gap
 }
 
-function oldest() {
+/** When the servers were last seen: now, unless that is past. */
+function seenAt() {
+  return isStale() ? state.looked_at : state.now
+}
+
+/** The begin of the oldest span of the locks that are wanted. */
+function oldest(isWanted) {
   let first = state.now
-  for (const span of state.spans.values()) first = Math.min(first, span.from)
+  for (const [name, spans] of state.names) if (isWanted(name)) for (const span of spans.values()) first = Math.min(first, span.from)
   return first
 }
 
@@ -118,8 +126,26 @@ function element(name, properties = {}, ...children) {
   return made
 }
 
+const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+
+/** The day of a time, if that is not today. */
+function day(at) {
+  const [one, today] = [new Date(at), new Date(state.now)]
+  if (one.toDateString() === today.toDateString()) return ''
+  return `${(one.getFullYear() === today.getFullYear() ? DAY : DATE).format(one)} `
+}
+
+/** The zone of the times, as UTC+5:30. */
+function zone() {
+  const minutes = -new Date(state.now).getTimezoneOffset()
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60]
+  return minutes === 0 ? 'UTC' : `UTC${minutes < 0 ? '−' : '+'}${hours}${rest ? `:${rest}` : ''}`
+}
+
 function clock(at, parts = 0) {
-  return new Date(at).toLocaleTimeString('en-GB') + (parts ? '.' + String(Math.floor(at % 1_000)).padStart(3, '0').slice(0, parts) : '')
+  return day(at) + TIME.format(at) + (parts ? '.' + String(Math.floor(at % 1_000)).padStart(3, '0').slice(0, parts) : '')
 }
 
 /** A time as people say it: 250 ms, 3.2 s, 2 min 5 s, 3 h 10 min. */

@@ -44,16 +44,17 @@ function fill(body, lines) {
 const figures = new Map()
 
 /** A number. One of locks is a button that shows these alone. */
-function figure([name, value, kind = '']) {
-  if (!figures.has(name)) {
-    const number = element(CHOICES[name] ? 'button' : 'span', { type: 'button', title: CHOICES[name] ? 'Show these alone, or all again' : '' })
-    if (CHOICES[name]) number.addEventListener('click', () => choose(name))
-    figures.set(name, element('div', {}, element('dt', { textContent: name }), element('dd', {}, number)))
+function figure([id, name, value, kind = '']) {
+  if (!figures.has(id)) {
+    const number = element(CHOICES[id] ? 'button' : 'span', { type: 'button', title: CHOICES[id] ? 'Show these alone, or all again' : '' })
+    if (CHOICES[id]) number.addEventListener('click', () => choose(id))
+    figures.set(id, element('div', {}, element('dt'), element('dd', {}, number)))
   }
-  const made = figures.get(name)
+  const made = figures.get(id)
   const number = made.lastChild.firstChild
   set(made, { className: kind })
+  write(made.firstChild, name)
   write(number, (kind ? '! ' : '') + value)
-  if (CHOICES[name]) set(number, { ariaPressed: String(shown.choice === name), ariaLabel: `${value} ${name}: show these alone` })
+  if (CHOICES[id]) set(number, { ariaPressed: String(shown.choice === id), ariaLabel: `${value} ${name}: show these alone` })
   return made
 }

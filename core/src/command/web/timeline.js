@@ -122,13 +122,15 @@ function ending(span) {
   return word ? `${word}, ${late}` : `still believes it, ${late}`
 }
 
+const lasted = (span) => time((span.to ?? (span.source === 'server' ? seenAt() : state.now)) - span.from)
+
 function sentence(span) {
   const who = span.who || span.lane
   const by = span.source === 'server' ? 'by the servers' : 'by the client'
   const what = span.what === 'holds' ? 'holds' : 'waits for'
   const end = ending(span)
-  const length = time((span.to ?? state.now) - span.from)
-  return `${who} ${what} ${short(span.lock)} from ${clock(span.from, 3)} for ${length}${span.to === null ? ' until now' : ''}, ${by}` +
+  const open = report ? ', not ended' : ' until now'
+  return `${who} ${what} ${short(span.lock)} from ${clock(span.from, 3)} for ${lasted(span)}${span.to === null ? open : ''}, ${by}` +
     `${span.fence ? `, fence ${span.fence}` : ''}${end ? `: ${end}` : ''}`
 }
 
@@ -150,22 +152,25 @@ function tabulate(made) {
   const spans = spansInView(made.name).sort((one, other) => other.from - one.from).slice(0, 100)
   fill(made.table, spans.map((span) => {
     const cells = [span.who || span.lane, span.source === 'server' ? 'servers' : 'client', span.what, clock(span.from, 3),
-      time((span.to ?? state.now) - span.from) + (span.to === null ? ', goes on' : ''), span.fence ?? '', ending(span)]
+      lasted(span) + (span.to !== null ? '' : report ? ', not ended' : ', goes on'), span.fence ?? '', ending(span)]
     return [span.id, troubleOf(span) ? 'trouble' : '', cells.map((text) => [text])]
   }))
 }
 
 /** The clock above the pictures. */
 function axis(place) {
-  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900].map((step) => step * 1_000)
-  const step = steps.find((step) => (step / view.width) * view.pixels > 84) ?? 900_000
+  // A date needs its place, too.
+  const room = day(view.end - view.width) ? 130 : 84
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200].map((step) => step * 1_000)
+  const least = (room / view.pixels) * view.width
+  const step = steps.find((step) => step > least) ?? Math.ceil(least / 86_400_000) * 86_400_000
   const marks = []
   for (let at = Math.floor(view.end / step) * step; at > view.end - view.width; at -= step) marks.push(at)
   const made = svg('svg', { height: 22 })
   for (const at of marks) {
     const place = view.pixels + x(at)
     made.append(svg('path', { class: 'line', d: `M${place} 16v6` }))
-    if (place < 30 || place > view.pixels - 26) continue
+    if (place < room / 2 - 12 || place > view.pixels - room / 2 + 16) continue
     const text = svg('text', { x: place, y: 12, 'text-anchor': 'middle' })
     text.textContent = clock(at)
     made.append(text)
