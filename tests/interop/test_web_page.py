@@ -79,14 +79,15 @@ def test_names_are_filtered_and_the_picture_is_paused_by_keyboard(browser: Brows
             assert browser.complaints() == []
 
 
-def test_what_names_contain_is_never_run(browser: Browser, server: RealServer, name: str):
+def test_what_names_contain_is_never_run(browser: Browser, server: RealServer, name: str, tmp_path: Path):
+    report = tmp_path / "report.html"
     with Client(server.url, app=HOSTILE) as client, client.lock(name + HOSTILE), site(server, "--events", "-", f"{name}*") as page:
         told(page, line("race", name + HOSTILE, app=HOSTILE, message=HOSTILE, fence=7, overrun=1))
         for address in (page.url, None):
             if address is None:
-                saved = page.ask("report")[2]
-                browser.open("about:blank")
-                browser.run("document.open(); document.write(arguments[0]); document.close()", saved)
+                report.write_text(browser.run("return reportPage()"))
+                assert "\u202e" not in report.read_text() and report.read_text().count("<script") == 2
+                browser.open(report.as_uri())
             else:
                 browser.open(address)
             until(lambda: name in "".join(browser.run(CARDS)) and browser.run("return document.querySelectorAll('#events tr').length") == 1)
@@ -279,13 +280,33 @@ def test_pause_stops_all_that_moves_until_the_page_goes_on(browser: Browser, ser
             until(lambda: browser.run(CARDS) == [name, f"{name}:b"] and "lost" in browser.run("return document.querySelector('#events').textContent"))
 
 
-def test_a_page_says_that_it_lost_its_server_and_finds_it_again(browser: Browser, server: RealServer, name: str):
-    with site(server, name) as page:
+def test_in_an_outage_and_after_the_end_the_page_says_since_when_and_why(browser: Browser, name: str, tmp_path: Path):
+    status, why = ("return document.querySelector('#status').textContent", "return document.querySelector('#why').textContent")
+    grey = "return document.body.classList.contains('stale')"
+    report = tmp_path / "report.html"
+    with RealServer() as own, running(own, "run", name, "sleep", "60"), site(own, "-i", "0.1", name) as page:
         browser.open(page.url)
-        state = "return document.querySelector('#status').textContent"
-        until(lambda: browser.run(state) == "Live")
+        until(lambda: browser.run(CARDS) == [name])
+        assert browser.run(status) == "Live" and not browser.run(why) and not browser.run(grey)
+        own.kill()
+        until(lambda: browser.run(status).startswith("As of ") and browser.run(grey))
+        assert "No server answers: " in browser.run(why) and "Locks at " in browser.run("return document.querySelector('#now-title').textContent")
+        held, now = browser.run(HELD), browser.run("return state.now")
+        until(lambda: browser.run("return state.now") > now + 1_500)
+        assert browser.run(HELD) == held and browser.run("return document.querySelector('.lock .state').textContent").startswith("was held by ")
+        own.restart()
+        until(lambda: browser.run(status) == "Live" and not browser.run(grey))
         page.process.kill()
-        until(lambda: browser.run(state).startswith("Not connected"))
+        until(lambda: browser.run(status).startswith("Not connected since "))
+        assert "Start it again: its address is new" in browser.run(why) and browser.run(grey)
+        # All that was seen is in the page.
+        browser.complaints()
+        assert browser.run("save()") is None
+        report.write_text(browser.run("return reportPage()"))
+        assert browser.complaints() == []
+    browser.open(report.as_uri())
+    assert browser.run(status).startswith("Report of ") and browser.run(CARDS) == [name]
+    assert browser.complaints() == [] and "connect-src 'none'" in report.read_text()
 
 
 def test_five_hundred_locks_are_shown_some_at_a_time(browser: Browser, server: RealServer, name: str):

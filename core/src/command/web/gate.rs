@@ -11,7 +11,6 @@ const HTTP: u16 = 80;
 pub(super) enum Wanted {
     Page,
     Stream,
-    Report,
 }
 
 /// Why a request is refused; the number is its status.
@@ -47,7 +46,6 @@ impl Gate {
         let wanted = match rest {
             "" => Wanted::Page,
             "events" => Wanted::Stream,
-            "report" => Wanted::Report,
             _ => return Err(Refusal::NotFound),
         };
         if matches!(method, "GET" | "HEAD") { Ok(wanted) } else { Err(Refusal::WrongMethod) }
@@ -78,7 +76,7 @@ mod tests {
             ("GET", own, "/secret/", Ok(Wanted::Page)),
             ("HEAD", own, "/secret/", Ok(Wanted::Page)),
             ("GET", &["localhost:9000"], "/secret/events", Ok(Wanted::Stream)),
-            ("GET", &["[::1]:9000"], "/secret/report", Ok(Wanted::Report)),
+            ("GET", &["[::1]:9000"], "/secret/events", Ok(Wanted::Stream)),
             ("GET", &["127.0.0.1:9000", "localhost:9000"], "/secret/", Ok(Wanted::Page)),
             ("GET", &[], "/secret/", Err(WrongHost)),
             ("GET", &["evil.example:9000"], "/secret/", Err(WrongHost)),

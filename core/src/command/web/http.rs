@@ -116,13 +116,7 @@ impl Site {
         match self.gate.judge(request.method().as_str(), hosts, request.uri().path()) {
             Ok(Wanted::Stream) if is_head => answer(StatusCode::OK, "text/event-stream", Bytes::new()),
             Ok(Wanted::Stream) => self.stream(connection),
-            Ok(Wanted::Page) => shown(None),
-            Ok(Wanted::Report) => {
-                let mut report = shown(Some(&self.history.lock().all(now())));
-                let name = HeaderValue::from_static("attachment; filename=\"locktender-report.html\"");
-                report.headers_mut().insert(header::CONTENT_DISPOSITION, name);
-                report
-            }
+            Ok(Wanted::Page) => shown(),
             Err(refusal) => refused(refusal),
         }
     }
@@ -147,8 +141,8 @@ fn event(name: &str, json: &str) -> Bytes {
     format!("event: {name}\nretry: 1000\ndata: {json}\n\n").into()
 }
 
-fn shown(data: Option<&str>) -> Response<Answer> {
-    let page = page(data);
+fn shown() -> Response<Answer> {
+    let page = page(None);
     let mut response = answer(StatusCode::OK, "text/html; charset=utf-8", page.text.into());
     if let Ok(policy) = HeaderValue::from_str(&page.policy) {
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);

@@ -3,14 +3,15 @@
 const $ = (id) => document.getElementById(id)
 const collator = new Intl.Collator(undefined, { numeric: true })
 const STEP = 15
+const ENDED = 'The program has ended, or the way to it. Start it again: its address is new. What is here can still be saved as a report.'
 /** The width of a picture on paper: a browser does not say it before it prints. The style has it, too. */
 const PAPER = 560
 
-const shown = { matches: () => true, choice: null, from: 0, most: STEP, pausedAt: null, isConnected: false, isStale: false, isPrinted: false, cards: [] }
+const shown = { matches: () => true, choice: null, from: 0, most: STEP, pausedAt: null, isStale: false, isPrinted: false, cards: [] }
 
 /** Now, by the clock of the server; it stands still while nothing comes. */
 let offset = 0
-const clockNow = () => (report || !shown.isConnected ? state.now : Date.now() + offset)
+const clockNow = () => (report || state.isDown ? state.now : Date.now() + offset)
 
 function take(part) {
   const troubles = merge(part)
@@ -24,7 +25,7 @@ function connect() {
   const source = new EventSource('events')
   shown.source = source
   source.addEventListener('all', (message) => {
-    shown.isConnected = true
+    state.isDown = false
     // A pause is one of everything. After it all is asked for again.
     if (shown.pausedAt === null) {
       reset()
@@ -37,34 +38,45 @@ function connect() {
     refresh()
   })
   source.addEventListener('error', () => {
-    shown.isConnected = false
+    state.isDown = true
     refresh()
     // A browser gives up after some answers, such as that of another program on this port.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => source === shown.source && connect(), 2_000)
   })
 }
 
+/** Whether the page is true now, and if not, why. */
 function status() {
-  const [kind, text] = report
-    ? ['still', `Report of ${DATE.format(state.now)}, ${clock(shown.from)} to ${clock(state.now)}`]
-    : !shown.isConnected
-      ? ['down', 'Not connected: the picture stands still']
-      : isStale()
-        ? ['down', `${state.outage ? 'No server answers; last' : 'Last'} seen at ${clock(state.looked_at)}`]
-        : shown.pausedAt !== null
-          ? ['still', `Paused at ${clock(shown.pausedAt)}`]
-          : ['live', 'Live']
-  const place = $('status')
-  if (place.textContent !== text) place.textContent = text
-  place.className = `status ${kind}`
-  place.title = state.outage ?? ''
+  const seen = `What the servers said is as of ${clock(state.looked_at ?? state.now)}.`
+  const silent = isStale() ? `${state.outage ? `No server answers: ${state.outage}.` : 'The servers are not looked at.'} ${seen}` : ''
+  if (report) return ['still', `Report of ${DATE.format(state.now)}, ${clock(shown.from)} to ${clock(state.now)}`, silent]
+  if (!state.now) return ['down', 'Not connected', '']
+  if (state.isDown) return ['down', `Not connected since ${clock(state.now)}`, `${ENDED} ${seen}`]
+  if (isStale()) return ['down', `As of ${clock(state.looked_at)}`, silent]
+  return shown.pausedAt !== null ? ['still', `Paused at ${clock(shown.pausedAt)}`, ''] : ['live', 'Live', '']
+}
+
+function head() {
+  const [kind, text, why] = status()
+  write($('status'), text)
+  set($('status'), { className: `status ${kind}` })
+  write($('why'), why)
+  $('why').hidden = !why
+  document.body.classList.toggle('stale', isStale())
+}
+
+function save() {
+  const link = element('a', { href: URL.createObjectURL(new Blob([reportPage()], { type: 'text/html' })), download: 'locktender-report.html' })
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
 }
 
 function numbers() {
   const { numbers: count, feed } = state
   const waiting = [...state.locks.values()].reduce((sum, lock) => sum + lock.waiters, 0)
-  const now = report ? '' : ' now'
-  write($('servers-title'), report ? 'The servers said' : 'The servers say')
+  const now = report || isStale() ? '' : ' now'
+  const said = isStale() ? `, as of ${clock(seenAt())}` : ''
+  write($('servers-title'), (now ? 'The servers say' : 'The servers said') + said)
   arrange($('servers-numbers'), [['held', `held${now}`, state.locks.size], ['waiting', `waiting${now}`, waiting]].map(figure))
   $('clients').hidden = feed === 'nowhere'
   if (feed === 'nowhere') return
@@ -130,7 +142,7 @@ function timeline() {
 
 function locksNow() {
   const locks = [...state.locks.values()].filter((lock) => isWanted(lock.name)).sort((one, other) => collator.compare(one.name, other.name))
-  write($('now-words'), report ? `Locks at ${clock(seenAt())}` : 'Locks now')
+  write($('now-words'), report || isStale() ? `Locks at ${clock(seenAt())}` : 'Locks now')
   fill($('now'), locks.slice(0, 100).map((lock) => [lock.name, '', [
     [short(lock.name), 'name', plain(lock.name)], [lock.holder], [time(seenAt() - lock.since), 'number'],
     [lock.until === null ? 'for ever' : time(Math.max(0, lock.until - seenAt())), 'number'],
@@ -161,7 +173,7 @@ let refreshedAt = -1e9
 
 /** All but the picture's movement. A few times a second at most, so that a thousand events cost no more than one. */
 function refresh() {
-  status()
+  head()
   if (performance.now() - refreshedAt < 200 || document.hidden) return
   refreshedAt = performance.now()
   numbers()
@@ -241,6 +253,7 @@ $('width').addEventListener('change', (input) => {
   again()
 })
 for (const id of ['order', 'troubles']) $(id).addEventListener('change', again)
+$('save').addEventListener('click', save)
 $('pause').addEventListener('click', () => pause(shown.pausedAt === null))
 $('back').addEventListener('input', () => pause(true))
 $('more').addEventListener('click', () => {

@@ -4,12 +4,17 @@
 const MOST_SPANS = 12_000
 const MOST_EVENTS = 1_000
 
+/** The page as it came, for a report. */
+const pristine = document.documentElement.cloneNode(true)
+const { nonce } = document.currentScript
 const report = JSON.parse(document.getElementById('data').textContent)
 
 const state = {
   now: 0,
   looked_at: null,
   outage: null,
+  /** Whether nothing comes from the program. */
+  isDown: false,
   cut: false,
   feed: 'nowhere',
   numbers: {},
@@ -71,7 +76,8 @@ function forget() {
 
 /** Whether what the servers showed is too old to be true now. */
 function isStale() {
-  return state.outage !== null || state.now - state.looked_at > state.source.gap
+  if (state.looked_at === null) return false
+  return state.isDown || state.outage !== null || state.now - state.looked_at > state.source.gap
 }
 
 /** When the servers were last seen: now, unless that is past. */
@@ -84,6 +90,20 @@ function oldest(isWanted) {
   let first = state.now
   for (const [name, spans] of state.names) if (isWanted(name)) for (const span of spans.values()) first = Math.min(first, span.from)
   return first
+}
+
+/** The page as a report of all that it has. The program is not needed for it: it may have ended. */
+function reportPage() {
+  const { now, looked_at, outage, cut, feed, numbers, source, events } = state
+  const whole = { now, looked_at, outage, cut, feed, numbers, source, events, spans: [...state.spans.values()], locks: [...state.locks.values()], gone: [] }
+  const escaped = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
+  const page = pristine.cloneNode(true)
+  page.querySelector('#data').replaceChildren(JSON.stringify(whole).replaceAll('<', escaped).replace(UNPLAIN, escaped))
+  const policy = page.querySelector('meta[http-equiv]')
+  policy.content = policy.content.replace("connect-src 'self'", "connect-src 'none'")
+  // A browser hides it from what reads the page.
+  for (const part of page.querySelectorAll('style, script:not([type])')) part.setAttribute('nonce', nonce)
+  return `<!doctype html>\n${page.outerHTML}\n`
 }
 
 /** A test for names: `*` is any text, `?` any one character; a text without them may stand anywhere. */
@@ -108,9 +128,12 @@ function overOf(span) {
   return span.over
 }
 
-/** A name as people see it: whatever it contains, it is one line, and doesn't turn the rest around. */
+/** What ends a line, or turns the rest around. */
+const UNPLAIN = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/** A name as people see it. */
 function plain(name) {
-  return name.replace(/[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`)
+  return name.replace(UNPLAIN, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`)
 }
 
 /** The same, cut in the middle: paths and URLs differ at their end. */
