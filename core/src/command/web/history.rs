@@ -37,7 +37,8 @@ pub(super) struct History {
     is_cut: bool,
     outage: Option<String>,
     feed: Feed,
-    gap: u64,
+    /// After so many milliseconds without a look, nobody knows what was in between.
+    pub(super) gap: u64,
 }
 
 /// What is counted since the start.
@@ -64,8 +65,7 @@ pub(super) enum Feed {
 }
 
 impl History {
-    /// A history of the locks that match. `source` says where it looks, and is given to the page as it is. After a `gap` between two looks,
-    /// in milliseconds, nobody knows what was in between.
+    /// A history of the locks that match. `source` says where it looks, and is given to the page as it is.
     pub(super) fn new(pattern: &str, source: Value, feed: Feed, gap: u64) -> Self {
         Self {
             gap,
@@ -185,7 +185,7 @@ impl History {
         };
         let numbers = &self.numbers;
         json!({
-            "now": now, "looked_at": self.looked_at, "outage": self.outage, "cut": self.is_cut, "feed": feed,
+            "now": now, "looked_at": self.looked_at, "gap": self.gap, "outage": self.outage, "cut": self.is_cut, "feed": feed,
             "numbers": {
                 "events": numbers.events, "acquired": numbers.acquired, "released": numbers.released, "timed_out": numbers.timed_out,
                 "failed": numbers.failed, "lost": numbers.lost, "expired": numbers.expired, "race": numbers.race,

@@ -48,7 +48,7 @@ const TELL: Duration = Duration::from_millis(250);
 /// A look takes at most this part of the time: servers with many keys are asked more rarely.
 const PART: u32 = 10;
 
-/// After so many intervals without a look, nobody knows what was in between.
+/// After so many pauses without a look, nobody knows what was in between.
 const GAP: u32 = 4;
 
 /// The options of the page.
@@ -83,12 +83,11 @@ impl Web {
     /// Serves the page until a signal ends the process. An error of the first look ends it at once.
     pub(super) fn serve(&self, client: &Client, look: &Look<'_>) -> Result<u8, Stop> {
         let feed = if self.events.is_some() { Feed::Open } else { Feed::Nowhere };
-        let gap = (look.interval * GAP).as_millis() as u64;
         let source = json!({
-            "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64, "gap": gap,
+            "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64,
             "version": env!("CARGO_PKG_VERSION"), "host": quoted(&host_name()), "prefix": quoted(client.prefix()), "began": line::now(),
         });
-        let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed, gap)));
+        let history = Shared::new(Mutex::new(History::new(look.pattern, source, feed, gap(look.interval))));
         let messages = Messages::for_operators(look.is_json);
         let unwritten = |error: io::Error| {
             let path = self.report.as_deref().unwrap_or(Path::new("")).display();
@@ -171,7 +170,7 @@ async fn tell(site: Arc<Site>) {
 /// Looks again and again; gives the error after which that makes no sense. `took` is the time of the look before.
 async fn looks(client: &Client, look: &Look<'_>, history: &Shared, mut took: Duration) -> Error {
     loop {
-        sleep(look.interval.max(took * (PART - 1))).await;
+        sleep(pause(look, took)).await;
         match seen(client, look, history).await {
             Ok(time) => took = time,
             // An outage passes, and the person still looks.
@@ -185,6 +184,33 @@ async fn looks(client: &Client, look: &Look<'_>, history: &Shared, mut took: Dur
 async fn seen(client: &Client, look: &Look<'_>, history: &Shared) -> Result<Duration, Error> {
     let began = Instant::now();
     let locks = client.locks(look.pattern, look.limit).await?;
-    history.lock().seen(&locks, locks.len() >= look.limit, line::now());
-    Ok(began.elapsed())
+    let took = began.elapsed();
+    let mut history = history.lock();
+    history.seen(&locks, locks.len() >= look.limit, line::now());
+    history.gap = gap(pause(look, took));
+    Ok(took)
+}
+
+/// The time to the next look.
+fn pause(look: &Look<'_>, took: Duration) -> Duration {
+    look.interval.max(took * (PART - 1))
+}
+
+/// So many milliseconds after a look one is missing.
+fn gap(pause: Duration) -> u64 {
+    (pause * GAP).as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_take_long_are_rare_and_then_none_is_missing() {
+        for (took, pause_ms, gap_ms) in [(1, 250, 1_000), (27, 250, 1_000), (300, 2_700, 10_800)] {
+            let look = Look { pattern: "*", limit: 1, interval: Duration::from_millis(250), is_json: false };
+            let pause = pause(&look, Duration::from_millis(took));
+            assert_eq!((pause.as_millis(), gap(pause)), (pause_ms, gap_ms), "{took}");
+        }
+    }
 }

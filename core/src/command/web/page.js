@@ -3,7 +3,7 @@
 const $ = (id) => document.getElementById(id)
 const collator = new Intl.Collator(undefined, { numeric: true })
 const STEP = 15
-const ENDED = 'The program has ended, or the way to it. Start it again: its address is new. What is here can still be saved as a report.'
+const ENDED = 'The program has ended, or is out of reach. Start it again: its address is new. What is here can still be saved as a report.'
 /** The width of a picture on paper: a browser does not say it before it prints. The style has it, too. */
 const PAPER = 560
 
@@ -45,11 +45,13 @@ function connect() {
   })
 }
 
+const moment = (at) => `${DATE.format(at)}, ${TIME.format(at)}`
+
 /** Whether the page is true now, and if not, why. */
 function status() {
   const seen = `What the servers said is as of ${clock(state.looked_at ?? state.now)}.`
-  const silent = isStale() ? `${state.outage ? `No server answers: ${state.outage}.` : 'The servers are not looked at.'} ${seen}` : ''
-  if (report) return ['still', `Report of ${DATE.format(state.now)}, ${clock(shown.from)} to ${clock(state.now)}`, silent]
+  const silent = isStale() ? `${state.outage ? `No server answers: ${state.outage}.` : 'No look at the servers has ended since.'} ${seen}` : ''
+  if (report) return ['still', `Report of ${moment(shown.from)} to ${day(shown.from) ? moment(state.now) : clock(state.now)}`, silent]
   if (!state.now) return ['down', 'Not connected', '']
   if (state.isDown) return ['down', `Not connected since ${clock(state.now)}`, `${ENDED} ${seen}`]
   if (isStale()) return ['down', `As of ${clock(state.looked_at)}`, silent]
@@ -81,7 +83,7 @@ function numbers() {
   $('clients').hidden = feed === 'nowhere'
   if (feed === 'nowhere') return
   const troubles = count.lost + count.expired
-  write($('clients-title'), feed === 'ended' || report ? 'The clients said' : 'The clients say')
+  write($('clients-title'), feed === 'ended' || report || state.isDown ? 'The clients said' : 'The clients say')
   arrange($('clients-numbers'), [
     ['acquired', 'acquired', count.acquired], ['released', 'released', count.released], ['wait', 'longest wait', time(count.longest_wait)],
     ['timed_out', 'timed out', count.timed_out], ['lost', 'lost or expired', troubles, troubles ? 'over' : ''],
@@ -199,7 +201,7 @@ function move() {
   view.pixels = shown.isPrinted ? PAPER : Math.max(50, picture.getBoundingClientRect().width)
   for (const made of shown.cards) draw(made)
   axis($('axis'))
-  write($('end'), report ? clock(view.end) : back ? `${time(back)} ago` : 'now')
+  write($('end'), report || state.isDown ? clock(view.end) : back ? `${time(back)} ago` : 'now')
 }
 
 function pause(isPaused) {

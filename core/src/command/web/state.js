@@ -12,13 +12,14 @@ const report = JSON.parse(document.getElementById('data').textContent)
 const state = {
   now: 0,
   looked_at: null,
+  gap: 1_000,
   outage: null,
   /** Whether nothing comes from the program. */
   isDown: false,
   cut: false,
   feed: 'nowhere',
   numbers: {},
-  source: { pattern: '*', servers: [], every: 250, gap: 1_000, version: '', host: '', prefix: '', began: 0 },
+  source: { pattern: '*', servers: [], every: 250, version: '', host: '', prefix: '', began: 0 },
   spans: new Map(),
   /** The spans of each lock, by its name. */
   names: new Map(),
@@ -38,7 +39,7 @@ function reset() {
 
 /** Takes what has changed. Returns the new events that a person should check. */
 function merge(part) {
-  for (const name of ['now', 'looked_at', 'outage', 'cut', 'feed', 'numbers', 'source']) {
+  for (const name of ['now', 'looked_at', 'gap', 'outage', 'cut', 'feed', 'numbers', 'source']) {
     if (part[name] !== undefined) state[name] = part[name]
   }
   for (const span of part.spans) {
@@ -77,7 +78,7 @@ function forget() {
 /** Whether what the servers showed is too old to be true now. */
 function isStale() {
   if (state.looked_at === null) return false
-  return state.isDown || state.outage !== null || state.now - state.looked_at > state.source.gap
+  return state.isDown || state.outage !== null || state.now - state.looked_at > state.gap
 }
 
 /** When the servers were last seen: now, unless that is past. */
@@ -94,8 +95,8 @@ function oldest(isWanted) {
 
 /** The page as a report of all that it has. The program is not needed for it: it may have ended. */
 function reportPage() {
-  const { now, looked_at, outage, cut, feed, numbers, source, events } = state
-  const whole = { now, looked_at, outage, cut, feed, numbers, source, events, spans: [...state.spans.values()], locks: [...state.locks.values()], gone: [] }
+  const { now, looked_at, gap, outage, cut, feed, numbers, source, events } = state
+  const whole = { now, looked_at, gap, outage, cut, feed, numbers, source, events, spans: [...state.spans.values()], locks: [...state.locks.values()], gone: [] }
   const escaped = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
   const page = pristine.cloneNode(true)
   page.querySelector('#data').replaceChildren(JSON.stringify(whole).replaceAll('<', escaped).replace(UNPLAIN, escaped))

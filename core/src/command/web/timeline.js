@@ -139,7 +139,7 @@ function say(made, spans, lanes) {
   const lock = state.locks.get(made.name)
   const waiting = lock?.waiters ? `, ${lock.waiters} waiting` : ''
   const trouble = Math.max(0, ...spans.map(troubleOf))
-  const words = [lock ? `${isStale() ? 'was ' : ''}held by ${lock.lane}${waiting}` : 'free']
+  const words = [(isStale() ? 'was ' : '') + (lock ? `held by ${lock.lane}${waiting}` : 'free')]
   if (trouble) words.push(`trouble at ${clock(trouble)}`)
   made.state.replaceChildren(element('bdi', { textContent: words[0], className: lock ? 'held' : 'free' }))
   if (trouble) made.state.append(element('strong', { className: 'trouble', textContent: `! ${words[1]}` }))
