@@ -91,6 +91,27 @@ def test_events_come_from_a_file_that_grows(server: RealServer, name: str, tmp_p
         assert [(event["kind"], event["trouble"]) for event in seen["events"]] == [("acquired", False), ("race", True)]
 
 
+def test_a_file_of_events_that_is_cut_is_read_from_its_begin(server: RealServer, name: str, tmp_path: Path):
+    events = tmp_path / "events.jsonl"
+    events.write_text(line("acquired", name, fence=7) + line("released", name, fence=7))
+    with site(server, "--events", str(events), name) as page:
+        until(lambda: page.all()["numbers"]["events"] == 2)
+        events.write_text(line("acquired", name, fence=8))
+        until(lambda: page.all()["numbers"]["acquired"] == 2)
+
+
+def test_a_named_pipe_is_waited_for_while_the_page_is_shown(server: RealServer, name: str, tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with site(server, "--events", str(pipe), name) as page:
+        assert page.all()["feed"] == "open"
+        with pipe.open("w") as file:
+            file.write(line("acquired", name, fence=7))
+            file.flush()
+            until(lambda: page.all()["numbers"]["acquired"] == 1)
+        until(lambda: page.all()["feed"] == "ended")
+
+
 def test_every_kind_of_event_is_one(server: RealServer, name: str, tmp_path: Path):
     stub = (ROOT / "bindings-python/python/locktender/_native_values.pyi").read_text()
     kinds = re.findall(r'"(\w+)"', stub[stub.rindex("def kind") :].partition("]")[0])

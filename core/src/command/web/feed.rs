@@ -1,7 +1,7 @@
 //! Feed: the lines of the events' file. One that ends in the file may grow, and one that ends in a pipe has ended.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -17,16 +17,14 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Reads the events of the file, or of standard input, in a thread. It never waits for readers of the page: who writes must not.
 pub(super) fn read(path: &Path, history: Shared) -> io::Result<()> {
-    let (file, may_grow): (Box<dyn io::Read + Send>, bool) = if path == Path::new("-") {
-        (Box::new(io::stdin()), false)
-    } else {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        (Box::new(file), metadata.is_file())
-    };
+    let is_stdin = path == Path::new("-");
+    let kind = if is_stdin { None } else { Some(fs::metadata(path)?.file_type()) };
+    if kind.is_some_and(|kind| kind.is_dir()) {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let may_grow = kind.is_some_and(|kind| kind.is_file());
+    let grown = may_grow.then(|| File::open(path)).transpose()?;
+    let path = path.to_owned();
     let work = move || {
         let take = |line: Option<&[u8]>| match line {
             Some(line) => history.lock().line(line, now()),
@@ -38,11 +36,33 @@ pub(super) fn read(path: &Path, history: Shared) -> io::Result<()> {
             }
             may_grow
         };
-        lines(BufReader::new(file), take, wait);
+        let read = |from: Box<dyn Read>| lines(BufReader::new(from), take, wait);
+        match grown {
+            Some(file) => read(Box::new(Tail(file))),
+            None if is_stdin => read(Box::new(io::stdin())),
+            // A named pipe without a writer is waited for here, where nothing else waits.
+            None => File::open(path).map_or_else(drop, |pipe| read(Box::new(pipe))),
+        }
         history.lock().feed_ended(now());
     };
     thread::Builder::new().name("locktender-events".to_owned()).spawn(work)?;
     Ok(())
+}
+
+/// A file that may grow. It is read from its begin again when it was cut, as by the copytruncate of logrotate.
+struct Tail(File);
+
+impl Read for Tail {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(into)?;
+        if read > 0 || self.0.metadata()?.len() >= self.0.stream_position()? {
+            return Ok(read);
+        }
+        self.0.rewind()?;
+        // The line that was cut ends here.
+        into[..1].copy_from_slice(b"\n");
+        Ok(1)
+    }
 }
 
 /// Takes each line, or `None` for one that is too long. `wait` waits for more, unless there can't be more.
@@ -116,6 +136,24 @@ mod tests {
             into[..piece.len()].copy_from_slice(piece);
             Ok(piece.len())
         }
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_read_from_its_begin() {
+        let path = std::env::temp_dir().join(format!("locktender-feed-{}", std::process::id()));
+        fs::write(&path, "one\ntwo, and ha").unwrap();
+        let mut tail = Tail(File::open(&path).unwrap());
+        let mut read = || {
+            let mut text = String::new();
+            tail.read_to_string(&mut text).unwrap();
+            text
+        };
+        assert_eq!((read(), read()), ("one\ntwo, and ha".to_owned(), String::new()));
+        fs::write(&path, "three\n").unwrap();
+        assert_eq!((read(), read()), ("\nthree\n".to_owned(), String::new()));
+        fs::write(&path, "").unwrap();
+        assert_eq!((read(), read()), ("\n".to_owned(), String::new()));
+        fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -41,6 +41,12 @@ const KINDS: [Kind; 28] = [
     Kind::Warning,
 ];
 
+/// In milliseconds since 1970.
+const YEAR_2000: u64 = 946_684_800_000;
+
+/// A month.
+const LONGEST: u64 = 30 * 86_400_000;
+
 /// An event that a client told. Texts are on one line, and not long, but for the lock's name, which is as it is. Times are milliseconds, moments those since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
@@ -79,7 +85,8 @@ impl Told {
         let lane = app.or_else(|| fields.as_ref().map(lane)).unwrap_or_else(|| "unnamed".to_owned());
         let text = ["reason", "server", "message"].iter().filter_map(|name| line.text(&[name])).collect::<Vec<_>>().join(": ");
         Some(Self {
-            at: line.moment().map_or(now, |at| at.min(now)),
+            // A time before 2000 is none of the calendar, such as the seconds since a program's start.
+            at: line.moment().filter(|at| (YEAR_2000..now).contains(at)).unwrap_or(now),
             kind,
             lock: lock.map(str::to_owned),
             lane,
@@ -132,11 +139,11 @@ impl Line<'_> {
         value.as_u64().or_else(|| value.as_str()?.parse().ok())
     }
 
-    /// A time: in seconds, or in milliseconds if its name says so.
+    /// A time: in seconds, or in milliseconds if its name says so. It is at most a month, since no lock is held or waited for that long.
     fn span(&self, name: &str) -> Option<u64> {
         let milliseconds = self.find(&[&format!("{name}_ms"), &format!("{name}Ms")]).and_then(Value::as_f64);
         let time = milliseconds.or_else(|| Some(self.find(&[name])?.as_f64()? * 1e3))?;
-        time.is_finite().then_some(time.max(0.0) as u64)
+        time.is_finite().then_some((time.max(0.0) as u64).min(LONGEST))
     }
 
     /// When it happened, if the line says so.
@@ -199,6 +206,17 @@ mod tests {
     fn an_event_without_a_time_or_of_the_future_is_of_now() {
         for line in [r#"{"event":"busy"}"#, r#"{"event":"busy","at":"soon"}"#, r#"{"event":"busy","at":9e15}"#] {
             assert_eq!(read(line).unwrap().at, NOW, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_of_the_calendar_is_of_now_and_a_span_ends_after_a_month() {
+        for (at, read_at) in [("1.5", NOW), ("-5", NOW), ("946684799", NOW), ("946684800", YEAR_2000), ("1e300", NOW)] {
+            assert_eq!(read(&format!(r#"{{"event":"busy","at":{at}}}"#)).unwrap().at, read_at, "{at}");
+        }
+        for (took, ms) in [("1e300", LONGEST), ("2592001", LONGEST), ("-1", 0), ("2.5", 2_500)] {
+            let told = read(&format!(r#"{{"event":"released","took":{took},"overrun":{took}}}"#)).unwrap();
+            assert_eq!((told.took, told.overrun), (Some(ms), Some(ms)), "{took}");
         }
     }
 
