@@ -7,6 +7,7 @@ import signal
 import socket as sockets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def test_the_page_is_for_this_machine_and_for_who_knows_its_address(server: Real
             assert page.ask(path)[0] == 403, path
         assert page.ask("other")[0] == 404
         for host in ("evil.example", f"evil.example:{page.port}", "127.0.0.1", f"127.0.0.1:{page.port + 1}"):
-            assert page.ask(Host=host)[0] == 421, host
+            status, _, text = page.ask(Host=host)
+            assert status == 421 and "--port 9000, and ssh -L 9000:127.0.0.1:9000" in text, host
         for host in (f"localhost:{page.port}", f"[::1]:{page.port}"):
             assert page.ask(Host=host)[0] == 200, host
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
@@ -240,6 +242,32 @@ def test_a_client_that_never_reads_slows_nobody_and_is_cut_off(server: RealServe
                 deaf.sendall(b" ")
         assert page.all()["numbers"]["events"] == told
         assert one_of(messages, lambda part: part["numbers"]["events"] == told)
+
+
+def test_connections_without_a_request_keep_nobody_away(server: RealServer, name: str):
+    with ExitStack() as silent, site(server, name) as page, page.stream() as messages:
+        assert next(messages)[0] == "all"
+        half_open = [silent.enter_context(sockets.create_connection(("127.0.0.1", page.port))) for _ in range(500)]
+        for connection in half_open[::2]:
+            connection.sendall(b"GET / HT")
+        status, _, _ = page.ask()
+        assert status == 200
+        # The oldest had to go, and one that follows the changes stays.
+        half_open[0].settimeout(PATIENCE)
+        with suppress(ConnectionResetError):
+            assert half_open[0].recv(1) == b""
+        assert next(messages)[0] == "part"
+
+
+def test_a_stream_proves_that_it_is_of_the_program_that_gave_the_page(server: RealServer, name: str):
+    with site(server, name) as page, site(server, name) as other:
+        proofs = []
+        for each in (page, other):
+            data = re.search(r'<script id="data" type="application/json">(.*?)</script>', each.ask()[2])
+            assert data is not None
+            proofs.append(json.loads(data[1])["proof"])
+            assert each.all()["proof"] == proofs[-1]
+        assert len(set(proofs)) == 2 and not any(proof in page.url for proof in proofs)
 
 
 def test_a_wrong_argument_is_said_and_no_page_is_shown(server: RealServer, tmp_path: Path):

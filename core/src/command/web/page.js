@@ -3,11 +3,12 @@
 const $ = (id) => document.getElementById(id)
 const collator = new Intl.Collator(undefined, { numeric: true })
 const STEP = 15
+const FOREIGN = 'The program has ended, and another one answers at its address. Nothing of that is shown. Close this page.'
 const ENDED = 'The program has ended, or is out of reach. Start it again: its address is new. What is here can still be saved as a report.'
 /** The width of a picture on paper: a browser does not say it before it prints. The style has it, too. */
 const PAPER = 560
 
-const shown = { matches: () => true, choice: null, from: 0, most: STEP, pausedAt: null, isStale: false, isPrinted: false, cards: [] }
+const shown = { matches: () => true, choice: null, from: 0, most: STEP, pausedAt: null, isForeign: false, isStale: false, isPrinted: false, cards: [] }
 
 /** Now, by the clock of the server; it stands still while nothing comes. */
 let offset = 0
@@ -22,23 +23,32 @@ function take(part) {
 }
 
 function connect() {
+  if (shown.isForeign) return
   const source = new EventSource('events')
   shown.source = source
+  let isProven = false
   source.addEventListener('all', (message) => {
-    state.isDown = false
+    const whole = JSON.parse(message.data)
+    isProven = whole.proof === data.proof
+    state.isDown = shown.isForeign = !isProven
+    if (!isProven) {
+      source.close()
+      return refresh()
+    }
     // A pause is one of everything. After it all is asked for again.
     if (shown.pausedAt === null) {
       reset()
-      take(JSON.parse(message.data))
+      take(whole)
     }
     refresh()
   })
   source.addEventListener('part', (message) => {
-    if (shown.pausedAt === null) take(JSON.parse(message.data))
+    if (isProven && shown.pausedAt === null) take(JSON.parse(message.data))
     refresh()
   })
   source.addEventListener('error', () => {
     state.isDown = true
+    isProven = false
     refresh()
     // A browser gives up after some answers, such as that of another program on this port.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => source === shown.source && connect(), 2_000)
@@ -52,6 +62,7 @@ function status() {
   const seen = `What the servers said is as of ${clock(state.looked_at ?? state.now)}.`
   const silent = isStale() ? `${state.outage ? `No server answers: ${state.outage}.` : 'No look at the servers has ended since.'} ${seen}` : ''
   if (report) return ['still', `Report of ${moment(shown.from)} to ${day(shown.from) ? moment(state.now) : clock(state.now)}`, silent]
+  if (shown.isForeign) return ['down', 'Another program', FOREIGN]
   if (!state.now) return ['down', 'Not connected', '']
   if (state.isDown) return ['down', `Not connected since ${clock(state.now)}`, `${ENDED} ${seen}`]
   if (isStale()) return ['down', `As of ${clock(state.looked_at)}`, silent]

@@ -13,16 +13,25 @@ pub(super) struct Page {
     pub(super) policy: String,
 }
 
-/// The page. With `data` it is a report, and connects to nothing.
-pub(super) fn page(data: Option<&str>) -> Page {
+/// The page that follows changes. It believes only a stream that repeats the proof.
+pub(super) fn live(proof: &str) -> Page {
+    page("'self'", &format!(r#"{{"proof":"{proof}"}}"#))
+}
+
+/// A report. It connects to nothing.
+pub(super) fn report(data: &str) -> Page {
+    page("'none'", data)
+}
+
+fn page(connect: &str, data: &str) -> Page {
     // A script that hides in a name doesn't know it.
     let nonce = random();
-    let connect = if data.is_some() { "'none'" } else { "'self'" };
     let policy = format!(
-        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src {connect}; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src {connect}; base-uri 'none'; form-action 'none'; \
+         require-trusted-types-for 'script'"
     );
     let scripts = SCRIPTS.concat();
-    let data = harmless(data.unwrap_or("null"));
+    let data = harmless(data);
     let parts = PAGE.split("{{").map(|part| match part.split_once("}}") {
         Some(("policy", rest)) => [&policy, rest].concat(),
         Some(("nonce", rest)) => [&nonce, rest].concat(),
@@ -50,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_page_has_all_its_parts_and_a_policy_of_its_own() {
-        let (one, other) = (page(None), page(None));
+        let (one, other) = (live("secret"), live("secret"));
         assert_ne!(one.policy, other.policy);
         assert!(!one.text.contains("{{") && one.text.contains(STYLE) && one.text.contains(SCRIPTS[3]));
         assert!(one.policy.contains("connect-src 'self'") && !one.policy.contains("unsafe"));
@@ -60,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_report_has_its_data_and_no_connection() {
-        let report = page(Some(r#"{"name":"</script><script>{{nonce}}<!--"}"#));
+        let report = report(r#"{"name":"</script><script>{{nonce}}<!--"}"#);
         assert!(report.text.contains(r#"{"name":"\u003c/script>\u003cscript>{{nonce}}\u003c!--"}"#));
         assert!(report.policy.contains("connect-src 'none'"));
     }

@@ -45,7 +45,7 @@ impl Report {
 
     pub(super) fn write(&self, data: &str) -> io::Result<()> {
         let write = |mut file: File| {
-            file.write_all(page::page(Some(data)).text.as_bytes())?;
+            file.write_all(page::report(data).text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&self.temporary, &self.path)
         };

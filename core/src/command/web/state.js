@@ -7,7 +7,9 @@ const MOST_EVENTS = 1_000
 /** The page as it came, for a report. */
 const pristine = document.documentElement.cloneNode(true)
 const { nonce } = document.currentScript
-const report = JSON.parse(document.getElementById('data').textContent)
+const data = JSON.parse(document.getElementById('data').textContent)
+/** What a report shows. A page that follows changes has only the proof by which it knows its program. */
+const report = data.proof ? null : data
 
 const state = {
   now: 0,
