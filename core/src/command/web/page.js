@@ -287,7 +287,7 @@ if (report) {
   // A report shows all that it has, and a little before.
   const span = state.now - oldest(isWanted)
   shown.from = Math.min(state.source.began, state.now - span)
-  view.width = Math.max(15_000, span * 1.02)
+  view.width = Math.max(5_000, span * 1.02)
   $('width').add(new Option(`all: ${time(view.width)}`, view.width / 1_000, true, true), 0)
 } else {
   connect()

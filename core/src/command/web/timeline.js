@@ -104,7 +104,7 @@ function bar(span, top, signs) {
   made.append(rect('whole', from, to))
   if (over !== null) made.append(rect(span.race ? 'race' : 'over', Math.max(from, x(over)), to))
   const label = (text, at, kind) => {
-    const written = svg('text', { class: kind, x: at, y: top + y + height - 3.5 })
+    const written = svg('text', { class: kind, x: at, y: top + y + height / 2 + 3.5 })
     written.textContent = text
     return written
   }
