@@ -93,7 +93,7 @@ def test_events_come_from_a_file_that_grows(server: RealServer, name: str, tmp_p
         assert [(event["kind"], event["trouble"]) for event in seen["events"]] == [("acquired", False), ("race", True)]
 
 
-def test_a_file_of_events_that_is_cut_is_read_from_its_begin(server: RealServer, name: str, tmp_path: Path):
+def test_a_file_of_events_that_is_cut_is_read_from_its_start(server: RealServer, name: str, tmp_path: Path):
     events = tmp_path / "events.jsonl"
     events.write_text(line("acquired", name, fence=7) + line("released", name, fence=7))
     with site(server, "--events", str(events), name) as page:

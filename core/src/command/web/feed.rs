@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path, history: Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that may grow. It is read from its begin again when it was cut, as by the copytruncate of logrotate.
+/// A file that may grow. It is read from its start again when it was cut, as by the copytruncate of logrotate.
 struct Tail(File);
 
 impl Read for Tail {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_is_read_from_its_begin() {
+    fn a_file_that_was_cut_is_read_from_its_start() {
         let path = std::env::temp_dir().join(format!("locktender-feed-{}", std::process::id()));
         fs::write(&path, "one\ntwo, and ha").unwrap();
         let mut tail = Tail(File::open(&path).unwrap());

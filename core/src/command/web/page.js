@@ -35,7 +35,7 @@ function connect() {
       source.close()
       return refresh()
     }
-    // A pause is one of everything. After it all is asked for again.
+    // In a pause nothing is taken: after it all of it is asked for again.
     if (shown.pausedAt === null) {
       reset()
       take(whole)
