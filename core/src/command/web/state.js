@@ -4,12 +4,12 @@
 const MOST_SPANS = 12_000
 const MOST_EVENTS = 1_000
 
-/** The page as it came, for a report. */
-const pristine = document.documentElement.cloneNode(true)
-const { nonce } = document.currentScript
 const data = JSON.parse(document.getElementById('data').textContent)
 /** What a report shows. A page that follows changes has only the proof by which it knows its program. */
 const report = data.proof ? null : data
+/** The page as it came, for a report of it. */
+const pristine = report ? null : document.documentElement.cloneNode(true)
+const { nonce } = document.currentScript
 
 const state = {
   now: 0,
