@@ -47,7 +47,8 @@ const YEAR_2000: u64 = 946_684_800_000;
 /// A month.
 const LONGEST: u64 = 30 * 86_400_000;
 
-/// An event that a client told. Texts are on one line, and not long, but for the lock's name, which is as it is. Times are milliseconds, moments those since 1970.
+/// An event that a client told. The lock's name is as it is; other texts are on one line, and not long. Times are milliseconds, moments those
+/// since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) at: u64,
