@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::child::Status;
 use super::end::Ending;
 use super::exit;
 use super::guard::{Environment, Guard};
 use super::holder::{RELEASE, code_of};
 use super::messages::in_words;
 use super::output::{Kept, TextLoss};
+use super::status::Status;
 use crate::{Attempt, Begun, Call, Job, JobOutcome};
 
 /// The lines of the help for the command's environment.

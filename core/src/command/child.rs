@@ -1,7 +1,6 @@
 //! The child: a process group of its own that runs the command. It gets the terminal when it needs it.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, stderr, stdin, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,7 +10,6 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgrp, getpid, getppid};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::exit;
 use super::family;
 use super::output::Ends;
 use super::signals::suffer;
@@ -23,48 +21,6 @@ pub(super) struct Child {
     /// Whether what left its group gets its signals, too.
     is_whole: bool,
     terminal: Option<Terminal>,
-}
-
-/// How a child ended.
-#[derive(Clone, Copy)]
-pub(super) enum Status {
-    Code(u8),
-    /// By the signal of this number, which may have no name.
-    Signal(i32),
-}
-
-impl Status {
-    /// The exit code, as shells give it.
-    pub(super) fn code(self) -> u8 {
-        match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => exit::signalled(signal),
-        }
-    }
-
-    /// The signal that ended it, if that has a name.
-    pub(super) fn signal(self) -> Option<Signal> {
-        match self {
-            Self::Code(_) => None,
-            Self::Signal(signal) => Signal::try_from(signal).ok(),
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(signal) => write!(f, "signal {signal}"),
-        }
-    }
-}
-
-/// What becomes of a child.
-pub(super) enum Change {
-    Ended(Status),
-    /// It was stopped by the signal of this number, as by Ctrl-Z.
-    Stopped(i32),
 }
 
 impl Child {

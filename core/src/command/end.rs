@@ -2,10 +2,10 @@
 
 use nix::sys::signal::Signal;
 
-use super::child::Status;
 use super::exit;
 use super::output::Kept;
 use super::signals::{To, is_ending, suffer};
+use super::status::Status;
 
 /// How a command ended.
 pub(super) struct End {

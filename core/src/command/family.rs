@@ -8,7 +8,7 @@ use nix::unistd::getpid;
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, WaitOptions, wait, waitid};
 
-use super::child::{Change, Status};
+use super::status::{Change, Status};
 
 /// Whether this system can tell what a command leaves behind.
 pub(super) const IS_KNOWN: bool = cfg!(target_os = "linux");

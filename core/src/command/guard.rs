@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use nix::sys::signal::Signal;
 use nix::unistd::getpid;
 
-use super::child::{Change, Child};
+use super::child::Child;
 use super::end::{End, Ending};
 use super::exit;
 use super::family;
@@ -19,6 +19,7 @@ use super::messages::in_words;
 use super::output::{Ends, Kept, Output};
 use super::run_options::{OnLost, RunOptions};
 use super::signals::is_ending;
+use super::status::Change;
 use super::watch::{DEATH, Step, Watch};
 use crate::error::{Code, Error};
 use crate::{Client, Held};

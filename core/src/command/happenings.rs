@@ -9,9 +9,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 
-use super::child::Change;
 use super::family;
 use super::signals::{To, suffer, take};
+use super::status::Change;
 use crate::protocol::LockInfo;
 use crate::sync::Mutex;
 

@@ -33,6 +33,7 @@ mod servers;
 mod shown;
 mod signals;
 mod span;
+mod status;
 mod terminal;
 mod watch;
 mod web;

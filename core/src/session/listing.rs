@@ -13,11 +13,11 @@ use crate::error::{Code, Error, ServerError};
 use crate::io::call::Call;
 use crate::name::{Keys, Kind, Listed};
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
+#[cfg(feature = "command")]
+use crate::protocol::JobStatus;
 use crate::protocol::{LockInfo, Quorum, failures, inspect};
 use crate::session::Session;
 use crate::session::ask_all::{AskAll, ask_one};
-#[cfg(feature = "command")]
-use crate::{Client, protocol::JobStatus};
 
 /// How many locks are inspected at the same time.
 const AT_ONCE: usize = 64;
@@ -46,9 +46,13 @@ impl Listing {
 
     /// The names of the jobs of which something is known, with that, in the order of the names.
     #[cfg(feature = "command")]
-    pub(crate) async fn jobs(self, session: Arc<Session>, client: Client) -> Result<Vec<(String, JobStatus)>, Error> {
+    pub(crate) async fn jobs(
+        self,
+        session: Arc<Session>,
+        status: impl Fn(&str) -> Call<JobStatus>,
+    ) -> Result<Vec<(String, JobStatus)>, Error> {
         let names = Arc::new(self).names(&session, Listed::Records).await?;
-        each(names, |name| client.job(&*name).status()).await
+        each(names, |name| status(&name)).await
     }
 
     /// The names of the locks with a holder, or of the jobs, on any server, at most so many as are wanted. Without a majority of the

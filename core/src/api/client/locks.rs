@@ -64,7 +64,9 @@ impl Client {
     /// Lists the jobs of which something is known, as [`Client::locks`] lists locks.
     #[cfg(feature = "command")]
     pub(crate) fn jobs(&self, pattern: impl Into<String>, limit: usize) -> Call<Vec<(String, JobStatus)>> {
-        self.listed(pattern.into(), Some(limit), Listing::jobs)
+        self.listed(pattern.into(), Some(limit), |listing, session, client| {
+            listing.jobs(session, move |name| client.job(name).status())
+        })
     }
 
     fn listed<T: Send + 'static, F>(
