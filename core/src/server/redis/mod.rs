@@ -28,6 +28,7 @@ mod routes;
 mod sentinel;
 mod sentinel_url;
 mod settings;
+pub(crate) mod slot;
 mod tls_names;
 mod transport;
 mod url;

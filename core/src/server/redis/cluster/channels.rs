@@ -1,16 +1,17 @@
 //! Channels: what this process listens to in a cluster, and at which node. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
-use crate::server::redis::cluster::slot::slot_of;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::pub_sub::Channel;
+use crate::server::redis::slot::slot_of;
 use crate::server::{Listener, Notice};
 
 /// For so long a channel is kept that nobody listens to: a lock that was waited for is waited for again.
@@ -41,69 +42,156 @@ struct Known {
     idle_since: Option<Tick>,
 }
 
-/// The channels of one client.
+/// Which channels may have to go to another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// Only those without a node that are new, or that a node has ended.
+    Nothing,
+    /// Those of a slot, too.
+    Slot(u16),
+    /// Any of them: there is another map.
+    Map,
+}
+
+/// The channels of one client. Who listens to one more must not cost a look at all others: a client may wait for thousands of locks.
 #[derive(Default)]
 pub(super) struct Channels {
     known: HashMap<Arc<str>, Known>,
+    by_slot: HashMap<u16, Vec<Arc<str>>>,
+    /// How many are at each node.
+    counts: HashMap<Address, usize>,
+    /// Those that have to be placed.
+    unplaced: Vec<Arc<str>>,
+    /// Those for which there was no node, or no room.
+    left_out: HashSet<Arc<str>>,
+    /// The nodes at which each channel had a listener, at the last look.
+    full: HashSet<Address>,
 }
 
 impl Channels {
     /// Somebody listens to a channel from now on, in the place of whoever did before.
     pub(super) fn listen(&mut self, channel: Channel, listener: &Listener, out: &mut Vec<Effect>) {
         let mut listener = ChannelListener::new(&channel.name, listener);
-        if let Some(known) = self.known.get_mut(&channel.name) {
+        let name = Arc::clone(&channel.name);
+        if let Some(known) = self.known.get_mut(&name) {
             if known.listens {
                 listener.listening(out);
             }
             (known.listener, known.idle_since) = (listener, None);
+            if known.node.is_none() {
+                self.unplaced.push(name);
+            }
             return;
         }
-        let (name, slot) = (Arc::clone(&channel.name), slot_of(&channel.name));
+        let slot = slot_of(&name);
+        self.by_slot.entry(slot).or_default().push(Arc::clone(&name));
+        self.unplaced.push(Arc::clone(&name));
         self.known.insert(name, Known { channel, slot, listener, node: None, listens: false, idle_since: None });
     }
 
     /// Gives what to say to whom, so that each channel is at the node that serves its slot.
-    pub(super) fn place(&mut self, owner: impl Fn(u16) -> Option<Address>, out: &mut Vec<Effect>) -> Vec<(Address, Order)> {
-        let mut counts: HashMap<Address, usize> = HashMap::new();
-        for node in self.known.values().filter_map(|known| known.node.as_ref()) {
-            *counts.entry(node.clone()).or_default() += 1;
+    pub(super) fn place(
+        &mut self,
+        moved: Moved,
+        owner: impl Fn(u16) -> Option<Address>,
+        out: &mut Vec<Effect>,
+    ) -> Vec<(Address, Order)> {
+        let mut names = mem::take(&mut self.unplaced);
+        match moved {
+            Moved::Nothing => (),
+            Moved::Slot(slot) => names.extend(self.by_slot.get(&slot).into_iter().flatten().cloned()),
+            Moved::Map => {
+                self.left_out.clear();
+                names = self.known.keys().cloned().collect();
+            }
         }
         let mut orders = Vec::new();
-        for known in self.known.values_mut() {
-            let Some(owner) = owner(known.slot) else { continue };
-            if known.node.as_ref() == Some(&owner) {
+        for name in names {
+            let Some(known) = self.known.get(&name) else { continue };
+            let owner = owner(known.slot);
+            if known.node.is_some() && (owner.is_none() || known.node == owner) {
                 continue;
             }
-            let count = counts.entry(owner.clone()).or_default();
-            if *count >= MOST {
+            let Some(owner) = owner else {
+                self.left_out.insert(name);
+                continue;
+            };
+            if self.count(&owner) >= MOST && !self.gives_one_up(&owner, &mut orders) {
                 let why = format!("this client listens to {MOST} channels of {owner} already");
-                known.listener.not_listening(&Failure::not_applied(FailureKind::Closed, why), out);
+                if let Some(known) = self.known.get_mut(&name) {
+                    known.listener.not_listening(&Failure::not_applied(FailureKind::Closed, why), out);
+                }
+                self.left_out.insert(name);
                 continue;
             }
-            *count += 1;
-            if let Some(before) = known.node.replace(owner.clone()) {
-                orders.push((before, Order::Unsubscribe(known.channel.clone())));
+            orders.extend(self.unsubscribed(&name));
+            if let Some(known) = self.known.get_mut(&name) {
+                *self.counts.entry(owner.clone()).or_default() += 1;
+                (known.node, known.listens) = (Some(owner.clone()), false);
+                orders.push((owner, Order::Subscribe(known.channel.clone())));
             }
-            known.listens = false;
-            orders.push((owner, Order::Subscribe(known.channel.clone())));
         }
         orders
     }
 
-    /// Forgets the channels that nobody has listened to for long.
+    fn count(&self, node: &Address) -> usize {
+        self.counts.get(node).copied().unwrap_or_default()
+    }
+
+    /// Whether there is a channel at a node.
+    pub(super) fn is_at(&self, node: &Address) -> bool {
+        self.count(node) > 0
+    }
+
+    /// Takes a channel from its node; gives what to say to that.
+    fn unsubscribed(&mut self, name: &str) -> Option<(Address, Order)> {
+        let known = self.known.get_mut(name)?;
+        let node = known.node.take()?;
+        known.listens = false;
+        if let Some(count) = self.counts.get_mut(&node) {
+            *count = count.saturating_sub(1);
+        }
+        Some((node, Order::Unsubscribe(known.channel.clone())))
+    }
+
+    /// Forgets a channel at a node to which nobody listens, if there is one.
+    fn gives_one_up(&mut self, node: &Address, orders: &mut Vec<(Address, Order)>) -> bool {
+        if self.full.contains(node) {
+            return false;
+        }
+        let idle = self.known.iter().find(|(_, known)| known.node.as_ref() == Some(node) && known.listener.is_over());
+        let Some(name) = idle.map(|(name, _)| Arc::clone(name)) else {
+            self.full.insert(node.clone());
+            return false;
+        };
+        orders.extend(self.unsubscribed(&name));
+        self.forget(&name);
+        true
+    }
+
+    fn forget(&mut self, name: &Arc<str>) {
+        let Some(known) = self.known.remove(name) else { return };
+        if let Some(names) = self.by_slot.get_mut(&known.slot) {
+            names.retain(|other| other != name);
+            if names.is_empty() {
+                self.by_slot.remove(&known.slot);
+            }
+        }
+    }
+
+    /// Forgets the channels that nobody has listened to for long. Those for which there was no room are tried anew.
     pub(super) fn sweep(&mut self, now: Tick) -> Vec<(Address, Order)> {
-        let mut orders = Vec::new();
-        self.known.retain(|_, known| {
-            if !known.listener.is_over() {
-                return true;
-            }
+        let mut over = Vec::new();
+        for (name, known) in self.known.iter_mut().filter(|(_, known)| known.listener.is_over()) {
             let idle_since = *known.idle_since.get_or_insert(now);
-            let is_kept = now < idle_since.after(KEPT);
-            if !is_kept && let Some(node) = known.node.take() {
-                orders.push((node, Order::Unsubscribe(known.channel.clone())));
+            if known.node.is_none() || now >= idle_since.after(KEPT) {
+                over.push(Arc::clone(name));
             }
-            is_kept
-        });
+        }
+        let orders = over.iter().filter_map(|name| self.unsubscribed(name)).collect();
+        over.iter().for_each(|name| self.forget(name));
+        self.full.clear();
+        self.unplaced.extend(self.left_out.drain());
         orders
     }
 
@@ -127,11 +215,15 @@ impl Channels {
 
     /// The node sends no messages of a channel any more. With a failure it won't for long; else another node will.
     pub(super) fn ended(&mut self, node: &Address, name: &str, failure: Option<&Failure>, out: &mut Vec<Effect>) {
-        if let Some(known) = self.known_at(node, name) {
-            known.listens = false;
-            match failure {
-                Some(failure) => known.listener.not_listening(failure, out),
-                None => known.node = None,
+        let Some(known) = self.known_at(node, name) else { return };
+        known.listens = false;
+        match failure {
+            Some(failure) => known.listener.not_listening(failure, out),
+            None => {
+                let name = Arc::clone(&known.channel.name);
+                // It has said so itself.
+                let _ = self.unsubscribed(&name);
+                self.unplaced.push(name);
             }
         }
     }

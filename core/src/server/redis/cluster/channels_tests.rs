@@ -33,21 +33,21 @@ fn failure() -> Failure {
 fn a_channel_is_where_its_slot_is_and_each_new_subscription_counts_as_a_message() {
     let (mut channels, mut out, (listener, told)) = (Channels::default(), Vec::new(), listener());
     channels.listen(channel("a"), &listener, &mut out);
-    assert_eq!(channels.place(|_| None, &mut out), [], "nobody knows where");
-    assert_eq!(channels.place(|_| Some(node(1)), &mut out), [(node(1), Order::Subscribe(channel("a")))]);
-    assert_eq!(channels.place(|_| Some(node(1)), &mut out), []);
+    assert_eq!(channels.place(Moved::Map, |_| None, &mut out), [], "nobody knows where");
+    assert_eq!(channels.place(Moved::Map, |_| Some(node(1)), &mut out), [(node(1), Order::Subscribe(channel("a")))]);
+    assert_eq!(channels.place(Moved::Map, |_| Some(node(1)), &mut out), []);
     channels.subscribed(&node(1), "a", &mut out);
     channels.message(&node(1), "a", "free".into(), &mut out);
     carried(&mut out);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("free".into())]);
     let moved = [(node(1), Order::Unsubscribe(channel("a"))), (node(2), Order::Subscribe(channel("a")))];
-    assert_eq!(channels.place(|_| Some(node(2)), &mut out), moved);
+    assert_eq!(channels.place(Moved::Map, |_| Some(node(2)), &mut out), moved);
     channels.subscribed(&node(1), "a", &mut out);
     channels.message(&node(1), "a", "late".into(), &mut out);
     carried(&mut out);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [], "the other node counts now");
     channels.ended(&node(2), "a", None, &mut out);
-    assert_eq!(channels.place(|_| Some(node(3)), &mut out), [(node(3), Order::Subscribe(channel("a")))]);
+    assert_eq!(channels.place(Moved::Map, |_| Some(node(3)), &mut out), [(node(3), Order::Subscribe(channel("a")))]);
     channels.subscribed(&node(3), "a", &mut out);
     carried(&mut out);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [Notice::Listening]);
@@ -59,7 +59,7 @@ fn who_listens_again_hears_at_once_that_it_does() {
     let (mut channels, mut out) = (Channels::default(), Vec::new());
     let ((first, _kept), (second, told)) = (listener(), listener());
     channels.listen(channel("a"), &first, &mut out);
-    channels.place(|_| Some(node(1)), &mut out);
+    channels.place(Moved::Map, |_| Some(node(1)), &mut out);
     channels.subscribed(&node(1), "a", &mut out);
     drop(first);
     out.clear();
@@ -74,7 +74,7 @@ fn a_channel_that_nobody_listens_to_is_kept_for_a_minute() {
     let at = |seconds: u64| Tick::from_micros(seconds * 1_000_000);
     let (first, _told) = listener();
     channels.listen(channel("a"), &first, &mut out);
-    channels.place(|_| Some(node(1)), &mut out);
+    channels.place(Moved::Map, |_| Some(node(1)), &mut out);
     assert_eq!(channels.sweep(at(1_000)), []);
     drop(first);
     assert_eq!((channels.sweep(at(1_001)), channels.sweep(at(1_060))), (vec![], vec![]));
@@ -86,7 +86,7 @@ fn a_channel_that_nobody_listens_to_is_kept_for_a_minute() {
 fn who_can_not_listen_hears_why_once() {
     let (mut channels, mut out, (listener, told)) = (Channels::default(), Vec::new(), listener());
     channels.listen(channel("a"), &listener, &mut out);
-    channels.place(|_| Some(node(1)), &mut out);
+    channels.place(Moved::Map, |_| Some(node(1)), &mut out);
     channels.ended(&node(1), "a", Some(&failure()), &mut out);
     channels.disconnected(&node(1), &failure(), &mut out);
     channels.disconnected(&node(2), &failure(), &mut out);
@@ -101,9 +101,54 @@ fn a_node_has_a_thousand_channels_at_most() {
     for number in 0..=MOST {
         channels.listen(channel(&number.to_string()), &listener, &mut out);
     }
-    assert_eq!(channels.place(|_| Some(node(1)), &mut out).len(), MOST);
+    assert_eq!(channels.place(Moved::Nothing, |_| Some(node(1)), &mut out).len(), MOST);
     carried(&mut out);
     assert!(
         matches!(&told.try_iter().collect::<Vec<_>>()[..], [Notice::NotListening(failure)] if failure.message.contains("1000 channels of h:1"))
     );
+}
+
+#[test]
+fn who_needs_a_channel_gets_the_place_of_one_to_which_nobody_listens() {
+    let (mut channels, mut out) = (Channels::default(), Vec::new());
+    let ((first, _), (others, _kept), (last, told)) = (listener(), listener(), listener());
+    channels.listen(channel("idle"), &first, &mut out);
+    for number in 1..MOST {
+        channels.listen(channel(&number.to_string()), &others, &mut out);
+    }
+    channels.place(Moved::Nothing, |_| Some(node(1)), &mut out);
+    channels.listen(channel("last"), &last, &mut out);
+    assert_eq!(channels.place(Moved::Nothing, |_| Some(node(1)), &mut out), [], "each has a listener");
+    carried(&mut out);
+    assert!(matches!(told.try_recv(), Ok(Notice::NotListening(_))));
+    drop(first);
+    assert_eq!(channels.sweep(Tick::from_micros(1)), [], "it is kept for a minute");
+    let orders = channels.place(Moved::Nothing, |_| Some(node(1)), &mut out);
+    assert_eq!(orders, [(node(1), Order::Unsubscribe(channel("idle"))), (node(1), Order::Subscribe(channel("last")))]);
+    assert_eq!(channels.at(&node(1)).len(), MOST);
+}
+
+#[test]
+fn only_what_may_have_moved_is_looked_at() {
+    let (mut channels, mut out, (listener, _told)) = (Channels::default(), Vec::new(), listener());
+    let names = ["a", "b", "{a}c"];
+    names.iter().for_each(|name| channels.listen(channel(name), &listener, &mut out));
+    channels.place(Moved::Nothing, |_| Some(node(1)), &mut out);
+    let subscribed = |orders: Vec<(Address, Order)>| {
+        let names = orders.into_iter().filter_map(|(at, order)| match order {
+            Order::Subscribe(channel) => Some((at, channel.name.to_string())),
+            _ => None,
+        });
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(channels.place(Moved::Nothing, |_| Some(node(2)), &mut out), []);
+    let two = |name: &str| (node(2), name.to_owned());
+    assert_eq!(subscribed(channels.place(Moved::Slot(slot_of("a")), |_| Some(node(2)), &mut out)), [two("a"), two("{a}c")]);
+    assert_eq!(subscribed(channels.place(Moved::Map, |_| Some(node(2)), &mut out)), [two("b")]);
+    // One that its node has ended needs no other sign.
+    channels.ended(&node(2), "b", None, &mut out);
+    assert_eq!(subscribed(channels.place(Moved::Nothing, |_| Some(node(2)), &mut out)), [two("b")]);
+    assert!(!channels.is_at(&node(1)) && channels.is_at(&node(2)));
 }

@@ -1,6 +1,7 @@
 //! Listening: a connection to each node that has a channel of this client, beside the connections for operations.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -10,7 +11,7 @@ use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::Listener;
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::{connect, read};
-use crate::server::redis::cluster::channels::Order;
+use crate::server::redis::cluster::channels::{Moved, Order};
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::ears::Ear;
 use crate::server::redis::cluster::nodes::{Stage, about};
@@ -20,6 +21,9 @@ use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::pub_sub::{Channel, PubSub, Said};
 use crate::server::redis::connection::subscription::Kind;
 use crate::server::redis::transport::stream::Limit;
+
+/// The time between two looks for channels that nobody listens to.
+const SWEEP: Duration = Duration::from_secs(5);
 
 impl Cluster {
     /// Has the listener hear a channel, at the node of the channel's slot; says whether the cluster is open.
@@ -33,17 +37,17 @@ impl Cluster {
         if self.mapping.lock().primaries().is_none() {
             self.refresh();
         }
-        self.place_channels();
+        self.place_channels(Moved::Nothing);
         true
     }
 
     /// Has each channel be at the node that serves its slot.
-    pub(super) fn place_channels(self: &Arc<Self>) {
+    pub(super) fn place_channels(self: &Arc<Self>, moved: Moved) {
         let mut out = Vec::new();
         let orders = {
             let mut channels = self.channels.lock();
             let mapping = self.mapping.lock();
-            channels.place(|slot| mapping.primary_of(slot), &mut out)
+            channels.place(moved, |slot| mapping.primary_of(slot), &mut out)
         };
         tell(out);
         self.order(orders);
@@ -85,7 +89,7 @@ impl Cluster {
 
     /// Takes what a node says.
     fn heard(self: &Arc<Self>, node: &Address, said: Vec<Said>) {
-        let (mut out, mut has_moved) = (Vec::new(), false);
+        let (mut out, mut moved) = (Vec::new(), Vec::new());
         {
             let mut channels = self.channels.lock();
             for said in said {
@@ -94,13 +98,13 @@ impl Cluster {
                     Said::Message(name, message) => channels.message(node, &name, message, &mut out),
                     Said::Ended(name) => {
                         channels.ended(node, &name, None, &mut out);
-                        has_moved = true;
+                        moved.push(Moved::Nothing);
                     }
                     Said::Refused(name, failure) => match failure.redirect.as_deref() {
                         Some(Redirect::Moved { slot, host, port }) => {
                             self.mapping.lock().moved(*slot, &node.elsewhere(host, *port));
                             channels.ended(node, &name, None, &mut out);
-                            has_moved = true;
+                            moved.push(Moved::Slot(*slot));
                         }
                         _ => channels.ended(node, &name, Some(&about(node, failure)), &mut out),
                     },
@@ -108,9 +112,12 @@ impl Cluster {
             }
         }
         tell(out);
-        if has_moved {
+        if !moved.is_empty() {
             self.refresh();
-            self.place_channels();
+        }
+        moved.dedup();
+        for moved in moved {
+            self.place_channels(moved);
         }
     }
 
@@ -118,8 +125,9 @@ impl Cluster {
     fn is_listened_to(self: &Arc<Self>, node: &Address) -> bool {
         let orders = self.channels.lock().sweep(Tick::now());
         self.order(orders);
+        self.place_channels(Moved::Nothing);
         let mut ears = self.ears.lock();
-        let is_needed = !self.channels.lock().at(node).is_empty();
+        let is_needed = self.channels.lock().is_at(node);
         if !is_needed {
             ears.0.remove(node);
         }
@@ -180,8 +188,9 @@ async fn heard_until_it_breaks(
         while inbox.try_recv().is_ok() {}
         channels.at(node).into_iter().for_each(|channel| pub_sub.subscribe(channel, Tick::now()));
     }
+    let mut sweep_at = Tick::now().after(SWEEP);
     loop {
-        let wake_at = Instant::now() + pub_sub.wake_at().since(Tick::now());
+        let wake_at = Instant::now() + pub_sub.wake_at().min(sweep_at).since(Tick::now());
         tokio::select! {
             biased;
             count = read(&mut socket, &mut pub_sub.buffers) => {
@@ -199,9 +208,12 @@ async fn heard_until_it_breaks(
                 if pub_sub.wake(Tick::now()) {
                     return Err(no_answer(response_timeout));
                 }
-                let is_needed = cluster.upgrade().is_some_and(|cluster| cluster.is_listened_to(node));
-                if !is_needed {
-                    return Ok(End::NotNeeded);
+                if Tick::now() >= sweep_at {
+                    sweep_at = Tick::now().after(SWEEP);
+                    let is_needed = cluster.upgrade().is_some_and(|cluster| cluster.is_listened_to(node));
+                    if !is_needed {
+                        return Ok(End::NotNeeded);
+                    }
                 }
             }
         }

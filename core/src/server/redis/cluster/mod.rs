@@ -21,7 +21,6 @@ mod refreshing;
 mod scanned;
 mod sending;
 mod server;
-mod slot;
 mod split;
 pub(crate) mod target;
 mod topology;

@@ -2,7 +2,7 @@
 
 use crate::op::{Failure, Op};
 use crate::server::redis::cluster::scanned::Scanned;
-use crate::server::redis::cluster::slot::slot_of;
+use crate::server::redis::slot::slot_of;
 use crate::server::{Completion, Request};
 
 /// An operation on its way.

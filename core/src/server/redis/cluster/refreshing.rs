@@ -10,6 +10,7 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
+use crate::server::redis::cluster::channels::Moved;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::mapping::{Again, Found, PAUSE};
 use crate::server::redis::cluster::nodes::{Stage, about};
@@ -74,7 +75,7 @@ impl Cluster {
         drop(mapping);
         if let Ok((topology, _)) = &found {
             self.retire(topology.primaries());
-            self.place_channels();
+            self.place_channels(Moved::Map);
         }
         self.greet(&successors);
         if is_another {

@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::io::doer::{is_on_this_thread, on_this_thread};
 use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
 use crate::server::redis::address::Address;
+use crate::server::redis::cluster::channels::Moved;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::facts;
 use crate::server::redis::cluster::gathered::Gathered;
@@ -123,7 +124,7 @@ impl Cluster {
             Some(Redirect::Moved { slot, host, port }) => {
                 let to = from.elsewhere(host, *port);
                 self.mapping.lock().moved(*slot, &to);
-                self.place_channels();
+                self.place_channels(Moved::Slot(*slot));
                 self.refresh();
                 return self.send_on(&to, parcel, false);
             }

@@ -7,7 +7,7 @@ use std::fmt;
 use redis::Value;
 
 use crate::server::redis::address::Address;
-use crate::server::redis::cluster::slot::SLOTS;
+use crate::server::redis::slot::SLOTS;
 
 /// The primaries, and the slots of each.
 #[derive(Clone)]

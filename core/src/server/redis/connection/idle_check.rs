@@ -41,9 +41,12 @@ impl IdleCheck {
         self.at
     }
 
-    /// `count` questions are sent now.
+    /// `count` questions are sent now. What was asked before keeps its time: otherwise a connection that is asked again and again would
+    /// never be found dead.
     pub(crate) fn asked(&mut self, count: usize, now: Tick, reads: u64) {
-        (self.at, self.reads, self.quiet) = (now.after(self.response_timeout), reads, 0);
+        if self.unanswered == 0 {
+            (self.at, self.reads, self.quiet) = (now.after(self.response_timeout), reads, 0);
+        }
         self.unanswered += count;
     }
 
@@ -74,5 +77,29 @@ impl IdleCheck {
         self.quiet = if lives { 0 } else { self.quiet + 1 };
         self.at = now.after(LOOK);
         if self.quiet >= LOOKS { Finding::Quiet } else { Finding::Nothing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Tick {
+        Tick::from_micros(milliseconds * 1_000)
+    }
+
+    #[test]
+    fn a_connection_that_is_asked_again_and_again_and_never_answers_is_dead() {
+        let mut check = IdleCheck::new(Duration::from_secs(1));
+        check.asked(1, at(0), 5);
+        check.asked(1, at(700), 5);
+        assert_eq!((check.due(), check.look(at(1_000), 5)), (at(1_000), Finding::HalfOpen));
+        // One answer is a sign of life: the others have a response timeout from then on.
+        let mut check = IdleCheck::new(Duration::from_secs(1));
+        check.asked(2, at(0), 5);
+        check.answered(at(900), 6);
+        check.asked(1, at(950), 6);
+        assert_eq!((check.look(at(1_000), 6), check.due()), (Finding::Nothing, at(2_000)));
+        assert_eq!(check.look(at(2_000), 6), Finding::HalfOpen);
     }
 }

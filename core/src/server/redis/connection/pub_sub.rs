@@ -10,12 +10,13 @@ use std::sync::Arc;
 use redis::Value;
 
 use crate::clock::Tick;
-use crate::op::{Failure, FailureKind};
+use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::connection::subscription::Kind;
+use crate::server::redis::slot::slot_of;
 
 /// A channel, and whether it belongs to a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,8 @@ pub(crate) enum Said {
 pub(crate) struct PubSub {
     pub(crate) buffers: Buffers,
     asked: VecDeque<Asked>,
+    /// Channels that are left, and whose end was told, maybe by the node itself: then the answer is still to come.
+    ended: Vec<Arc<str>>,
     /// Whether the server has plain channels alone.
     only_plain: bool,
     idle_check: IdleCheck,
@@ -54,8 +57,8 @@ pub(crate) struct PubSub {
 
 impl PubSub {
     pub(crate) fn new(buffers: Buffers, response_timeout: std::time::Duration) -> Self {
-        let (asked, only_plain, reads) = (VecDeque::new(), false, 0);
-        Self { buffers, asked, only_plain, idle_check: IdleCheck::new(response_timeout), reads }
+        let (asked, ended, only_plain, reads) = (VecDeque::new(), Vec::new(), false, 0);
+        Self { buffers, asked, ended, only_plain, idle_check: IdleCheck::new(response_timeout), reads }
     }
 
     pub(crate) fn subscribe(&mut self, channel: Channel, now: Tick) {
@@ -107,7 +110,7 @@ impl PubSub {
                 Value::ServerError(error) => said.extend(self.refused(&error.into(), now)?),
                 Value::Array(words) => said.extend(self.heard(&words, now)?),
                 // A server may answer a ping so.
-                Value::SimpleString(_) => self.answered(now),
+                Value::SimpleString(_) => self.done(now),
                 _ => return Err(out_of_step()),
             }
         }
@@ -119,8 +122,22 @@ impl PubSub {
         self.idle_check.answered(now, self.reads);
     }
 
+    /// The first question is answered, and so is all that was asked before.
+    fn done(&mut self, now: Tick) {
+        self.answered(now);
+        self.ended.clear();
+    }
+
     fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<Said>, Failure> {
         let failure = refusal::failure(error, true);
+        if let Some(Redirect::Moved { slot, .. }) = failure.redirect.as_deref()
+            && !matches!(self.asked.front(), Some(Asked::Subscribe(channel)) if slot_of(&channel.name) == *slot)
+            && let Some(at) = self.ended.iter().position(|name| slot_of(name) == *slot)
+        {
+            // The node had ended that subscription before, since its slot went away.
+            self.ended.swap_remove(at);
+            return Ok(None);
+        }
         let front = self.asked.pop_front().ok_or_else(out_of_step)?;
         self.idle_check.answered(now, self.reads);
         let Asked::Subscribe(channel) = front else { return Ok(None) };
@@ -146,7 +163,7 @@ impl PubSub {
             "message" | "smessage" => Ok(word(2).map(|message| Said::Message(name, message))),
             "subscribe" | "ssubscribe" => match self.asked.front() {
                 Some(Asked::Subscribe(channel)) if channel.name == name => {
-                    self.answered(now);
+                    self.done(now);
                     Ok(Some(Said::Subscribed(name)))
                 }
                 _ => Err(out_of_step()),
@@ -154,12 +171,19 @@ impl PubSub {
             "unsubscribe" | "sunsubscribe" => match self.asked.front() {
                 Some(Asked::Unsubscribe(asked)) if *asked == name => {
                     self.answered(now);
+                    self.ended.push(name);
                     Ok(None)
                 }
-                _ => Ok(Some(Said::Ended(name))),
+                _ => match self.ended.iter().position(|ended| *ended == name) {
+                    Some(at) => {
+                        self.ended.swap_remove(at);
+                        Ok(None)
+                    }
+                    None => Ok(Some(Said::Ended(name))),
+                },
             },
             "pong" => {
-                self.answered(now);
+                self.done(now);
                 Ok(None)
             }
             _ => Err(out_of_step()),
@@ -239,6 +263,33 @@ mod tests {
         pub_sub.subscribe(sharded("c"), at(1));
         pub_sub.unsubscribe(&sharded("b"), at(1));
         assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE c UNSUBSCRIBE b");
+    }
+
+    #[test]
+    fn a_node_that_ends_a_subscription_just_as_it_is_left_answers_twice() {
+        let moved = |name: &str| format!("-MOVED {} h:1\r\n", slot_of(name));
+        let own_end = list(&["sunsubscribe", "a"]);
+        for answer in [moved("a"), own_end.clone()] {
+            let mut pub_sub = new();
+            pub_sub.unsubscribe(&sharded("a"), at(1));
+            pub_sub.subscribe(sharded("b"), at(1));
+            assert_eq!(says(&mut pub_sub, &(own_end.clone() + &answer)).unwrap(), [], "{answer}");
+            assert_eq!(says(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [Said::Subscribed("b".into())]);
+            // That was the answer: the next end is another one.
+            assert_eq!(says(&mut pub_sub, &own_end).unwrap(), [Said::Ended("a".into())]);
+        }
+        // Two at once.
+        let mut pub_sub = new();
+        pub_sub.unsubscribe(&sharded("a"), at(1));
+        pub_sub.unsubscribe(&sharded("b"), at(1));
+        let both = own_end.clone() + &list(&["sunsubscribe", "b"]) + &moved("a") + &moved("b");
+        assert_eq!(says(&mut pub_sub, &both).unwrap(), []);
+        // The next question is about the same slot: either answer is its own, and so is the other.
+        let mut pub_sub = new();
+        pub_sub.unsubscribe(&sharded("a"), at(1));
+        pub_sub.subscribe(sharded("{a}b"), at(1));
+        let said = says(&mut pub_sub, &(own_end + &moved("a") + &moved("a"))).unwrap();
+        assert!(matches!(&said[..], [Said::Refused(name, _)] if &**name == "{a}b"), "{said:?}");
     }
 
     #[test]
