@@ -133,6 +133,8 @@ pub struct SentinelFacts {
     pub quorum: u64,
     /// The time of silence after which a sentinel takes the server for down, in milliseconds.
     pub down_after_ms: u64,
+    /// Those that answer, and belong to another group: they are not followed.
+    pub foreign: Vec<String>,
 }
 
 /// A server's answer.

@@ -198,8 +198,16 @@ const ENOUGH: usize = 3;
 
 /// The warnings about a server that sentinels watch.
 fn watched(facts: &SentinelFacts, terms: ClientTerms) -> Vec<String> {
-    let SentinelFacts { known, answered, quorum, down_after_ms } = *facts;
-    let mut warnings = Vec::new();
+    let SentinelFacts { known, answered, quorum, down_after_ms, ref foreign } = *facts;
+    let mut warnings: Vec<String> = foreign
+        .iter()
+        .map(|place| {
+            let place = quoted(place);
+            format!(
+                "the sentinel {place} belongs to another group, which has a service of the same name: it is not followed; take it out of the URL"
+            )
+        })
+        .collect();
     let needed = quorum.max(known as u64 / 2 + 1);
     if known < ENOUGH {
         warnings.push(format!(
@@ -328,9 +336,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_sentinels_is_warned_of() {
-        let fit = SentinelFacts { known: 3, answered: 3, quorum: 2, down_after_ms: 1_500 };
+        let fit = SentinelFacts { known: 3, answered: 3, quorum: 2, down_after_ms: 1_500, foreign: Vec::new() };
         let long = ClientTerms { ttl: Duration::from_secs(60), quarantine: true, replicas: 0, has_one_slot: false };
-        let cases: [(SentinelFacts, ClientTerms, &[&str]); 8] = [
+        let cases: [(SentinelFacts, ClientTerms, &[&str]); 9] = [
+            (SentinelFacts { foreign: vec!["x:1".into()], ..fit.clone() }, long, &["the sentinel x:1 belongs to another group"]),
             (fit.clone(), long, &[]),
             (fit.clone(), ClientTerms { ttl: Duration::from_secs(12), ..long }, &[]),
             (fit.clone(), ClientTerms { quarantine: false, ..long }, &["failover \"confirm\""]),

@@ -1,11 +1,13 @@
 //! Known sentinels: who is asked for a service, and the highest epoch that they have named. Known once for all connections. Pure.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::op::SentinelFacts;
 use crate::server::redis::address::Address;
-use crate::server::redis::sentinel::Said;
+use crate::server::redis::sentinel::{Named, Said};
+use crate::server::redis::sentinel_groups::{Believed, Ids, Member, believed};
 
 /// The most sentinels that are remembered besides those of the URL.
 const LEARNED: usize = 32;
@@ -21,6 +23,8 @@ pub(crate) struct Known {
     hosts: Vec<(Address, Option<Address>)>,
     /// The sentinels that others know.
     learned: Vec<Address>,
+    /// The ids of the sentinels that were believed last.
+    ids: BTreeSet<String>,
     /// The highest epoch of a primary that was chosen.
     epoch: u64,
     /// The time since which a majority agrees on a lower one, and nobody names a primary of this one.
@@ -35,6 +39,7 @@ pub(crate) struct Heard {
     pub(crate) peer: Option<Address>,
     pub(crate) said: Said,
     pub(crate) others: Vec<Address>,
+    pub(crate) ids: Ids,
 }
 
 impl Known {
@@ -49,6 +54,34 @@ impl Known {
 
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The ids of the sentinels that were believed last, and how many hosts the URL has.
+    pub(crate) fn group(&self) -> (BTreeSet<String>, usize) {
+        (self.ids.clone(), self.hosts.len())
+    }
+
+    /// Those that name a primary, and are of another group.
+    pub(crate) fn foreign(&self, heard: &[Heard]) -> Vec<Address> {
+        let named: Vec<(&Heard, &Named)> = heard
+            .iter()
+            .filter_map(|heard| if let Said::Named(named) = &heard.said { Some((heard, named)) } else { None })
+            .collect();
+        let is_host = |from: &Address| self.hosts.iter().any(|(host, _)| host == from);
+        let members: Vec<Member<'_>> = named
+            .iter()
+            .map(|(heard, named)| Member { ids: &heard.ids, primary: &named.address, is_host: is_host(&heard.from) })
+            .collect();
+        let Believed::Some(group) = believed(&members, &self.ids) else { return Vec::new() };
+        let others = named.iter().enumerate().filter(|(number, _)| !group.contains(number));
+        others.map(|(_, (heard, _))| heard.from.clone()).collect()
+    }
+
+    /// These sentinels were believed.
+    pub(crate) fn believed(&mut self, ids: BTreeSet<String>) {
+        if !ids.is_empty() {
+            self.ids = ids;
+        }
     }
 
     /// A primary of this epoch was chosen.
@@ -91,20 +124,21 @@ impl Known {
     }
 }
 
-/// The sum of what all sentinels say. One that answers at two addresses counts once.
-pub(crate) fn facts(heard: &[Heard]) -> SentinelFacts {
+/// The sum of what the sentinels say, but for those of another group. One that answers at two addresses counts once.
+pub(crate) fn facts(heard: &[Heard], foreign: &[Address]) -> SentinelFacts {
+    let heard = || heard.iter().filter(|heard| !foreign.contains(&heard.from));
     let place = |heard: &Heard| heard.peer.clone().unwrap_or_else(|| heard.from.clone());
-    let mut places: Vec<(Address, bool)> =
-        heard.iter().map(|heard| (place(heard), matches!(heard.said, Said::Named(_)))).collect();
+    let mut places: Vec<(Address, bool)> = heard().map(|heard| (place(heard), matches!(heard.said, Said::Named(_)))).collect();
     places.sort_unstable();
     places.dedup();
-    let named = heard.iter().filter_map(|heard| if let Said::Named(named) = &heard.said { Some(named) } else { None });
+    let named = heard().filter_map(|heard| if let Said::Named(named) = &heard.said { Some(named) } else { None });
     let latest = named.max_by_key(|named| named.epoch);
     SentinelFacts {
         known: places.len(),
         answered: places.iter().filter(|(_, answered)| *answered).count(),
         quorum: latest.map_or(0, |named| named.quorum),
         down_after_ms: latest.map_or(0, |named| named.down_after_ms),
+        foreign: foreign.iter().map(Address::to_string).collect(),
     }
 }
 
@@ -112,7 +146,6 @@ pub(crate) fn facts(heard: &[Heard]) -> SentinelFacts {
 mod tests {
     use super::*;
     use crate::op::{Failure, FailureKind};
-    use crate::server::redis::sentinel::Named;
 
     fn address(text: &str) -> Address {
         let (host, port) = text.split_once(':').unwrap();
@@ -121,7 +154,7 @@ mod tests {
 
     fn heard(from: &str, peer: Option<&str>, others: &[&str]) -> Heard {
         let others = others.iter().map(|place| address(place)).collect();
-        Heard { from: address(from), peer: peer.map(address), said: Said::Unknown, others }
+        Heard { from: address(from), peer: peer.map(address), said: Said::Unknown, others, ids: Ids::default() }
     }
 
     #[test]
@@ -155,8 +188,14 @@ mod tests {
             says("two:1", Some("10.0.0.2:1"), Said::Unknown),
             says("10.0.0.3:1", None, Said::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
         ];
-        assert_eq!(facts(&all), SentinelFacts { known: 3, answered: 1, quorum: 2, down_after_ms: 1_000 });
-        assert_eq!(facts(&all[2..]), SentinelFacts { known: 2, ..SentinelFacts::default() });
+        assert_eq!(
+            facts(&all, &[]),
+            SentinelFacts { known: 3, answered: 1, quorum: 2, down_after_ms: 1_000, ..SentinelFacts::default() }
+        );
+        let foreign = vec!["one:1".to_owned(), "10.0.0.1:1".to_owned()];
+        let apart = [address("one:1"), address("10.0.0.1:1")];
+        assert_eq!(facts(&all, &apart), SentinelFacts { known: 2, foreign, ..SentinelFacts::default() });
+        assert_eq!(facts(&all[2..], &[]), SentinelFacts { known: 2, ..SentinelFacts::default() });
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod redacted;
 mod replicated;
 mod routes;
 mod sentinel;
+mod sentinel_groups;
 mod sentinel_url;
 mod settings;
 pub(crate) mod slot;

@@ -3,6 +3,7 @@
 //! The role that a node shows is not enough: an old primary that is started again calls itself `master` for some ten seconds, until
 //! a sentinel finds it. So the choice goes by the *config epoch*, a number that rises with each failover.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redis::{RedisResult, Value};
@@ -13,9 +14,13 @@ use crate::mutant::mutant;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::commands::refusal;
+use crate::server::redis::sentinel_groups::{Believed, Ids, Member, believed};
 
 /// The time for which later answers are waited for after the first one that names a primary.
 const GATHER: Duration = Duration::from_millis(50);
+
+/// The same for a client that knows none of them yet.
+const GATHER_FIRST: Duration = Duration::from_millis(300);
 
 /// The primary of a service, as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +46,10 @@ pub(crate) enum Said {
     Failed(Failure),
 }
 
-/// The questions about a service: for its primary, and for the other sentinels.
-pub(crate) fn questions(service: &str) -> [Vec<u8>; 2] {
-    ["MASTER", "SENTINELS"].map(|what| redis::cmd("SENTINEL").arg(what).arg(service).get_packed_command())
+/// The questions about a service: for its primary, for the other sentinels, and for the sentinel's own id.
+pub(crate) fn questions(service: &str) -> [Vec<u8>; 3] {
+    let about = |what| redis::cmd("SENTINEL").arg(what).arg(service).get_packed_command();
+    [about("MASTER"), about("SENTINELS"), redis::cmd("SENTINEL").arg("MYID").get_packed_command()]
 }
 
 /// Takes the answer to the credentials. A sentinel repeats what it doesn't understand, so none of its words are shown.
@@ -130,13 +136,20 @@ fn named(value: &Value) -> Option<Named> {
     })
 }
 
-/// The sentinels in the answer to `SENTINEL SENTINELS`. Where that is refused, there are none.
-pub(crate) fn others(answer: RedisResult<Value>) -> Vec<Address> {
+/// The sentinels in the answer to `SENTINEL SENTINELS`, and their ids. Where that is refused, there are none.
+pub(crate) fn others(answer: RedisResult<Value>) -> (Vec<Address>, Vec<String>) {
     let list = match answer {
         Ok(Value::Array(list)) => list,
         _ => Vec::new(),
     };
-    list.iter().filter_map(|value| Fields::of(value)?.address()).collect()
+    let fields: Vec<Fields> = list.iter().filter_map(Fields::of).collect();
+    let ids = fields.iter().filter_map(|fields| fields.get("runid")).filter(|id| !id.is_empty());
+    (fields.iter().filter_map(Fields::address).collect(), ids.map(str::to_owned).collect())
+}
+
+/// The answer to `SENTINEL MYID`, if the sentinel may tell.
+pub(crate) fn own_id(answer: RedisResult<Value>) -> Option<String> {
+    redis::from_redis_value(answer.and_then(Value::extract_error).ok()?).ok().filter(|id: &String| !id.is_empty())
 }
 
 /// Whether a message of the channel `+switch-master` is about this service. It says the service, the old place and the new one.
@@ -150,21 +163,68 @@ pub(crate) struct Poll {
     asked: Vec<Address>,
     /// The epoch that was chosen last: what is below it is out of date.
     floor: u64,
-    answers: Vec<(Address, Said)>,
+    /// The sentinels that were believed before, by their ids, and the number of those asked that are hosts of the URL: the first ones.
+    known: BTreeSet<String>,
+    hosts: usize,
+    answers: Vec<(Address, Said, Ids)>,
     gathers_until: Tick,
 }
 
 impl Poll {
-    pub(crate) fn new(service: &str, asked: Vec<Address>, floor: u64) -> Self {
-        Self { service: service.to_owned(), asked, floor, answers: Vec::new(), gathers_until: Tick::NEVER }
+    pub(crate) fn new(service: &str, asked: Vec<Address>, floor: u64, known: BTreeSet<String>, hosts: usize) -> Self {
+        let answers = Vec::new();
+        Self { service: service.to_owned(), asked, floor, known, hosts, answers, gathers_until: Tick::NEVER }
     }
 
     /// Takes the answer of a sentinel.
-    pub(crate) fn take(&mut self, from: Address, said: Said, now: Tick) {
+    pub(crate) fn take(&mut self, from: Address, said: Said, ids: Ids, now: Tick) {
         if matches!(&said, Said::Named(named) if !self.is_out_of_date(named)) {
-            self.gathers_until = self.gathers_until.min(now.after(GATHER));
+            // The first answers to a new client may all be of another group.
+            let gather = if self.known.is_empty() && self.hosts > 1 { GATHER_FIRST } else { GATHER };
+            self.gathers_until = self.gathers_until.min(now.after(gather));
         }
-        self.answers.push((from, said));
+        self.answers.push((from, said, ids));
+    }
+
+    /// Those that are believed, among those that name a primary.
+    fn believed(&self) -> Result<Vec<(&Named, &Ids)>, Failure> {
+        let named: Vec<(&Address, &Named, &Ids)> = self
+            .answers
+            .iter()
+            .filter_map(|(from, said, ids)| if let Said::Named(named) = said { Some((from, named, ids)) } else { None })
+            .collect();
+        let hosts = &self.asked[..self.hosts.min(self.asked.len())];
+        let members: Vec<Member<'_>> = named
+            .iter()
+            .map(|(from, named, ids)| Member { ids, primary: &named.address, is_host: hosts.contains(from) })
+            .collect();
+        match believed(&members, &self.known) {
+            Believed::Some(group) => Ok(group.into_iter().map(|number| (named[number].1, named[number].2)).collect()),
+            Believed::Torn(groups) => Err(self.tear(groups.iter().map(|group| group.iter().map(|number| named[*number].0)))),
+        }
+    }
+
+    /// The ids of the group that is believed.
+    pub(crate) fn ids(&self) -> BTreeSet<String> {
+        self.believed().unwrap_or_default().into_iter().flat_map(|(_, ids)| ids.all().cloned()).collect()
+    }
+
+    /// The sentinels that name a primary and are of another group.
+    pub(crate) fn foreign(&self) -> Vec<Address> {
+        let Ok(believed) = self.believed() else { return Vec::new() };
+        let is_foreign =
+            |said: &Said| matches!(said, Said::Named(named) if !believed.iter().any(|(other, _)| std::ptr::eq(*other, named)));
+        self.answers.iter().filter(|(_, said, _)| is_foreign(said)).map(|(from, ..)| from.clone()).collect()
+    }
+
+    fn tear<'a, G: Iterator<Item = &'a Address>>(&self, groups: impl Iterator<Item = G>) -> Failure {
+        let groups: Vec<String> = groups.map(|group| group.map(Address::to_string).collect::<Vec<_>>().join(" and ")).collect();
+        let why = format!(
+            "the sentinels of the URL don't know each other: {} watch different services that are both called \"{}\"; write those of one group",
+            groups.join(", and "),
+            quoted(&self.service)
+        );
+        Failure::not_applied(FailureKind::Mismatch, why)
     }
 
     /// The time from which on the answers so far are enough, if one of them names a primary.
@@ -182,12 +242,17 @@ impl Poll {
     /// # Errors
     /// Nobody names a primary, or the sentinels disagree in one epoch.
     pub(crate) fn choice(&self, now: Tick, is_over: bool) -> Option<Result<Named, Failure>> {
-        let named = self.answers.iter().filter_map(|(_, said)| if let Said::Named(named) = said { Some(named) } else { None });
-        let heard: Vec<&Named> = named.filter(|named| !self.is_out_of_date(named)).collect();
+        let is_over = is_over || self.answers.len() >= self.asked.len();
+        let believed = match self.believed() {
+            Ok(believed) => believed,
+            Err(_) if !is_over && now < self.gathers_until => return None,
+            Err(failure) => return Some(Err(failure)),
+        };
+        let heard: Vec<&Named> =
+            believed.into_iter().map(|(named, _)| named).filter(|named| !self.is_out_of_date(named)).collect();
         let newest = heard.iter().map(|named| named.epoch).max();
         let latest: Vec<&Named> = heard.into_iter().filter(|named| Some(named.epoch) == newest).collect();
         let count = |named: &&&Named| latest.iter().filter(|other| other.address == named.address).count();
-        let is_over = is_over || self.answers.len() >= self.asked.len();
         match latest.iter().max_by_key(count) {
             Some(named) if count(&named) > self.asked.len() / 2 => Some(Ok((*named).clone())),
             _ if !is_over && now < self.gathers_until => None,
@@ -199,8 +264,8 @@ impl Poll {
 
     /// The epoch below the floor in which a majority names one primary, if there is one.
     pub(crate) fn agreed_below(&self) -> Option<u64> {
-        let named = self.answers.iter().filter_map(|(_, said)| if let Said::Named(named) = said { Some(named) } else { None });
-        let below: Vec<&Named> = named.filter(|named| self.is_out_of_date(named)).collect();
+        let believed = self.believed().unwrap_or_default().into_iter().map(|(named, _)| named);
+        let below: Vec<&Named> = believed.filter(|named| self.is_out_of_date(named)).collect();
         let is_same = |one: &Named, other: &Named| (one.epoch, &one.address) == (other.epoch, &other.address);
         let agreed = below.iter().find(|one| below.iter().filter(|other| is_same(one, other)).count() > self.asked.len() / 2);
         agreed.map(|named| named.epoch)
@@ -222,15 +287,19 @@ impl Poll {
     fn silence(&self) -> Failure {
         let service = format!("\"{}\"", quoted(&self.service));
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        let (mut kinds, mut unknown) = (Vec::new(), 0);
+        let (mut kinds, mut unknown, foreign) = (Vec::new(), 0, self.foreign());
         for address in &self.asked {
-            let said = self.answers.iter().find(|(from, _)| from == address).map(|(_, said)| said);
+            let said = self.answers.iter().find(|(from, ..)| from == address).map(|(_, said, _)| said);
             let (kind, why) = match said {
                 None => (FailureKind::Timeout, "no answer in time".to_owned()),
                 Some(Said::Unknown) => {
                     unknown += 1;
                     (FailureKind::Mismatch, "it watches no such service".to_owned())
                 }
+                Some(Said::Named(_)) if foreign.contains(address) => (
+                    FailureKind::Mismatch,
+                    "it knows none of the sentinels that were asked before, and is of another group".to_owned(),
+                ),
                 Some(Said::Named(named)) => {
                     let why =
                         format!("it names {} in epoch {}, and epoch {} has come since", named.address, named.epoch, self.floor);

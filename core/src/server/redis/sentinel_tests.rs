@@ -68,7 +68,7 @@ fn an_answer_without_a_whole_address_or_without_an_epoch_is_garbage() {
     ] {
         let Said::Failed(failure) = said(Ok(wrong.clone())) else { panic!("{wrong:?}") };
         assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, GARBAGE), "{wrong:?}");
-        assert_eq!(others(Ok(wrong)), []);
+        assert_eq!(others(Ok(wrong)), (vec![], vec![]));
     }
 }
 
@@ -98,8 +98,8 @@ const AT: Tick = Tick::from_micros(1_000_000);
 /// The choice after these answers, `millis` after the first one, in words.
 fn choice(known: usize, floor: u64, answers: &[Said], millis: u64, is_over: bool) -> String {
     let asked: Vec<Address> = (0..known).map(|number| address(&format!("s{number}:1"))).collect();
-    let mut poll = Poll::new("m", asked.clone(), floor);
-    answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, said.clone(), AT));
+    let mut poll = Poll::new("m", asked.clone(), floor, BTreeSet::new(), 1);
+    answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, said.clone(), Ids::default(), AT));
     match poll.choice(AT.after(Duration::from_millis(millis)), is_over) {
         None => "waits".to_owned(),
         Some(Ok(named)) => format!("{} {}", named.address, named.epoch),
@@ -140,8 +140,8 @@ fn the_highest_epoch_wins() {
     }
     let lower = |floor: u64, answers: &[&Said]| {
         let asked: Vec<Address> = (0..3).map(|number| address(&format!("s{number}:1"))).collect();
-        let mut poll = Poll::new("m", asked.clone(), floor);
-        answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, (*said).clone(), AT));
+        let mut poll = Poll::new("m", asked.clone(), floor, BTreeSet::new(), 1);
+        answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, (*said).clone(), Ids::default(), AT));
         poll.agreed_below()
     };
     assert_eq!(lower(5, &[&a4, &a4, &unknown]), Some(4));
@@ -211,4 +211,33 @@ fn a_message_is_about_the_service_whose_whole_name_it_begins_with() {
     {
         assert_eq!(is_about(message, "m"), expected, "{message}");
     }
+}
+
+#[test]
+fn a_sentinel_of_another_group_is_not_followed_whatever_its_epoch() {
+    let ids =
+        |own: &str, others: &[&str]| Ids { own: Some(own.into()), others: others.iter().map(|id| (*id).to_owned()).collect() };
+    let asked: Vec<Address> = ["s0:1", "s1:1", "s2:1", "x:1"].map(address).into();
+    let known = || ["a", "b", "c"].map(str::to_owned).into();
+    for (known, words) in [(BTreeSet::new(), "p:1"), (known(), "p:1")] {
+        let mut poll = Poll::new("m", asked.clone(), 0, known, 4);
+        poll.take(asked[3].clone(), names("q:1", 9), ids("x", &[]), AT);
+        poll.take(asked[0].clone(), names("p:1", 1), ids("a", &["b", "c"]), AT);
+        poll.take(asked[1].clone(), names("p:1", 1), ids("b", &["a", "c"]), AT);
+        let chosen = poll.choice(AT.after(GATHER_FIRST), false).unwrap().unwrap();
+        assert_eq!((chosen.address.to_string(), poll.foreign()), (words.to_owned(), vec![asked[3].clone()]));
+        assert_eq!(poll.ids(), ["a", "b", "c"].map(str::to_owned).into());
+    }
+    // It alone answers, at an address that a sentinel had before.
+    let mut poll = Poll::new("m", asked.clone(), 0, known(), 3);
+    poll.take(asked[3].clone(), names("q:1", 9), ids("x", &[]), AT);
+    let failure = poll.choice(AT.after(GATHER_FIRST), true).unwrap().unwrap_err();
+    assert!(failure.message.contains("is of another group"), "{failure}");
+    // Two groups in one URL.
+    let mut poll = Poll::new("m", asked[2..].into(), 0, BTreeSet::new(), 2);
+    poll.take(asked[3].clone(), names("q:1", 9), ids("x", &[]), AT);
+    poll.take(asked[2].clone(), names("p:1", 1), ids("c", &["a", "b"]), AT);
+    let failure = poll.choice(AT, false).unwrap().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Mismatch);
+    assert!(failure.message.contains("x:1, and s2:1 watch different services"), "{failure}");
 }

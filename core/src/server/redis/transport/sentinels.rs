@@ -16,7 +16,8 @@ use crate::server::Completion;
 use crate::server::redis::address::Address;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::known_sentinels::{Heard, facts};
-use crate::server::redis::sentinel::{Named, Poll, Said, logged_in, others, questions, said};
+use crate::server::redis::sentinel::{Named, Poll, Said, logged_in, others, own_id, questions, said};
+use crate::server::redis::sentinel_groups::Ids;
 use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
 use crate::server::redis::transport::stream::{Limit, shake_hands, tcp};
@@ -27,11 +28,11 @@ use crate::server::redis::url::Service;
 /// # Errors
 /// Nobody names a primary within the limit, or the sentinels disagree.
 pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, Failure> {
-    let (asked, floor) = {
+    let (asked, floor, (ids, hosts)) = {
         let known = service.known.lock();
-        (known.all(), known.epoch())
+        (known.all(), known.epoch(), known.group())
     };
-    let mut poll = Poll::new(&service.name, asked.clone(), floor);
+    let mut poll = Poll::new(&service.name, asked.clone(), floor, ids, hosts);
     let (mut asking, mut heard) = (ask_each(service, asked, limit), Vec::new());
     let choice = loop {
         let now = Tick::now();
@@ -44,17 +45,22 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
             biased;
             Some(told) = asking.join_next() => {
                 if let Ok(told) = told {
-                    poll.take(told.from.clone(), told.said.clone(), Tick::now());
+                    poll.take(told.from.clone(), told.said.clone(), told.ids.clone(), Tick::now());
                     heard.push(told);
                 }
             }
             () = sleep_until(until) => {}
         }
     };
+    let foreign = poll.foreign();
+    heard.retain(|heard| !foreign.contains(&heard.from));
     let mut known = service.known.lock();
     known.learn(&heard);
     match &choice {
-        Ok(named) => known.chosen(named.epoch),
+        Ok(named) => {
+            known.chosen(named.epoch);
+            known.believed(poll.ids());
+        }
         Err(_) => known.refused(poll.agreed_below(), Tick::now()),
     }
     choice
@@ -69,7 +75,7 @@ pub(crate) fn with_facts(service: &Arc<Service>, span: Duration, host: &Handle, 
         // Without an answer the completion is dropped, which says so.
         if let Ok(mut answer) = answer {
             if let Ok(Reply { verdict: Verdict::Described(server), .. }) = &mut answer {
-                server.sentinels = Some(facts(&heard));
+                server.sentinels = Some(facts(&heard, &service.known.lock().foreign(&heard)));
             }
             completion.complete(answer);
         }
@@ -90,7 +96,10 @@ async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<Heard> {
         while let Some(told) = asking.join_next().await {
             heard.extend(told);
         }
-        service.known.lock().learn(&heard);
+        let mut known = service.known.lock();
+        let foreign = known.foreign(&heard);
+        let own: Vec<Heard> = heard.iter().filter(|heard| !foreign.contains(&heard.from)).cloned().collect();
+        known.learn(&own);
     }
 }
 
@@ -106,6 +115,7 @@ fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> Jo
                 peer: None,
                 said: Said::Failed(advised(&service, failure)),
                 others: Vec::new(),
+                ids: Ids::default(),
             })
         });
     }
@@ -120,8 +130,11 @@ async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<Heard
         Said::Failed(failure) => return Err(failure),
         said => said,
     };
-    let others = if matches!(said, Said::Named(_)) { others(talk.next().await) } else { Vec::new() };
-    Ok(Heard { from: address.clone(), peer: talk.peer, said, others })
+    let ((others, ids), own) = match said {
+        Said::Named(_) => (others(talk.next().await), own_id(talk.next().await)),
+        _ => Default::default(),
+    };
+    Ok(Heard { from: address.clone(), peer: talk.peer, said, others, ids: Ids { own, others: ids } })
 }
 
 /// A failure with advice, where the port may speak TLS: then it answers everything else with an alert, or hangs up without a word.
