@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::{fs, thread};
 
-use locktender::{Client, ClientBuilder, EventKind, Failover, Held};
+use locktender::{Client, ClientBuilder, Code, EventKind, Failover, Held};
 use locktender_tests::{Binary, Events, PATIENCE, RealServer, Reply, eventually};
 
 use crate::load::{Resource, under_load};
 use crate::oracle::{Oracle, SERVICE};
 use crate::pair::{Pair, ms};
-use crate::watched::Watched;
+use crate::watched::{Watched, sentinel};
 
 fn in_both_ends(scene: impl Fn(Watched) + Sync) {
     thread::scope(|scope| {
@@ -250,4 +250,32 @@ fn a_report_says_which_sentinels_answer_and_what_a_failover_costs() {
     assert!(warnings().contains("only 2 of 3 sentinels answer; a failover needs 2"), "{}", warnings());
     sentinels[1].kill();
     assert!(warnings().contains("1 of 3 sentinels answer, and a failover needs 2: there will be none"), "{}", warnings());
+}
+
+#[test]
+fn a_sentinel_of_another_group_is_not_followed() {
+    let watched = Watched::start(&Binary::preferred());
+    let elsewhere = RealServer::start();
+    // Its service has the same name, and has seen more failovers.
+    let foreign = sentinel(elsewhere.port(), 1).config("sentinel config-epoch main 9").start();
+    let [first, second, _] = &watched.sentinels;
+    let url = |sentinels: &[&RealServer]| {
+        let places: Vec<String> = sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port())).collect();
+        format!("redis+sentinel://{}/{SERVICE}", places.join(","))
+    };
+    for number in 0..5 {
+        let client = Client::open(url(&[&foreign, first, second])).unwrap();
+        let name = format!("a{number}");
+        let held = client.lock(&*name).acquire_blocking().unwrap();
+        assert_eq!(watched.nodes[0].command(&["GET", &name]).text().as_deref(), Some(held.owner()));
+        held.release().wait().unwrap();
+    }
+    let client = Client::open(url(&[&foreign, first, second])).unwrap();
+    let warnings = client.report().wait().unwrap()[0].warnings.join("\n");
+    let said = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
+    assert!(warnings.contains(&said), "{warnings}");
+    let error = Client::open(url(&[&foreign, first])).unwrap().lock("b").acquire_blocking().unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+    assert!(error.to_string().contains("don't know each other"), "{error}");
+    assert_eq!(elsewhere.command(&["DBSIZE"]).int(), 0);
 }
