@@ -53,8 +53,9 @@ function refuseUnknown(place: Place, key: string, value: unknown): void {
   const instead = place in simple
     ? `there is no option of this name; there are ${simple[place as keyof typeof simple]}`
     : addon.insteadOf(key, place as native.OptionPlace)
-  // Of a text only its type: it may be a password, or a URL with a password.
-  throw InvalidArgumentError.of(key, typeof value === 'number' || typeof value === 'boolean' ? value : typeof value, instead)
+  // Of a text only its type: it may be a password, or a URL with a password. What a provider gives may be one in any form.
+  const isHarmless = place !== 'credentials' && (typeof value === 'number' || typeof value === 'boolean')
+  throw InvalidArgumentError.of(key, isHarmless ? value : typeof value, instead)
 }
 
 /**

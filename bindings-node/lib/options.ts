@@ -261,7 +261,8 @@ export function forceReleaseOptions(options: unknown): { owner?: string } {
 /** Credentials that a function of the program gave. @internal */
 export function credentialsOptions(given: unknown): Credentials {
   const why = 'must give a password, or { user, password, expiresInMs }'
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw InvalidArgumentError.of('credentials', typeof given, why)
+  const isList = Array.isArray(given) || ArrayBuffer.isView(given)
+  if (typeof given !== 'object' || given === null || isList) throw InvalidArgumentError.of('credentials', typeof given, why)
   const own = checked<Partial<Credentials>>('credentials', given, { user: 'secret', password: 'secret', expiresInMs: 'number' })
   if (own.password === undefined) throw InvalidArgumentError.of('credentials', 'no password', why)
   return own as Credentials

@@ -56,6 +56,15 @@ test('a hold outlives three tokens on the same connections', async (t) => {
   assert.deepEqual(bad, [])
 })
 
+test('what a provider gives is shown in no error, whatever it is', async (t) => {
+  const server = await guarded(t)
+  for (const given of [Buffer.from('hunter2'), ['hunter2'], { password: 'x', pin: 112 }]) {
+    const error = await clientOf(t, server, () => given, { unavailableAfterMs: 300 }).lock(t.name).acquire().catch((error) => error)
+    assert.equal(error.code, 'DENIED')
+    assert.doesNotMatch(`${error.message} ${error.cause?.message}`, /hunter2|112|104/)
+  }
+})
+
 for (const [form, credentials] of Object.entries({
   'a password': () => ADMIN,
   'a promise of a password': async () => ADMIN,

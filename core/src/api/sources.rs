@@ -85,6 +85,7 @@ fn check(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
     if sources.len() > 1 {
         check_default_ttl(options)?;
     }
+    check_replicas_timeout(sources, options)?;
     check_cluster(sources, options)?;
     check_address_map(sources, options)?;
     let mut seen = Vec::new();
@@ -129,6 +130,16 @@ fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
     }
 }
 
+/// Refuses a wait for replicas that lasts until its answer is taken for lost: then each grant would cost a connection.
+fn check_replicas_timeout(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
+    let response_timeout = options.response_timeout_for(sources.len() == 1);
+    if options.replicas == 0 || options.replicas_timeout < response_timeout {
+        return Ok(());
+    }
+    let why = Text::new("must be below {response_timeout}, {}", [Part::Time(response_timeout)]);
+    Err(Error::invalid_time("replicas_timeout", options.replicas_timeout, why))
+}
+
 /// Refuses a cluster among several servers, and quarantine for one: a marker belongs to a server, and a cluster has no key that all
 /// its nodes could see.
 fn check_cluster(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
@@ -168,6 +179,9 @@ fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
             let why = Text::new("{} is a server in this process, and has no replicas", [Part::Words(url.to_owned())]);
             Err(Error::invalid("replicas", options.replicas, why))
         }
+        Some(_) if options.credentials.is_some() => {
+            Err(Error::invalid("credentials", url, "is for servers, and this is one in this process, which asks for none"))
+        }
         Some(_) => Ok(()),
         None => redis::check_url(url, options),
     }
@@ -182,8 +196,8 @@ pub(crate) fn memory_name(url: &str) -> Option<&str> {
 mod tests {
     use std::time::Duration;
 
-    use crate::Client;
     use crate::error::Code;
+    use crate::{Client, Credentials};
 
     #[test]
     fn a_lock_that_is_silently_local_is_never_made() {
@@ -209,6 +223,22 @@ mod tests {
                 assert!(error.to_string().contains("write rediss://"), "{url} {option}: {error}");
             }
         }
+    }
+
+    #[test]
+    fn an_option_for_servers_is_refused_where_it_would_do_nothing_or_harm() {
+        let at = |url: &str| Client::builder().url(url);
+        let error = at("memory://credentials")
+            .credentials(async || Ok::<_, std::io::Error>(Credentials::new("secret")))
+            .build()
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("credentials: is for servers"), "{error}");
+        let late = |millis| at("redis://h").replicas(1).replicas_timeout(Duration::from_millis(millis));
+        assert!(late(999).build().is_ok());
+        let error = late(1_000).build().unwrap_err().to_string();
+        assert!(error.starts_with("replicas_timeout: must be below response_timeout, 1s (given: 1s)"), "{error}");
+        assert!(late(1_000).response_timeout(Duration::from_secs(2)).build().is_ok());
     }
 
     #[test]

@@ -34,12 +34,24 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Whether the two are surely of one group, or can't tell.
+    /// Whether the two are of one group, or can't tell.
     fn is_beside(&self, other: &Self) -> bool {
-        self.primary == other.primary
-            || self.ids.is_silent()
-            || other.ids.is_silent()
-            || self.ids.all().any(|id| other.ids.all().any(|its| its == id))
+        if self.primary == other.primary || self.ids.is_silent() || other.ids.is_silent() {
+            return true;
+        }
+        match (&self.ids.own, &other.ids.own) {
+            // Each lists the other. One at an address that was used again hears of those who had a sentinel there before.
+            (Some(own), Some(its)) => self.ids.others.contains(its) && other.ids.others.contains(own),
+            _ => self.ids.all().any(|id| other.ids.all().any(|its| its == id)),
+        }
+    }
+
+    /// Whether it was believed before.
+    fn is_known(&self, known: &BTreeSet<String>) -> bool {
+        match &self.ids.own {
+            Some(own) => known.contains(own),
+            None => self.ids.others.iter().any(|id| known.contains(id)),
+        }
     }
 }
 
@@ -55,7 +67,7 @@ pub(crate) enum Believed {
 /// Finds out who is believed: the group of which one is `known` from before; else the group with most hosts of the URL.
 pub(crate) fn believed(members: &[Member<'_>], known: &BTreeSet<String>) -> Believed {
     let groups = groups(members);
-    let is_known = |group: &BTreeSet<usize>| group.iter().any(|number| members[*number].ids.all().any(|id| known.contains(id)));
+    let is_known = |group: &BTreeSet<usize>| group.iter().any(|number| members[*number].is_known(known));
     if let Some(group) = groups.iter().find(|group| is_known(group)) {
         return Believed::Some(group.clone());
     }
@@ -119,6 +131,9 @@ mod tests {
             (&["x y,z q h", "a b,c p h", "c a,b p h"], &[], "12"),
             // An address of one of them answers with another sentinel.
             (&["a b,c p h", "x - q h"], &["a", "b", "c"], "0"),
+            (&["a b,c p h", "x a,b q h"], &["a", "b", "c"], "0"),
+            (&["a b,c p h", "b a,c p h", "x a,b q h"], &[], "01"),
+            (&["x a,b q"], &["a", "b", "c"], ""),
             (&["x - q"], &["a", "b", "c"], ""),
             (&["x - q"], &[], "0"),
             // All have been replaced: the URL counts.

@@ -14,7 +14,12 @@ fn confirmed(cluster: &Cluster) -> ClientBuilder {
 #[test]
 fn a_grant_is_confirmed_by_the_replica_of_its_shard_and_outlives_the_primary() {
     let mut cluster = ClusterOptions::new().replicas(1).start();
-    let client = confirmed(&cluster).ttl(PATIENCE * 3).replicas_timeout(Duration::from_secs(5)).build().unwrap();
+    let client = confirmed(&cluster)
+        .ttl(PATIENCE * 3)
+        .replicas_timeout(Duration::from_secs(5))
+        .response_timeout(Duration::from_secs(6))
+        .build()
+        .unwrap();
     let held: Vec<_> = names(&cluster, 3).iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
     let at = |held: &locktender::Held| cluster.primary(cluster.slot(held.name()));
     let of_first: Vec<_> = held.iter().map(|held| at(held) == 0).collect();

@@ -18,7 +18,7 @@ use crate::server::{Listener, Notice};
 const KEPT: Duration = Duration::from_secs(60);
 
 /// The most channels at one node. Who waits beyond that polls.
-const MOST: usize = 1_000;
+const MOST: usize = 4_096;
 
 /// What to say to a node.
 #[derive(Debug, PartialEq, Eq)]

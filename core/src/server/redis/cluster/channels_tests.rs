@@ -96,7 +96,7 @@ fn who_can_not_listen_hears_why_once() {
 }
 
 #[test]
-fn a_node_has_a_thousand_channels_at_most() {
+fn a_node_has_so_many_channels_at_most() {
     let (mut channels, mut out, (listener, told)) = (Channels::default(), Vec::new(), listener());
     for number in 0..=MOST {
         channels.listen(channel(&number.to_string()), &listener, &mut out);
@@ -104,7 +104,7 @@ fn a_node_has_a_thousand_channels_at_most() {
     assert_eq!(channels.place(Moved::Nothing, |_| Some(node(1)), &mut out).len(), MOST);
     carried(&mut out);
     assert!(
-        matches!(&told.try_iter().collect::<Vec<_>>()[..], [Notice::NotListening(failure)] if failure.message.contains("1000 channels of h:1"))
+        matches!(&told.try_iter().collect::<Vec<_>>()[..], [Notice::NotListening(failure)] if failure.message.contains("4096 channels of h:1"))
     );
 }
 
