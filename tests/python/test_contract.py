@@ -26,7 +26,9 @@ def places() -> Iterator[Places]:
 def wanted(case: dict[str, Any], asynchronous: bool) -> bool:
     # What a forked child may do under a running loop, asyncio itself doesn't say.
     forks = any(step["do"] == "fork" for step in case["steps"])
-    return "python" in case.get("languages", ["python"]) and not (asynchronous and forks)
+    # Nobody can cancel a blocking call.
+    cancels = any(step["do"] == "cancel" for step in case["steps"])
+    return "python" in case.get("languages", ["python"]) and not (forks if asynchronous else cancels)
 
 
 def alone(case: dict[str, Any]) -> bool:

@@ -57,6 +57,7 @@ export class Scene {
   #clients = new Map()
   #holds = new Map()
   #later = new Map()
+  #cancels = new Map()
   #start = Date.now()
   #observers = new Map()
 
@@ -158,7 +159,16 @@ export class Scene {
   #verbs = {
     open: async (step) => void this.#client(step),
 
-    acquire: async (step) => await this.#get(step, this.#lock(step).acquire()),
+    acquire: async (step) => {
+      const controller = new AbortController()
+      if (step.later) this.#cancels.set(step.later, controller)
+      return await this.#get(step, this.#lock(step).acquire({ signal: controller.signal }))
+    },
+
+    cancel: async (step) => {
+      this.#cancels.get(step.of).abort()
+      await this.#later.get(step.of).catch(() => {})
+    },
 
     join: async (step) => this.#keep(step, await within(this.#later.get(step.of), 'the acquire goes on')),
 

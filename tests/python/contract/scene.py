@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Awaitable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -259,6 +260,13 @@ class Scene:
         if isinstance(later, Future):
             return self._keep(step, later.result(PATIENCE))
         return self._keep(step, await asyncio.wait_for(later, PATIENCE))
+
+    async def _do_cancel(self, step: dict[str, Any]) -> None:
+        later = self._later[step["of"]]
+        assert isinstance(later, asyncio.Task)
+        later.cancel()
+        with suppress(asyncio.CancelledError):
+            await later
 
     async def _do_try_acquire(self, step: dict[str, Any]) -> dict[str, Any]:
         held = await self._done(self._lock(step), "try_acquire")

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use locktender::{Client, Election, Error, Event, Job, Leadership, Lock, LockOptions, Observer, Release, safe_name};
+use locktender::{Cancel, Client, Election, Error, Event, Job, Leadership, Lock, LockOptions, Observer, Release, safe_name};
 use locktender_tests::certificate;
 use serde_json::{Value, json};
 
@@ -31,6 +31,7 @@ pub struct Scene<'a> {
     clients: HashMap<String, (Client, Kinds)>,
     holds: HashMap<String, Hold>,
     later: HashMap<String, Receiver<Result<Got, Error>>>,
+    cancels: HashMap<String, Cancel>,
     /// The begin of the case, in whole milliseconds.
     start: SystemTime,
     observers: HashMap<String, Observer>,
@@ -50,6 +51,7 @@ impl<'a> Scene<'a> {
             clients: HashMap::new(),
             holds: HashMap::new(),
             later: HashMap::new(),
+            cancels: HashMap::new(),
             observers: HashMap::new(),
             start: now(),
         }
@@ -98,10 +100,15 @@ impl<'a> Scene<'a> {
             "open" => self.client(&client).map(|_| json!({})),
             "acquire" if filled["later"].is_string() => self.lock(&client, &filled["lock"]).map(|lock| {
                 let (sender, receiver) = channel();
-                let _detached = lock.acquire().then(move |result| drop(sender.send(result.map(|held| Some(Hold::Lock(held))))));
+                let cancel = lock.acquire().then(move |result| drop(sender.send(result.map(|held| Some(Hold::Lock(held))))));
+                self.cancels.insert(text("later", ""), cancel);
                 self.later.insert(text("later", ""), receiver);
                 json!({})
             }),
+            "cancel" => {
+                self.cancels.remove(&text("of", "")).expect("nothing of that name is under way").cancel();
+                Ok(json!({}))
+            }
             "join" => {
                 let pending = self.later.remove(&text("of", "")).expect("nothing of that name is under way");
                 let result = pending.recv_timeout(PATIENCE).map_err(|_| "the acquire goes on".to_owned())?;
