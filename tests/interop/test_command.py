@@ -84,6 +84,8 @@ def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path
     without = {name: value for name, value in os.environ.items() if name != "LOCKTENDER_URL"}
     done = subprocess.run([*RUST, "run", name, "true"], env=without, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 64 and "LOCKTENDER_URL" in done.stderr
+    done = subprocess.run([*RUST, "run", name, "true"], env={**without, "LOCKTENDER_URL": b"redis://\xff"}, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 64 and "LOCKTENDER_URL is not UTF-8" in done.stderr
 
 
 def test_a_password_and_a_hostile_name_are_not_shown_as_they_are(server: RealServer, name: str):
@@ -98,6 +100,8 @@ def test_one_that_would_wait_for_itself_says_so(server: RealServer, name: str, i
     done = ran(server, name, "--", *command)
     assert (done.returncode, done.stdout) == (75, "")
     assert "it would wait for itself" in done.stderr
+    done = commands.ran(server, "job", f"{name}:job", "--", *RUST, "wait", "--done", f"{name}:job")
+    assert done.returncode == 75 and "it would wait for itself" in done.stderr
 
 
 def test_the_command_knows_its_lock(server: RealServer, name: str):

@@ -138,16 +138,21 @@ impl Wait {
                     self.asked.messages().error(Code::JobDead.as_str(), &format!("the last attempt of {name:?} failed: {error}"));
                     Look::Over(exit::DEAD)
                 }
+                JobState::Running if job.worker.as_deref().is_some_and(is_held_by_parent) => self.waits_for_itself(),
                 state => Look::Later(LOOK, format!("{name:?} is not done: {}", state.as_str())),
             });
         }
         let Some(held) = client.lock(name).inspect_blocking()? else { return Ok(Look::Over(0)) };
         if is_held_by_parent(&held.owner) {
-            self.asked.messages().error("DEADLOCK", &waits_for_itself(name));
-            return Ok(Look::Over(exit::BUSY));
+            return Ok(self.waits_for_itself());
         }
         // A millisecond after its end it is surely over.
         let ends = if let Remaining::For(ends) = held.remaining { ends + Duration::from_millis(1) } else { LOOK };
         Ok(Look::Later(LOOK.min(ends), format!("{name:?} is still held by {}", shown::holder(&held))))
+    }
+
+    fn waits_for_itself(&self) -> Look {
+        self.asked.messages().error("DEADLOCK", &waits_for_itself(&self.name));
+        Look::Over(exit::BUSY)
     }
 }
