@@ -28,7 +28,7 @@ const MEANINGS: [(u8, &str); 11] = [
     (UNWRITTEN, "the output can't be written"),
     (BUSY, "the lock is busy (with -n or -w; -E changes it)"),
     (CONFIGURATION, "the server refuses: its user lacks a right, or the key is not a lock's"),
-    (LOST, "the lock was lost, and the command was ended"),
+    (LOST, "the lock was lost: the command, if there is one, was ended"),
     (DEAD, "no attempt is left: the last one failed, or its machine died"),
     (UNENDED, "the lock was lost, and the command runs as another user: it could not be ended"),
     (CANNOT_RUN, "the command can't be run"),

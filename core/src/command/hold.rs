@@ -26,7 +26,7 @@ use crate::{Client, Held, Lock};
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help("locktender hold deploy", "", &exit::OF_COMMANDS, None),
-    mut_arg("max_hold", |arg| arg.help("Give the lock back after this time")),
+    mut_arg("max_hold", |arg| arg.help("End the hold after this time, with exit code 79")),
     mut_arg("json", |arg| arg.help("Write messages and the result as lines of JSON")),
 )]
 pub(super) struct Hold {
