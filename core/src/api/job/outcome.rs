@@ -103,4 +103,12 @@ impl<E: fmt::Display> fmt::Display for JobError<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for JobError<E> {}
+impl<E: fmt::Debug + fmt::Display> std::error::Error for JobError<E> {
+    /// The error of the lock, with its code, for a caller that has only a `dyn Error`. `None` if the work failed.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Failed(_) => None,
+            Self::Lock(error) => Some(error),
+        }
+    }
+}

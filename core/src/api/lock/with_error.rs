@@ -43,10 +43,42 @@ impl<T> fmt::Display for WithError<T> {
     }
 }
 
-impl<T: fmt::Debug> std::error::Error for WithError<T> {}
+impl<T: fmt::Debug> std::error::Error for WithError<T> {
+    /// The error of the lock, with its code, for a caller that has only a `dyn Error`.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 impl<T> From<WithError<T>> for Error {
     fn from(failed: WithError<T>) -> Self {
         failed.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as StdError;
+    use std::fmt;
+
+    use super::*;
+    use crate::{Client, Code, JobError, LeadError};
+
+    /// The code of the error, found as a caller does that has only a `dyn Error`.
+    fn code(error: &(dyn StdError + 'static)) -> Option<Code> {
+        error.downcast_ref::<Error>().map(Error::code).or_else(|| code(error.source()?))
+    }
+
+    #[test]
+    fn the_code_is_found_among_the_sources_of_every_error() {
+        let client = Client::open("memory://with-error-source").unwrap();
+        let invalid = || client.lock("").acquire_blocking().unwrap_err();
+        let with = client.lock("").with_blocking(|_| "done").unwrap_err();
+        let job = client.job("").run_blocking(|_| Ok::<_, fmt::Error>("done")).unwrap_err();
+        let failed: [Box<dyn StdError>; 4] =
+            [Box::new(with), Box::new(job), Box::new(LeadError::<fmt::Error>::Lock(invalid())), Box::new(invalid())];
+        assert_eq!(failed.map(|error| code(&*error)), [Some(Code::InvalidArgument); 4]);
+        let work: [Box<dyn StdError>; 2] = [Box::new(JobError::Failed(fmt::Error)), Box::new(LeadError::Failed(fmt::Error))];
+        assert_eq!(work.map(|error| code(&*error)), [None; 2]);
     }
 }
