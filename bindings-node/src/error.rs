@@ -65,9 +65,14 @@ impl From<&ServerError> for ServerFailure {
     }
 }
 
-/// A time as JavaScript counts it.
+/// A time as JavaScript counts it, in whole milliseconds: of seconds as a float 2.97 would be 2969.9999999999995.
 pub(crate) fn ms(span: Duration) -> f64 {
-    span.as_secs_f64() * 1e3
+    span.as_millis() as f64
+}
+
+/// A measured time, which may be shorter than a millisecond.
+pub(crate) fn measured_ms(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1e3
 }
 
 /// The remaining time of a key: `null` if it has no expiry.

@@ -10,7 +10,7 @@ use locktender::host::Point;
 use locktender::{Event, LossReason, Sink};
 use napi_derive::napi;
 
-use crate::error::ms;
+use crate::error::{measured_ms, ms};
 use crate::queue::Queue;
 
 /// One event.
@@ -83,7 +83,7 @@ impl LockEvent {
             rival: event.rival,
             rival_fence: event.rival_fence.map(|fence| fence as f64),
             reason: event.reason.map(LossReason::as_str).map(str::to_owned),
-            took_ms: event.took.map(ms),
+            took_ms: event.took.map(measured_ms),
             overrun_ms: event.overrun.map(ms),
             remaining_ms: event.remaining.map(ms),
             rank: event.rank.map(|rank| rank as f64),
@@ -93,7 +93,7 @@ impl LockEvent {
             old_era: event.old_era,
             new_era: event.new_era,
             message: event.message,
-            at_ms: at.duration_since(UNIX_EPOCH).map_or(0.0, ms),
+            at_ms: at.duration_since(UNIX_EPOCH).map_or(0.0, measured_ms),
         }
     }
 }

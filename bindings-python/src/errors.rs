@@ -1,13 +1,12 @@
 //! The core's errors as Python exceptions: a table from code to class. The classes themselves are Python, in `errors.py`.
 
-use std::time::Duration;
-
 use locktender::host::Language;
 use locktender::{Code, Error, Remaining};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::causes::cause;
+use crate::values::in_seconds;
 use crate::visit::Visit;
 
 mod class {
@@ -114,7 +113,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         fields.set_item("reason", loss.reason.as_str())?;
         fields.set_item("rival", &loss.rival)?;
         fields.set_item("rival_fence", loss.rival_fence)?;
-        fields.set_item("overrun", loss.overrun.as_secs_f64())?;
+        fields.set_item("overrun", in_seconds(loss.overrun))?;
     }
     if let Some(attempts) = error.attempts() {
         fields.set_item("attempts", attempts)?;
@@ -133,8 +132,8 @@ fn servers(error: &Error) -> Vec<(&str, &str, &str)> {
 /// What remains of a key, in seconds; `None` if it has no expiry.
 pub(crate) fn seconds_left(remaining: Remaining) -> Option<f64> {
     match remaining {
-        Remaining::Gone => Some(Duration::ZERO.as_secs_f64()),
-        Remaining::For(left) => Some(left.as_secs_f64()),
+        Remaining::Gone => Some(0.0),
+        Remaining::For(left) => Some(in_seconds(left)),
         Remaining::Forever => None,
     }
 }

@@ -19,6 +19,7 @@ use crate::garbage::{during_a_visit, warn_of_hold};
 use crate::losses::Watched;
 use crate::members::missing;
 use crate::options::OnLost;
+use crate::values::in_seconds;
 use crate::{context, frames, own};
 
 /// The core's hold: of a lock, an attempt of a job, or a term of a leader.
@@ -195,7 +196,7 @@ impl BaseHeld {
     ///     if held.remaining() > 5:
     ///         work_a_little()
     fn remaining(&self) -> f64 {
-        self.hold.core.remaining().as_secs_f64()
+        in_seconds(self.hold.core.remaining())
     }
 
     /// Whether the lock is held now. No I/O; never true later than the servers' expiry.

@@ -7,7 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::own;
-use crate::values::shown;
+use crate::values::{in_seconds, shown};
 
 /// The outcome of a job.
 #[pyclass(module = "locktender", frozen, get_all)]
@@ -86,9 +86,9 @@ impl JobStatus {
             attempts: status.attempts,
             max_attempts: status.max_attempts,
             worker: status.worker,
-            began_ago: status.began_ago.map(|span| span.as_secs_f64()),
-            remaining: status.remaining.map(|span| span.as_secs_f64()),
-            retry_in: status.retry_in.map(|span| span.as_secs_f64()),
+            began_ago: status.began_ago.map(in_seconds),
+            remaining: status.remaining.map(in_seconds),
+            retry_in: status.retry_in.map(in_seconds),
             last_error: status.last_error,
             result,
             fire_time: status.fire_time,

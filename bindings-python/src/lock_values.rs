@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::errors::seconds_left;
-use crate::values::shown;
+use crate::values::{in_seconds, shown};
 
 /// The fields of an owner value that locktender wrote.
 #[pyclass(module = "locktender", frozen, get_all, eq)]
@@ -93,7 +93,7 @@ pub(crate) struct HoldInfo {
 impl From<locktender::HoldInfo> for HoldInfo {
     fn from(hold: locktender::HoldInfo) -> Self {
         let locktender::HoldInfo { name, kind, owner, fence, held_for, remaining, .. } = hold;
-        let (held_for, remaining) = (held_for.as_secs_f64(), remaining.as_secs_f64());
+        let (held_for, remaining) = (in_seconds(held_for), in_seconds(remaining));
         Self { name, kind: kind.as_str(), owner, fence, held_for, remaining }
     }
 }

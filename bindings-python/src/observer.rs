@@ -4,7 +4,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::operation::Operation;
-use crate::values::shown;
+use crate::values::{in_seconds, shown};
 use crate::waiting;
 
 /// The leader that an observer saw.
@@ -41,7 +41,7 @@ impl Observation {
     fn new(py: Python<'_>, seen: locktender::Observation) -> PyResult<Self> {
         let leader = |leader: locktender::Leader| {
             let locktender::Leader { owner, term, since, remaining, .. } = leader;
-            Py::new(py, Leader { owner, term, since, remaining: remaining.map(|left| left.as_secs_f64()) })
+            Py::new(py, Leader { owner, term, since, remaining: remaining.map(in_seconds) })
         };
         Ok(Self { leader: seen.leader.map(leader).transpose()?, unknown: seen.unknown })
     }

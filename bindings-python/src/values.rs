@@ -12,6 +12,16 @@ use crate::arguments::text;
 use crate::events::level_of;
 use crate::visit::Visit;
 
+/// A time in seconds, of whole milliseconds: as a float of its parts 2.78 would be 2.7800000000000002.
+pub(crate) fn in_seconds(span: Duration) -> f64 {
+    span.as_millis() as f64 / 1e3
+}
+
+/// A measured time in seconds, which may be shorter than a millisecond.
+fn measured(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1e6
+}
+
 /// How a release ended.
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
@@ -33,7 +43,7 @@ pub(crate) struct Release {
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
         let locktender::Release { outcome, rival, rival_fence, overrun, kept, .. } = release;
-        let (overrun, kept) = (overrun.as_secs_f64(), kept.as_secs_f64());
+        let (overrun, kept) = (in_seconds(overrun), in_seconds(kept));
         Self { outcome: outcome.as_str(), rival, rival_fence, overrun, kept }
     }
 }
@@ -63,7 +73,7 @@ pub(crate) struct Loss {
 impl From<locktender::Loss> for Loss {
     fn from(loss: locktender::Loss) -> Self {
         let locktender::Loss { reason, rival, rival_fence, overrun, .. } = loss;
-        Self { reason: reason.as_str(), rival, rival_fence, overrun: overrun.as_secs_f64() }
+        Self { reason: reason.as_str(), rival, rival_fence, overrun: in_seconds(overrun) }
     }
 }
 
@@ -212,9 +222,9 @@ impl Event {
             rival: event.rival,
             rival_fence: event.rival_fence,
             reason: event.reason.map(LossReason::as_str),
-            took: event.took.map(|took| took.as_secs_f64()),
-            overrun: event.overrun.map(|overrun| overrun.as_secs_f64()),
-            remaining: event.remaining.map(|remaining| remaining.as_secs_f64()),
+            took: event.took.map(measured),
+            overrun: event.overrun.map(in_seconds),
+            remaining: event.remaining.map(in_seconds),
             rank: event.rank,
             attempt: event.attempt,
             server: event.server,

@@ -89,14 +89,24 @@ impl Language {
             // A `Duration` shows none as 0ns.
             Self::Rust | Self::Shell if span.is_zero() => "0s".to_owned(),
             Self::Rust | Self::Shell => format!("{span:?}"),
-            Self::Python => format!("{} s", span.as_secs_f64()),
-            Self::Node => format!("{} ms", span.as_secs_f64() * 1e3),
+            Self::Python => format!("{} s", decimal(span, 9)),
+            Self::Node => format!("{} ms", decimal(span, 6)),
         };
         match span.as_secs() {
             seconds @ 86_400.. if seconds % 86_400 == 0 && seconds > 86_400 => format!("{plain} ({} days)", seconds / 86_400),
             seconds @ 3_600.. if seconds % 3_600 == 0 => format!("{plain} ({} h)", seconds / 3_600),
             _ => plain,
         }
+    }
+}
+
+/// The time in a unit of 10^`digits` nanoseconds. Exactly: a float shows 2.78 s as 2.7800000000000002 s.
+fn decimal(span: Duration, digits: usize) -> String {
+    let nanos = format!("{:0width$}", span.as_nanos(), width = digits + 1);
+    let (whole, fraction) = nanos.split_at(nanos.len() - digits);
+    match fraction.trim_end_matches('0') {
+        "" => whole.to_owned(),
+        fraction => format!("{whole}.{fraction}"),
     }
 }
 
@@ -218,6 +228,20 @@ mod tests {
         assert_eq!(Language::Node.time(Duration::from_secs(366 * 86_400)), "31622400000 ms (366 days)");
         assert_eq!(Language::Node.time(Duration::from_millis(10)), "10 ms");
         assert_eq!(Language::Rust.time(Duration::ZERO), "0s");
+    }
+
+    #[test]
+    fn a_time_is_shown_as_exactly_as_it_is() {
+        for (micros, seconds, millis) in [
+            (2_780_000, "2.78 s", "2780 ms"),
+            (2_970_000, "2.97 s", "2970 ms"),
+            (500, "0.0005 s", "0.5 ms"),
+            (10_000_000, "10 s", "10000 ms"),
+            (0, "0 s", "0 ms"),
+        ] {
+            let span = Duration::from_micros(micros);
+            assert_eq!((Language::Python.time(span), Language::Node.time(span)), (seconds.to_owned(), millis.to_owned()));
+        }
     }
 
     #[test]

@@ -58,6 +58,19 @@ test('a timeout carries the holder, and what remains to it', async () => {
   assert.equal((await failing('acquire: busy owner=redis-py ttl=none')).remainingMs, null)
 })
 
+test('times are whole milliseconds', async () => {
+  for (const ttl of [2_970, 2_780, 1_001, 60]) {
+    const error = await failing(`acquire: busy owner=somebody ttl=${ttl}`)
+    assert.ok(Number.isInteger(error.remainingMs), String(error.remainingMs))
+    assert.ok(error.message.includes(`(${error.remainingMs} ms remain)`), error.message)
+  }
+  const client = memory()
+  const held = await client.lock('orders').acquire()
+  const [hold] = client.holds()
+  for (const ms of [held.remainingMs(), hold.remainingMs, hold.heldForMs]) assert.ok(Number.isInteger(ms), String(ms))
+  await client.close()
+})
+
 test('servers are told one by one', async () => {
   for (const [script, kind] of [['always any: fail refused', 'refused'], ['always any: fail denied', 'denied']]) {
     const { servers } = await failing(script)

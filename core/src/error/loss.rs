@@ -106,9 +106,9 @@ impl Loss {
             (LossReason::Ended, _) => "the hold that was handed over has ended, or was adopted before".into(),
         };
         let others = others(self.rival.as_deref(), self.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
-        let overrun = match self.overrun {
-            Duration::ZERO => Text::default(),
-            overrun => Text::new("; the holder went on for {} after the end of its validity", [Part::whole_ms(overrun)]),
+        let overrun = match self.overrun.as_millis() {
+            0 => Text::default(),
+            _ => Text::new("; the holder went on for {} after the end of its validity", [Part::whole_ms(self.overrun)]),
         };
         Text::new("{}{}{}", [Part::Text(why), Part::Words(others), Part::Text(overrun)])
     }
@@ -151,6 +151,10 @@ mod tests {
             ),
         ] {
             assert_eq!(loss.sentence().to_string(), expected);
+        }
+        for (micros, clause) in [(0, false), (999, false), (1_000, true)] {
+            let loss = Loss::new(LossReason::Expired, Duration::from_micros(micros));
+            assert_eq!(loss.sentence().to_string().contains("went on for"), clause, "{micros} µs");
         }
         let found = Some("string at {a}:~lt:fence".to_owned());
         let loss = Loss { found, ..Loss::new(LossReason::Conflict, Duration::from_millis(5)) };

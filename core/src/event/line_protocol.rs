@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Event;
+use crate::clock::micros;
 use crate::error::LossReason;
 use crate::name::LockKind;
 
@@ -69,7 +70,7 @@ impl Point<'_> {
         let times = [("took", self.took), ("overrun", self.overrun), ("remaining", self.remaining)];
         let texts = texts.into_iter().filter_map(|(name, value)| Some(format!("{name}=\"{}\"", text(value?))));
         let numbers = numbers.into_iter().filter_map(|(name, value)| Some(format!("{name}={}i", value?)));
-        let times = times.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?.as_secs_f64())));
+        let times = times.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", micros(value?) as f64 / 1e6)));
         let fields: Vec<String> = texts.chain(numbers).chain(times).collect();
         let at = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let _ = write!(line, " {} {at}", fields.join(","));
