@@ -76,6 +76,17 @@ test('a hold of which only lost is awaited is renewed, and not garbage', async (
   assert.deepEqual(await run(t, program, server, t.name, { flags: ['--expose-gc'] }), ['max_hold'])
 })
 
+test('the overrun of a loss is that at the end of the body, not with the time that the servers take', async (t) => {
+  const server = new ScriptedServer('always extend: silence\nalways release: silence', { responseTimeoutMs: 200 })
+  const client = clientOf(t, server)
+  const expired = []
+  client.on('expired', (event) => expired.push(event))
+  const error = await client.withLock(t.name, { ttlMs: 1_500 }, async (held) => { await held.lost }).catch((error) => error)
+  assert.ok(error instanceof LockLostError)
+  await until(() => expired.length)
+  assert.equal(error.overrunMs, expired[0].overrunMs)
+})
+
 const unseen = /never asked whether it still had the lock/
 
 const ends = {

@@ -81,10 +81,14 @@ impl Loss {
         Self { overrun: self.overrun.max(overrun), ..self }
     }
 
+    /// Whether validity ran out because the servers confirmed no renewal.
+    pub(crate) const fn is_of_silence(&self) -> bool {
+        matches!(self.reason, LossReason::Expired) && !self.silence.is_empty()
+    }
+
     /// What was found on one line: the wrong value, or the errors of the servers that confirmed no renewal.
     pub(crate) fn finding(&self) -> Option<String> {
-        let is_silence = self.reason == LossReason::Expired && !self.silence.is_empty();
-        let silence = || is_silence.then(|| self.silence.clone());
+        let silence = || self.is_of_silence().then(|| self.silence.clone());
         self.found.as_deref().map(quoted).or_else(silence)
     }
 

@@ -162,7 +162,7 @@ impl Acquisition {
             }
             State::Releasing(releasing) => {
                 if let Some(caller) = releasing.caller.take_if(|caller| now.tick >= caller.gives_up) {
-                    releasing.stop_waiting(recipe, caller, now.tick, &self.removals, out);
+                    releasing.stop_waiting(recipe, caller, &self.removals, out);
                 }
             }
             _ => (),

@@ -7,7 +7,6 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
 use crate::op::job::{Ending, OpenAttempt};
-use crate::protocol::ending;
 use crate::protocol::hold::Hold;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::removal::{Removal, Value};
@@ -28,6 +27,8 @@ pub(super) struct Releasing {
     pub(super) ending: Option<Ending>,
     /// Whether the hold has ended before, with an event, and this only asks once more how the attempt ended.
     pub(super) is_again: bool,
+    /// Whether the end of the body has got its loss: no other caller gets an answer.
+    pub(super) is_reported: bool,
 }
 
 /// The caller that waits for the outcome of a release, and its time limit.
@@ -116,7 +117,7 @@ impl Releasing {
         let released = Released {
             release,
             loss: self.loss.clone(),
-            reported: self.caller.is_some() && !is_unknown,
+            reported: self.is_reported || self.caller.is_some() && !is_unknown,
             explicit: self.explicit,
             ending: self.ending.clone(),
             unended: None,
@@ -144,13 +145,17 @@ impl Releasing {
     }
 
     /// Answers the caller of a release, which has waited long enough for the outcome. The release goes on in the background.
-    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, now: Tick, removals: &[Removal], out: &mut Vec<Command>) {
+    pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit | Manner::EndOfAttempt, _) => {
                 let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
                 Err(Error::not_released(recipe.name(), recipe.servers.len(), errors))
             }
-            (_, Some(loss)) => Err(Error::lost(recipe.name(), ending::met_at(now, &self.hold, loss))),
+            // The body has ended with the first request: the time that the servers take is not the holder's.
+            (_, Some(loss)) => {
+                let overrun = self.removal(removals).map_or(Duration::ZERO, Removal::overrun);
+                Err(Error::lost(recipe.name(), loss.clone().after(overrun)))
+            }
             (_, None) => {
                 let mut event = self.hold.event(recipe, EventKind::Warning);
                 event.message =

@@ -300,6 +300,11 @@ impl Removal {
         }
     }
 
+    /// The time from the end of validity to the first request.
+    pub(super) const fn overrun(&self) -> Duration {
+        self.overrun
+    }
+
     /// The time by which key and place are gone by themselves.
     fn ends(&self) -> Tick {
         self.deadline.max(self.leaves_until)

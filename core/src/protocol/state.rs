@@ -60,7 +60,7 @@ impl State {
         match self {
             Self::Lost(hold, loss) => Error::lost(name, ending::met_at(now, hold, loss)),
             // The lock was lost, and released in the background: its user knows of neither yet.
-            Self::Releasing(Releasing { hold, loss: Some(loss), caller: None, explicit: false, .. }) => {
+            Self::Releasing(Releasing { hold, loss: Some(loss), caller: None, explicit: false, is_reported: false, .. }) => {
                 Error::lost(name, ending::met_at(now, hold, loss))
             }
             Self::Released(Released { release, loss: Some(loss), reported: false, explicit: false, .. }) => {

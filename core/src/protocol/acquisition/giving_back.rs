@@ -2,9 +2,10 @@
 
 use super::Acquisition;
 use crate::clock::Tick;
-use crate::error::LossReason;
+use crate::error::{Error, LossReason};
 use crate::mutant::mutant;
 use crate::op::job::Ending;
+use crate::protocol::ending;
 use crate::protocol::releasing::{Caller, Releasing, nothing_to_do};
 use crate::protocol::state::State;
 use crate::protocol::{CallId, Command, Manner, Recipe};
@@ -23,6 +24,14 @@ impl Acquisition {
         let timeout = if explicit { recipe.unavailable_after } else { recipe.response_timeout };
         let caller = Caller { call, manner, gives_up: now.after(timeout) };
         match &mut self.state {
+            // The servers have answered no renewal until its validity was over: the loss is certain, and waits for no other answer.
+            State::Lost(hold, loss) if manner == Manner::EndOfBody && loss.is_of_silence() => {
+                out.push(Command::Released(call, Err(Error::lost(recipe.name(), ending::met_at(now, hold, loss)))));
+                self.leave(recipe, (None, manner), ending, now, out);
+                if let State::Releasing(releasing) = &mut self.state {
+                    releasing.is_reported = true;
+                }
+            }
             State::Held(_) | State::Lost(..) => {
                 let caller = (!manner.is_background()).then_some(caller);
                 self.leave(recipe, (caller, manner), ending, now, out);
@@ -32,6 +41,7 @@ impl Acquisition {
             // A release tried again after an unknown outcome, or the end of a body whose client was closed.
             State::Releasing(releasing)
                 if releasing.caller.is_none()
+                    && !releasing.is_reported
                     && (explicit || !releasing.explicit)
                     && ends_alike(ending.as_ref(), releasing.ending.as_ref()) =>
             {
@@ -74,7 +84,7 @@ impl Acquisition {
         let may_go_back = loss.as_ref().is_none_or(|loss| loss.reason == LossReason::Closed) || mutant!(LostAttemptGivenBack);
         let ending = ending.or_else(|| (recipe.job.is_some() && may_go_back).then_some(Ending::GivenBack));
         let (explicit, is_unclaimed) = (manner.is_explicit(), manner == Manner::Unclaimed);
-        let mut releasing = Releasing { hold, loss, caller, explicit, is_unclaimed, ending, is_again: false };
+        let mut releasing = Releasing { hold, loss, caller, explicit, is_unclaimed, ending, is_again: false, is_reported: false };
         self.removals.push(releasing.begin(recipe, now, out));
         self.state = State::Releasing(releasing);
     }
