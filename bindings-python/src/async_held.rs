@@ -36,7 +36,7 @@ pub(crate) struct AsyncHeld {
 
 impl AsyncHeld {
     pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
+        let cancels = OnLost::cancels(on_lost.as_ref());
         let hold = Arc::new(Hold::new(py, Core::Lock(held), on_lost)?);
         Py::new(py, Self::of(hold, client, cancels))
     }

@@ -132,15 +132,14 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let check = self.core.check();
-        // Garbage. Not released: the work may still be running.
-        if check.is_ok() {
+        let is_garbage = self.core.check().is_ok();
+        // Not released: the work may still be running.
+        if is_garbage {
             self.core.abandon();
         }
-        let is_garbage = check.is_ok();
         if let Some(watched) = &self.watched {
             // The callable may be garbage, too.
-            during_a_visit(|_| watched.end(check));
+            during_a_visit(|_| watched.end());
         }
         if is_garbage {
             warn_of_hold(self.core.name());

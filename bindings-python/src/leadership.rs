@@ -93,7 +93,7 @@ impl AsyncLeadership {
         leadership: locktender::Leadership,
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<Self>> {
-        let cancels = matches!(on_lost, None | Some(OnLost::Cancel));
+        let cancels = OnLost::cancels(on_lost.as_ref());
         let hold = Arc::new(Hold::new(py, Core::Leadership(leadership), on_lost)?);
         Py::new(py, AsyncHeld::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
     }

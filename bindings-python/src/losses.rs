@@ -2,9 +2,10 @@
 //! these calls.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use locktender::{Code, Error};
+use locktender::Error;
 use pyo3::prelude::*;
 
 use crate::events;
@@ -14,7 +15,11 @@ use crate::guarded::Guarded;
 static CALLABLES: Guarded<Option<HashMap<u64, Py<PyAny>>>> = Guarded::new(None);
 
 /// One hold that is watched: as long as it may be lost, its callable is kept.
-pub(crate) struct Watched(u64);
+pub(crate) struct Watched {
+    number: u64,
+    /// Whether it was lost, so that its callable is still to be called, or was.
+    is_lost: Arc<AtomicBool>,
+}
 
 impl Watched {
     /// Has `callable` called when `held` is lost.
@@ -23,15 +28,19 @@ impl Watched {
         events::refresh(py, true)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         drop(CALLABLES.with(|callables| callables.get_or_insert_default().insert(number, callable)));
-        let name = held.name().to_owned();
-        held.on_lost(move |loss| events::tell_loss(number, Error::lost(&name, loss)));
-        Ok(Self(number))
+        let (name, is_lost) = (held.name().to_owned(), Arc::<AtomicBool>::default());
+        let lost = Arc::clone(&is_lost);
+        held.on_lost(move |loss| {
+            lost.store(true, Ordering::Release);
+            events::tell_loss(number, Error::lost(&name, loss));
+        });
+        Ok(Self { number, is_lost })
     }
 
-    /// The hold's handle is gone; `check` is what it said last. If it was lost, its callable is still to be called.
-    pub(crate) fn end(&self, check: Result<(), Error>) {
-        if check.is_ok() || check.is_err_and(|error| error.code() != Code::LockLost) {
-            drop(take(self.0));
+    /// The hold's handle is gone.
+    pub(crate) fn end(&self) {
+        if !self.is_lost.load(Ordering::Acquire) {
+            drop(take(self.number));
         }
     }
 }

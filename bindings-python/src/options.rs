@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use crate::arguments::{path, refuse, seconds, switch, text, time};
 use crate::errors::raised;
 use crate::guarded::Refer;
+use crate::own;
 
 /// The options of a lock that were given.
 #[derive(Default)]
@@ -22,10 +23,13 @@ pub(crate) struct LockChoice {
     pub(crate) on_lost: Option<OnLost>,
 }
 
-/// What happens when the lock is lost: to the body of an `async with`, or by a callable of the program's.
+/// What happens when the lock is lost.
 pub(crate) enum OnLost {
+    /// The body of an `async with` is cancelled.
     Cancel,
+    /// It isn't.
     Flag,
+    /// It is cancelled, and a callable of the program's is called.
     Call(Py<PyAny>),
 }
 
@@ -40,6 +44,11 @@ impl Refer for OnLost {
 }
 
 impl OnLost {
+    /// Whether a loss cancels the body of an `async with`; without the option it does.
+    pub(crate) fn cancels(chosen: Option<&Self>) -> bool {
+        !matches!(chosen, Some(Self::Flag))
+    }
+
     /// For the garbage collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
@@ -190,7 +199,7 @@ fn count(option: &str, value: &Bound<'_, PyAny>, bounds: &str) -> PyResult<u32> 
 
 fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
     if value.is_callable() {
-        return Ok(OnLost::Call(value.clone().unbind()));
+        return callable("on_lost", value).map(OnLost::Call);
     }
     match value.extract::<String>().as_deref() {
         Ok("cancel") => Ok(OnLost::Cancel),
@@ -242,7 +251,7 @@ impl ClientChoice {
         match option {
             "name" => self.name = Some(client_name(value)?),
             "on_event" => self.on_event = Some(callable(option, value)?),
-            "credentials" => self.credentials = Some(callable(option, value)?),
+            "credentials" => self.credentials = Some(any_callable(option, value)?),
             "log_holds" => self.options.log_holds = switch(option, value)?,
             "prefix" => self.options.prefix = text(option, value)?,
             "app" => self.options.app = Some(text(option, value)?),
@@ -304,7 +313,17 @@ fn client_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if name.is_empty() { Err(refuse("name", value, "must not be empty")) } else { Ok(name) }
 }
 
+/// A plain function, which a thread of this package's calls: what an `async def` returns nobody would await.
 fn callable(option: &str, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let callable = any_callable(option, value)?;
+    if own::call(value.py(), |own| &own.is_coroutine_function, (value,))?.extract()? {
+        let why = "is an `async def`, and no loop would run it: use a plain function, in which loop.call_soon_threadsafe() reaches a loop";
+        return Err(refuse(option, value, why));
+    }
+    Ok(callable)
+}
+
+fn any_callable(option: &str, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     // Of what is none only its type: it may be a password.
     if value.is_callable() {
         Ok(value.clone().unbind())

@@ -20,6 +20,7 @@ pub(crate) struct Own {
     pub(crate) get_ident: Py<PyAny>,
     pub(crate) hub: Py<PyAny>,
     pub(crate) instead_of: Py<PyAny>,
+    pub(crate) is_coroutine_function: Py<PyAny>,
     pub(crate) lead_async: Py<PyAny>,
     pub(crate) logger: Py<PyAny>,
     pub(crate) make_known: Py<PyAny>,

@@ -1,6 +1,7 @@
 """`on_lost`: a callable that gets a loss at once, also if nothing can be cancelled."""
 
 import asyncio
+import functools
 import gc
 import logging
 import threading
@@ -8,6 +9,7 @@ import weakref
 
 import pytest
 from locktender import Client, InvalidArgumentError, LockLostError
+from locktender.testing import ScriptedServer
 from support.observe import PATIENCE, until
 from support.script import run
 from support.server import RealServer
@@ -46,17 +48,38 @@ def test_every_way_to_hold_takes_it(server: RealServer, name):
         until(lambda: {lost.lock_name for lost, _ in stop.lost} == {held.name for held in holds}, PATIENCE)
 
 
-def test_a_body_under_asyncio_is_notified_and_not_cancelled(client, server: RealServer, name):
+@pytest.mark.parametrize("of", ["lock", "client", "attempt", "leadership"])
+def test_a_body_under_asyncio_is_notified_and_cancelled(name, of):
     stop = Stop()
 
     async def main():
-        with pytest.raises(LockLostError):
-            async with client.lock(name, ttl=0.3, on_lost=stop) as held:
-                server.command("DEL", name)
-                assert await held.wait_lost(PATIENCE)
-                await asyncio.to_thread(stop.wait, PATIENCE)
-                ended = True
-        assert ended and len(stop.lost) == 1
+        server = ScriptedServer("always extend: gone")
+        with Client(server, ttl=2.5, on_lost=stop if of == "client" else None) as client:
+            if of == "attempt":
+                held = await client.job(name, on_lost=stop).begin_async()
+            elif of == "leadership":
+                held = await client.elect(name, on_lost=stop).campaign_async()
+            else:
+                held = client.lock(name, on_lost=stop if of == "lock" else None)
+            with pytest.raises(LockLostError):
+                async with held:
+                    await asyncio.sleep(PATIENCE)
+                    raise AssertionError("the loss ends it")
+            assert await asyncio.to_thread(stop.wait, PATIENCE)
+            assert [lost.reason for lost, _ in stop.lost] == ["missing"]
+
+    asyncio.run(main())
+
+
+def test_only_flag_turns_the_cancellation_off(name):
+    async def main():
+        with Client(ScriptedServer("always extend: gone"), ttl=2.5, on_lost=Stop()) as client:
+            with pytest.raises(LockLostError):
+                async with client.lock(name, on_lost="flag") as held:
+                    assert await held.wait_lost(PATIENCE)
+                    await asyncio.sleep(0)
+                    ended = True
+        assert ended
 
     asyncio.run(main())
 
@@ -122,3 +145,27 @@ def test_anything_else_is_refused(client, name):
     for wrong in ("stop", 7, True):
         with pytest.raises(InvalidArgumentError, match='on_lost: must be "cancel", "flag" or a callable'):
             client.lock(name, on_lost=wrong)
+
+
+def test_an_async_def_is_refused(client, name):
+    """No loop would run what a call of it returns."""
+
+    async def notify(lost):
+        raise AssertionError("nobody awaits it")
+
+    class Notifier:
+        async def __call__(self, lost):
+            raise AssertionError("nobody awaits it")
+
+    for callback in (notify, Notifier(), functools.partial(notify)):
+        for make in (
+            lambda: client.lock(name, on_lost=callback),
+            lambda: client.job(name, on_lost=callback),
+            lambda: client.elect(name, on_lost=callback),
+            lambda: client.adopt("ticket", on_lost=callback),
+            lambda: Client(f"memory://{name}", on_lost=callback),
+        ):
+            with pytest.raises(InvalidArgumentError, match="on_lost: .*`async def`.*"):
+                make()
+        with pytest.raises(InvalidArgumentError, match="on_event: .*`async def`.*"):
+            Client(f"memory://{name}", on_event=callback)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from ._native import Lock, _Around
 from ._not_run import refuse_function, refuse_result
 from ._ran import Ran
+from ._used_by_native import is_coroutine_function
 from .errors import InvalidArgumentError, LockLostError
 
 
@@ -32,11 +33,6 @@ def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[...,
 
 def _value(ran: bool, value: Any = None) -> Any:
     return value
-
-
-def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Also an object whose class has an ``async def __call__``."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
 
 
 def _around_call(named: Callable[..., Lock], function: Callable[..., Any], tries_once: bool, answer: Answer) -> Callable[..., Any]:

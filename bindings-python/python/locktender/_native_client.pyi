@@ -157,9 +157,9 @@ class Client:
             Choose few: a client counts 100 families, and all further ones together as ``other``.
         ``on_lost``
             What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
-            alone. A callable leaves it alone, too, and is called with the :exc:`LockLostError`, at once, on a thread of its own: so
-            a ``with`` body hears of it before its end. What it raises is logged. It shares its thread with all events, so let
-            it only set something.
+            alone. A callable is called with the :exc:`LockLostError`, at once, on a thread of its own: so a ``with`` body hears of
+            it before its end. The task is cancelled all the same. What it raises is logged. It shares its thread with all events,
+            so let it only set something; an ``async def`` is refused.
 
                 stop = threading.Event()
                 with client.lock("nightly", on_lost=lambda lost: stop.set()):

@@ -98,6 +98,12 @@ def instead_of(server: object) -> str | None:
     return _redis_py.instead_of(server)
 
 
+def is_coroutine_function(function: object) -> bool:
+    """Also an object whose class has an ``async def __call__``."""
+    import inspect
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
+
+
 def make_known(name: str, client: Client) -> None:
     from . import _pickle
     _pickle.make_known(name, client)
