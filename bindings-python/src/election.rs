@@ -14,7 +14,7 @@ use crate::lock::checked;
 use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::options::LockChoice;
-use crate::{context, default, own, waiting};
+use crate::{context, default, frames, own, waiting};
 
 /// An election: any number of candidates, of which one leads. Made by :meth:`Client.elect` or :func:`elect`; does no I/O by itself.
 ///
@@ -92,7 +92,7 @@ impl Election {
     fn core(&self, py: Python<'_>) -> PyResult<locktender::Election> {
         let Made { client, core } = self.made(py)?;
         client.get().listen(py)?;
-        Ok(core.clone().caller(context::current(py)?))
+        Ok(core.clone().caller_in(context::current(py)?, |body| frames::runs(py, body)))
     }
 
     /// The handle for a thread.

@@ -12,6 +12,8 @@ use crate::visit::Visit;
 pub(crate) struct Standing<'py> {
     /// The frame of the `with` statement, which leaves the body, too. `None` if contextlib's stack enters for somebody.
     pub(crate) frame: Option<Bound<'py, PyAny>>,
+    /// The frame that runs as long as the body does, also if it is this package's own: that of a decorated function.
+    pub(crate) running: Option<Bound<'py, PyAny>>,
     /// The file and the line. `None` where no line of the program's own can be named.
     pub(crate) place: Option<String>,
 }
@@ -20,13 +22,16 @@ pub(crate) struct Standing<'py> {
 pub(crate) fn standing(py: Python<'_>) -> PyResult<Standing<'_>> {
     let _visit = Visit::begin(py)?;
     let mut next = innermost(py)?;
-    let mut standing = Standing { frame: None, place: None };
+    let mut standing = Standing { frame: None, running: None, place: None };
     let mut is_innermost = true;
     while let Some(frame) = next {
         let module = module_of(&frame)?;
         let is_of = |package: &str| module.strip_prefix(package).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         if is_of("asyncio") {
             break;
+        }
+        if standing.running.is_none() && !is_of("contextlib") {
+            standing.running = Some(frame.clone());
         }
         if is_of("locktender") {
             next = back(&frame)?;
@@ -40,6 +45,23 @@ pub(crate) fn standing(py: Python<'_>) -> PyResult<Standing<'_>> {
         }
     }
     Ok(standing)
+}
+
+/// Whether the body of the frame at `address` runs: whether that frame is on the stack. A suspended generator's isn't, nor is another
+/// thread's. The hold keeps the frame, so that nothing else has its address.
+pub(crate) fn runs(py: Python<'_>, address: u64) -> bool {
+    let look = || {
+        let _visit = Visit::begin(py)?;
+        let mut next = innermost(py)?;
+        while let Some(frame) = next {
+            if frame.as_ptr() as u64 == address {
+                return Ok(true);
+            }
+            next = back(&frame)?;
+        }
+        Ok::<_, PyErr>(false)
+    };
+    look().unwrap_or(false)
 }
 
 /// The innermost frame of Python's; `None` where a thread has none, or Python shows none.

@@ -16,6 +16,7 @@ use crate::arguments::{refuse, seconds};
 use crate::errors::{LockError, LockLostError, invalid, raised};
 use crate::frames::Standing;
 use crate::garbage::{during_a_visit, warn_of_hold};
+use crate::guarded::Guarded;
 use crate::losses::Watched;
 use crate::members::missing;
 use crate::options::OnLost;
@@ -46,6 +47,8 @@ pub(crate) struct Hold {
     pub(crate) core: Core,
     /// A body was entered.
     entered: AtomicBool,
+    /// The frame of the open body, kept so that the core can know the body by its address.
+    frame: Guarded<Option<Py<PyAny>>>,
     watched: Option<Watched>,
 }
 
@@ -55,7 +58,7 @@ impl Hold {
             Some(OnLost::Call(callable)) => Some(Watched::new(py, &held, callable)?),
             _ => None,
         };
-        Ok(Self { core: held, entered: AtomicBool::new(false), watched })
+        Ok(Self { core: held, entered: AtomicBool::new(false), frame: Guarded::default(), watched })
     }
 
     /// Begins a body: the lock is held, and no other body's end will release it.
@@ -69,7 +72,9 @@ impl Hold {
             return Err(invalid(py, self.core.name(), &text));
         }
         let standing = frames::standing(py)?;
-        self.core.enter(context::current(py)?, standing.place.as_deref());
+        let number = standing.running.as_ref().map_or(0, |frame| frame.as_ptr() as u64);
+        drop(self.frame.replace(standing.running.clone().map(Bound::unbind)));
+        self.core.enter(context::current(py)?, standing.place.as_deref(), number);
         Ok(standing)
     }
 
@@ -96,6 +101,7 @@ impl Hold {
 
     /// Ends a body. Of a job's attempt it may be a failure, unless the attempt was ended before.
     pub(crate) fn leave(&self, failure: Option<String>) -> Call<()> {
+        drop(self.frame.take());
         match (&self.core, failure) {
             (Core::Attempt(attempt), Some(failure)) if is_open(attempt) => attempt.fail(failure),
             _ => self.core.leave(),
@@ -121,6 +127,7 @@ impl Hold {
 
     /// Releases in the background, for nobody who could wait.
     pub(crate) fn give_back(&self) {
+        drop(self.frame.take());
         self.core.leave().then(drop);
     }
 
@@ -221,7 +228,8 @@ impl BaseHeld {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.client)
+        visit.call(&self.client)?;
+        self.hold.frame.traverse(|frame| visit.call(frame))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

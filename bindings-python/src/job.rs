@@ -17,7 +17,7 @@ use crate::lock::checked;
 use crate::operation::Operation;
 use crate::options::JobChoice;
 use crate::visit::Visit;
-use crate::{context, default, own, waiting};
+use crate::{context, default, frames, own, waiting};
 
 /// A job: work that must be done once in a cluster, by one of any number of workers. Made by :meth:`Client.job` or :func:`job`; does
 /// no I/O by itself.
@@ -93,7 +93,7 @@ impl Job {
                 job
             }
         };
-        Ok(job.caller(context::current(py)?))
+        Ok(job.caller_in(context::current(py)?, |body| frames::runs(py, body)))
     }
 
     /// What began, for a thread: an attempt, or the outcome of a job that is done.

@@ -87,19 +87,6 @@ def test_a_server_that_fails_and_comes_back_is_reported(servers, name):
         held.wait_lost(PATIENCE)
 
 
-def test_a_task_that_waits_for_itself_is_warned(server: RealServer, name):
-    seen = []
-    with Client(server.url, on_event=seen.append) as client:
-        held = client.lock(name).acquire()  # without a body: somebody else might release it
-        try:
-            client.lock(name, wait=0.2).acquire()
-        except TimeoutError:
-            pass
-        held.release()
-        warning = until(lambda: [event for event in seen if event.kind == "warning"])[0]
-        assert "re-entrant" in warning.message
-
-
 def test_another_thread_that_waits_is_not_warned(server: RealServer, name):
     seen = []
     with Client(server.url, on_event=seen.append) as client, client.lock(name):

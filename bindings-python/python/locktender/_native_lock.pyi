@@ -17,7 +17,8 @@ class Lock:
 
     It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
     would wait for a lock which it holds in a ``with`` gets an :exc:`InvalidArgumentError` at once, with the line that took it. One
-    attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead.
+    attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead. Where the ``with`` is in a suspended generator, another thread
+    may end it: there it waits, and after 5 s an event ``warning`` says that it may wait for itself.
 
         with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
         async with lock as held: ...      # the body is cancelled if it is lost

@@ -20,7 +20,7 @@ use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
 use crate::values::ServerReport;
-use crate::{context, credentials, own, waiting};
+use crate::{context, credentials, frames, own, waiting};
 
 impl Client {
     /// The client of `servers`, which the exit of the interpreter closes.
@@ -173,7 +173,7 @@ impl Client {
         client.listen(py)?;
         let lock = raised(py, client.core.adoption(&text("ticket", ticket)?))?;
         let lock = if let Some(or_acquire) = or_acquire { lock.or_acquire(or_acquire) } else { lock };
-        Ok(lock.settings(choice.settings.clone()).caller(context::current(py)?))
+        Ok(lock.settings(choice.settings.clone()).caller_in(context::current(py)?, |body| frames::runs(py, body)))
     }
 }
 

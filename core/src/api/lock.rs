@@ -2,6 +2,7 @@
 
 mod blocking;
 mod force;
+mod host;
 mod options;
 mod with_error;
 
@@ -40,6 +41,8 @@ pub struct Lock {
     kind: Kind,
     used_as: LockKind,
     contexts: Vec<u64>,
+    /// Whether the caller's body that holds the lock doesn't run, so that the caller may wait for its end.
+    is_suspended: bool,
     prepared: OnceLock<Result<Prepared, Error>>,
     /// The same while no servers are named: then there may be several, which allows less.
     early: OnceLock<Result<Prepared, Error>>,
@@ -64,6 +67,7 @@ impl Lock {
             kind: Kind::Exclusive,
             used_as: LockKind::Lock,
             contexts: Vec::new(),
+            is_suspended: false,
             prepared: OnceLock::new(),
             early: OnceLock::new(),
         }
@@ -194,9 +198,9 @@ impl Lock {
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
         };
-        let body =
-            if recipe.waits_in_queues() { session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock()) } else { None };
-        if let Some(body) = body {
+        let may_be_itself = recipe.waits_in_queues() && !self.is_suspended;
+        let enclosing = || session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock());
+        if let Some(body) = may_be_itself.then(enclosing).flatten() {
             return Err(Error::waits_for_itself(&self.name, body.place.as_deref()));
         }
         Ok((session, Arc::new(recipe)))
@@ -326,12 +330,6 @@ impl Lock {
         self.enter(&held);
         let result = body(&held).await;
         WithError::settle(held.leave().await, result)
-    }
-
-    pub(super) fn enter(&self, held: &Held) {
-        if let Some(task) = self.contexts.last() {
-            held.enter(*task, None);
-        }
     }
 
     /// Looks at the lock: its holder, how long the hold remains, and the first waiters. `None` if nobody holds it. Changes nothing.

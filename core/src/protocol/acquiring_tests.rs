@@ -129,11 +129,12 @@ fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for(
 }
 
 #[test]
-fn a_wait_without_end_is_reported_once_when_it_is_long() {
+fn a_wait_is_reported_once_when_it_is_long() {
     let cases = [
         (Wait::Forever, false, vec![at(5_000)]),
         (Wait::Forever, true, vec![at(5_000)]),
-        (Wait::For(ms(60_000)), false, vec![]),
+        (Wait::For(ms(60_000)), false, vec![at(5_000)]),
+        (Wait::For(ms(4_000)), false, vec![]),
         (Wait::For(ms(0)), false, vec![]),
     ];
     for (wait, parked, expected) in cases {

@@ -337,7 +337,7 @@ pub enum Command {
     Listen,
     /// Let the other waiters of the local queue try: our ttl is too short for the way to the servers.
     Yield,
-    /// Look whether this client itself has the lock: an acquire whose wait has no end waits long already.
+    /// Look whether this client itself has the lock: an acquire waits long already.
     WaitsLong {
         /// The time at which the acquire began.
         since: Tick,

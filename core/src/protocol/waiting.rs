@@ -7,11 +7,10 @@ use crate::clock::Tick;
 use crate::error::Holder;
 use crate::mutant::mutant;
 use crate::op::{Place, Queued};
-use crate::options::Wait;
 use crate::protocol::{Command, Recipe};
 use crate::wait::{self, Hint, Role, Seat, Slot};
 
-/// The wait after which an acquire whose wait has no end is checked: this client itself may hold the lock.
+/// The wait after which an acquire is checked: this client itself may hold the lock.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(5);
 
 /// The holder that a failed round found.
@@ -43,19 +42,18 @@ pub(super) struct Waiting {
     /// send hints that the lock is free. But other servers still refuse it.
     in_vain: Vec<bool>,
     polls: u32,
-    /// The time at which a wait without an end is long; `NEVER` once that was reported.
+    /// The time at which the wait is long; `NEVER` once that was reported.
     pub(super) long_at: Tick,
 }
 
 impl Waiting {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let none = vec![false; recipe.servers.len()];
-        let is_endless = recipe.waits_in_queues() && recipe.options.wait == Wait::Forever;
-        let long_at = if is_endless { now.after(LONG_WAIT) } else { Tick::NEVER };
+        let long_at = if recipe.waits_in_queues() { now.after(LONG_WAIT) } else { Tick::NEVER };
         Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0, long_at }
     }
 
-    /// Reports once that a wait without an end is long, which began at `started`.
+    /// Reports once that a wait is long, which began at `started`.
     pub(super) fn report_long(&mut self, started: Tick, now: Tick, out: &mut Vec<Command>) {
         if now >= self.long_at {
             self.long_at = Tick::NEVER;

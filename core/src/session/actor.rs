@@ -12,7 +12,7 @@ mod spans;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use self::measured::Measured;
 use self::spans::Spans;
@@ -37,8 +37,6 @@ pub(crate) struct LockActor {
     pub(crate) recipe: Arc<Recipe>,
     id: u64,
     context: Option<u64>,
-    /// Our value on the servers, if it was noted for this context's warnings.
-    owner: OnceLock<Arc<str>>,
     state: Mutex<ActorState>,
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
@@ -63,7 +61,6 @@ struct ActorState {
     alarm: Tick,
     next_call: CallId,
     acquirer: Option<Acquirer>,
-    warned: bool,
     callers: HashMap<CallId, Caller>,
     loss: Option<Loss>,
     /// The tasks with a body under this hold.
@@ -118,7 +115,6 @@ impl LockActor {
             alarm: Tick::NEVER,
             next_call: 0,
             acquirer: Some(acquirer),
-            warned: false,
             callers: HashMap::new(),
             loss: None,
             bodies: Vec::new(),
@@ -130,7 +126,6 @@ impl LockActor {
             recipe,
             id,
             context,
-            owner: OnceLock::new(),
             state: Mutex::new(state),
             valid_until: AtomicU64::new(0),
             holder_knows: AtomicBool::new(false),
@@ -223,8 +218,8 @@ impl LockActor {
     }
 
     /// Notes a body of `task`, until the hold is over.
-    pub(crate) fn enter(self: &Arc<Self>, task: u64, place: Option<&str>) {
-        self.session.tasks.bodies.open(task, self.recipe.keys.lock(), self, place);
+    pub(crate) fn enter(self: &Arc<Self>, task: u64, (place, number): (Option<&str>, u64)) {
+        self.session.tasks.bodies.open(task, self.recipe.keys.lock(), self, (place, number));
         let mut state = self.state.lock();
         state.bodies.push(task);
         let over = state.machine.is_finished();
@@ -325,7 +320,6 @@ impl LockActor {
                 self.measured.note(&event, self.recipe.options.ttl);
                 self.spans.around(&event, || self.session.emit(&event));
                 announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
-                self.notice_self_wait(&event);
             }
             Command::EmitOfAnother(event) => self.emit_of_another(&event),
             Command::Acquired(result) => self.acquired(result),
@@ -349,16 +343,9 @@ impl LockActor {
             }
             Command::Lost(loss) => {
                 self.state.lock().loss = Some(loss.clone());
-                if let Some(owner) = self.noted_owner() {
-                    self.session.tasks.forget_holder(owner);
-                }
                 self.call_watchers(Some(&loss));
             }
         }
-    }
-
-    pub(crate) fn noted_owner(&self) -> Option<&str> {
-        self.owner.get().map(|owner| &**owner)
     }
 
     fn take_caller(&self, call: CallId) -> Option<Caller> {
@@ -367,10 +354,7 @@ impl LockActor {
 
     fn acquired(self: &Arc<Self>, result: Result<Answered, Error>) {
         let acquirer = self.state.lock().acquirer.take();
-        if let Ok(Answered::Granted(grant)) = &result {
-            if let Some(context) = self.context {
-                self.session.tasks.note_holder(self.owner.get_or_init(|| Arc::clone(&grant.owner)), context);
-            }
+        if let Ok(Answered::Granted(_)) = &result {
             self.session.tend();
             if self.recipe.hear_all_first {
                 self.session.has_heard_all();

@@ -1,5 +1,6 @@
 //! Bodies: the code of a task that runs while the task holds a lock. A task that asks for the same lock inside of its body would
-//! wait for itself. So its acquire fails at once, with the place where the body began.
+//! wait for itself. So its acquire fails at once, with the place where the body began. A host whose tasks may leave a body
+//! suspended and go on with other work says of each body whether it runs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -18,12 +19,14 @@ pub(crate) struct Body {
     actor: Weak<LockActor>,
     /// The place where the body began, as the caller named it.
     pub(crate) place: Option<Arc<str>>,
+    /// The host's number of the body.
+    pub(crate) number: u64,
 }
 
 impl Bodies {
     /// Notes a body of `task` under the hold of `actor`.
-    pub(crate) fn open(&self, task: u64, lock: &str, actor: &Arc<LockActor>, place: Option<&str>) {
-        let body = Body { actor: Arc::downgrade(actor), place: place.map(Arc::from) };
+    pub(crate) fn open(&self, task: u64, lock: &str, actor: &Arc<LockActor>, (place, number): (Option<&str>, u64)) {
+        let body = Body { actor: Arc::downgrade(actor), place: place.map(Arc::from), number };
         self.0.lock().entry(task).or_default().insert(lock.into(), body);
     }
 
@@ -66,7 +69,7 @@ mod tests {
         let client = Client::open("memory://bodies-same-task").unwrap();
         let held = lock(&client, &[1]).acquire_blocking().unwrap();
         assert_eq!(refused(&lock(&client, &[1])), None, "it isn't in a body yet: another thread may release it");
-        held.enter(1, Some("app.py:12"));
+        held.enter(1, Some("app.py:12"), 0);
         let text = refused(&lock(&client, &[1]).wait(Wait::Forever)).unwrap();
         assert!(text.contains("app.py:12") && text.contains("re-entrant") && text.contains("orders:42"), "{text}");
     }
@@ -76,7 +79,7 @@ mod tests {
         let client = Client::open("memory://bodies-others").unwrap();
         let rival = Client::open("memory://bodies-elsewhere").unwrap();
         let held = lock(&client, &[1]).acquire_blocking().unwrap();
-        held.enter(1, None);
+        held.enter(1, None, 0);
         assert_eq!(refused(&lock(&client, &[2])), None, "another task's");
         assert_eq!(refused(&lock(&client, &[])), None, "nobody said which task");
         assert_eq!(refused(&lock(&client, &[1]).wait(Duration::ZERO)), None, "one attempt");
@@ -87,11 +90,24 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_left_its_body_suspended_waits() {
+        let client = Client::open("memory://bodies-suspended").unwrap();
+        let held = lock(&client, &[1]).acquire_blocking().unwrap();
+        held.enter(1, None, 7);
+        let asks = |task, runs| lock(&client, &[]).caller_in(task, |number| (number == 7) == runs);
+        assert!(refused(&asks(1, true)).is_some(), "the body runs");
+        assert_eq!(refused(&asks(1, false)), None, "it is suspended");
+        assert_eq!(refused(&asks(2, true)), None, "another task's");
+        held.leave().wait().unwrap();
+        asks(1, true).acquire_blocking().unwrap();
+    }
+
+    #[test]
     fn a_body_whose_hold_is_over_is_in_nobodys_way() {
         let client = Client::open("memory://bodies-over").unwrap();
         let enter = || {
             let held = lock(&client, &[1]).acquire_blocking().unwrap();
-            held.enter(1, None);
+            held.enter(1, None, 0);
             held
         };
         let held = enter();
@@ -102,10 +118,10 @@ mod tests {
         client.adopt(&ticket).wait().unwrap();
         let held = enter();
         held.leave().wait().unwrap();
-        held.enter(1, None);
+        held.enter(1, None, 0);
         assert_eq!(refused(&lock(&client, &[1])), None, "left");
         let lost = lock(&client, &[1]).ttl(Duration::from_millis(50)).renew(false).acquire_blocking().unwrap();
-        lost.enter(1, None);
+        lost.enter(1, None, 0);
         lost.lost().wait().unwrap();
         assert_eq!(refused(&lock(&client, &[1])), None, "lost");
     }
@@ -121,7 +137,7 @@ mod tests {
         let granted = lock(&client, &[1]).acquire().then(move |held| {
             // This thread is still busy with the grant, so the end of the hold has to wait for that.
             let held = held.unwrap();
-            held.enter(1, None);
+            held.enter(1, None, 0);
             drop(held.leave().then(drop));
             drop(again.acquire().then(move |held| sender.send(held.map(drop)).unwrap()));
         });

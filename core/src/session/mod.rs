@@ -185,7 +185,6 @@ impl Session {
     /// Takes a finished acquisition out of the registry.
     pub(crate) fn remove(&self, id: u64) {
         if let Some(finished) = self.registry.remove(id) {
-            finished.noted_owner().into_iter().for_each(|owner| self.tasks.forget_holder(owner));
             finished.forget_bodies();
         }
     }

@@ -81,15 +81,22 @@ impl Inner {
         self.sources().is_ok()
     }
 
-    /// The metrics at this moment: of this process, not of the one that it was forked from.
+    /// This process's session, if there is one; not that of the process that it was forked from.
+    pub(crate) fn own_session(&self) -> Option<Arc<Session>> {
+        let session = self.session.load_full()?;
+        if session.is_inherited() {
+            // Dropping it here would close the connections that the parent uses.
+            std::mem::forget(session);
+            return None;
+        }
+        Some(session)
+    }
+
+    /// The metrics at this moment.
     pub(super) fn metrics(&self) -> Metrics {
         let mut reading = Reading::new(&self.options.app_name().unwrap_or_default());
-        if let Some(session) = self.session.load_full() {
-            if session.is_inherited() {
-                std::mem::forget(session);
-            } else {
-                session.read(&mut reading);
-            }
+        if let Some(session) = self.own_session() {
+            session.read(&mut reading);
         }
         reading.client(self.emitter.warnings(), self.emitter.dropped());
         reading.done()
@@ -100,12 +107,8 @@ impl Inner {
         if self.is_closed() {
             return Err(Error::closed(lock));
         }
-        if let Some(session) = self.session.load_full() {
-            if !session.is_inherited() {
-                return Ok(session);
-            }
-            // The parent's session: dropping it here would close the connections that the parent uses.
-            std::mem::forget(session);
+        if let Some(session) = self.own_session() {
+            return Ok(session);
         }
         let made = Arc::new(self.make_session()?);
         let previous = self.session.rcu(|current| match current {

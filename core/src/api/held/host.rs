@@ -44,10 +44,11 @@ impl Held {
     }
 
     /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
-    /// acquire by the same task (see [`Lock::caller`](crate::Lock::caller)) that would wait for it fails at once.
-    pub fn enter(&self, task: u64, place: Option<&str>) {
+    /// acquire by the same task (see [`Lock::caller`](crate::Lock::caller)) that would wait for it fails at once. `number` is for the
+    /// question of [`Lock::caller_in`](crate::Lock::caller_in).
+    pub fn enter(&self, task: u64, place: Option<&str>, number: u64) {
         if !self.is_inherited() {
-            self.actor.enter(task, place);
+            self.actor.enter(task, (place, number));
         }
     }
 

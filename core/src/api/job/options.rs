@@ -104,6 +104,13 @@ impl Job {
         self.with_lock(|lock| lock.caller(task))
     }
 
+    /// [`Lock::caller_in`](crate::Lock::caller_in).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
+        self.with_lock(|lock| lock.caller_in(task, runs))
+    }
+
     /// Several options of the lock at once; an option that is `None` keeps its value.
     #[doc(hidden)]
     #[must_use]

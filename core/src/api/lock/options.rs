@@ -187,8 +187,8 @@ impl Lock {
     /// The caller's task, as a number: the same for one task, and different for others. It lets a task that waits for itself fail.
     ///
     /// Default: none. An acquire that would wait for a lock which the same task holds in [`Lock::with`] fails at once, with
-    /// `INVALID_ARGUMENT`. If the task holds it otherwise there is a warning event instead, because another task may release it.
-    /// With several numbers the task counts as inside of all of them, and the last one is its own.
+    /// `INVALID_ARGUMENT`. If the task holds it otherwise the acquire waits, because another task may release it, and after 5 s there is
+    /// a warning event. With several numbers the task counts as inside of all of them, and the last one is its own.
     ///
     /// ```
     /// # use locktender::{Client, Code, Error};

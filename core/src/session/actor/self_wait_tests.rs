@@ -31,12 +31,16 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
     };
 
     let held = ["own", "theirs", "named", "ends", "passed on"].map(|name| hold(&lock(&own, name)));
+    let _tasks_own = ["task", "ends too", "another task"].map(|name| hold(&lock(&own, name).caller(1)));
     let calls = [
         waits(lock(&own, "own")),
         waits(lock(&own, "own")),
         waits(lock(&other, "theirs")),
         waits(lock(&own, "named").caller(1)),
         waits(lock(&own, "ends").wait(Wait::For(Duration::from_secs(60)))),
+        waits(lock(&own, "task").caller(1)),
+        waits(lock(&own, "ends too").caller(1).wait(Wait::For(Duration::from_secs(60)))),
+        waits(lock(&own, "another task").caller(2)),
         waits(lock(&own, "passed on")),
         waits(lock(&own, "passed on")),
     ];
@@ -50,9 +54,13 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(granted.lock().len(), 1, "one of two, and its hold is younger than the acquire of the other");
     let seen = seen.lock().clone();
-    let told: Vec<_> = seen.iter().filter_map(|event| event.lock.as_deref()).collect();
-    assert_eq!(told, ["own"], "{seen:?}");
-    let warning = &seen[0];
+    let mut told: Vec<_> = seen.iter().filter_map(|event| event.lock.as_deref()).collect();
+    told.sort_unstable();
+    assert_eq!(told, ["ends too", "own", "task"], "{seen:?}");
+    let of = |name| seen.iter().find(|event| event.lock.as_deref() == Some(name)).unwrap();
+    let text = of("task").message.as_deref().unwrap();
+    assert!(text.contains("by the thread or task that now waits for it") && text.contains("may be"), "{text}");
+    let warning = of("own");
     assert!(warning.is_self_wait());
     assert_eq!(warning.rival.as_deref(), Some(own_hold.owner()));
     let text = warning.message.as_deref().unwrap();

@@ -1,0 +1,25 @@
+//! The caller's bodies: which of them runs while it asks for a lock. Bindings need it, and Rust programs do not.
+
+use super::Lock;
+use crate::api::held::Held;
+
+impl Lock {
+    pub(in crate::api) fn enter(&self, held: &Held) {
+        if let Some(task) = self.contexts.last() {
+            held.enter(*task, None, 0);
+        }
+    }
+
+    /// [`Lock::caller`] of a host whose tasks may leave a body suspended and go on: a generator's, say. If `task` has a body that
+    /// holds this lock now, `runs` gets the number that the body was [entered](Held::enter) with. The task would wait for itself only
+    /// if that body runs. Else somebody may still end it, and the acquire waits.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
+        let session = self.client.own_session();
+        let keys = self.prepared().ok().map(|prepared| &prepared.keys);
+        let body = session.zip(keys).and_then(|(session, keys)| session.tasks.bodies.enclosing(&[task], keys.lock()));
+        let is_suspended = body.is_some_and(|body| !runs(body.number));
+        Self { is_suspended, ..self.caller(task) }
+    }
+}
