@@ -47,7 +47,7 @@ export class Metrics {
     this.#native = native
   }
 
-  /** All clients of this thread that are open, as if they were one. @internal */
+  /** All clients of this thread, as if they were one. @internal */
   static readonly ofAllClients = { metrics: (): Metrics => new Metrics(queue.metrics()) }
 
   /**
@@ -108,7 +108,7 @@ export class Metrics {
 }
 
 /**
- * What all clients of this thread that are open have counted, as the metrics of one client.
+ * What all clients of this thread have counted, as the metrics of one client. The totals of those that were closed stay.
  *
  * @example
  * ```js
@@ -128,7 +128,7 @@ export interface MetricRegister {
 
 /**
  * Adds all metrics to a registry of `prom-client`, which reads them at each scrape: those of `client`, or else of all clients of this
- * thread that are open. Throws the registry's error if it has a metric of such a name.
+ * thread. Throws the registry's error if it has a metric of such a name.
  *
  * @example
  * ```js

@@ -87,6 +87,8 @@ pub(crate) struct Queue {
     /// The drivers with something to send, for the host.
     unsent: Mutex<Vec<Driver>>,
     clients: Mutex<HashMap<u32, Client>>,
+    /// What clients that are gone have counted. Locked only while `clients` is.
+    gone: Mutex<Metrics>,
     /// The holds that JavaScript has not forgotten, by the numbers of the calls that got them.
     holds: Mutex<HashMap<i64, Arc<Hold>>>,
     pub(crate) questions: Questions,
@@ -124,6 +126,7 @@ impl Queue {
             hosted: AtomicBool::new(false),
             unsent: Mutex::default(),
             clients: Mutex::default(),
+            gone: Mutex::default(),
             holds: Mutex::default(),
             questions: Questions::default(),
         }))
@@ -310,14 +313,22 @@ impl Queue {
 
     pub(crate) fn strike(&self, id: u32) {
         self.questions.forget(|client| client == id);
-        let struck = self.clients.lock().remove(&id);
+        let Some(gone) = self.clients.lock().get(&id).map(Client::metrics) else { return };
+        // At once, so that no reading finds it in neither or in both.
+        let mut clients = self.clients.lock();
+        self.gone.lock().keep(gone);
+        let struck = clients.remove(&id);
+        drop(clients);
         drop(struck);
     }
 
-    /// The metrics of all clients.
+    /// The metrics of all clients, also of those that are gone.
     pub(crate) fn metrics(&self) -> Metrics {
-        let clients: Vec<_> = self.clients.lock().values().cloned().collect();
-        Metrics::merged(clients.iter().map(Client::metrics))
+        let clients = self.clients.lock();
+        let gone = self.gone.lock().clone();
+        let alive: Vec<_> = clients.values().cloned().collect();
+        drop(clients);
+        Metrics::merged(std::iter::once(gone).chain(alive.iter().map(Client::metrics)))
     }
 
     /// The holds that JavaScript has not forgotten.

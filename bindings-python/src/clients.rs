@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use locktender::host::Process;
+use locktender::metrics::Metrics;
 use pyo3::prelude::*;
 
 use crate::guarded::Guarded;
@@ -19,6 +21,9 @@ struct Enrolled {
 
 static CLIENTS: Guarded<Option<HashMap<u64, Enrolled>>> = Guarded::new(None);
 
+/// What clients of a process that are gone have counted.
+static GONE: Guarded<Option<(Process, Metrics)>> = Guarded::new(None);
+
 /// A number for a new client.
 pub(crate) fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -30,9 +35,33 @@ pub(crate) fn enrol(number: u64, core: locktender::Client, callback: Callback, c
     drop(CLIENTS.with(|clients| clients.get_or_insert_default().insert(number, Enrolled { core, callback, credentials })));
 }
 
-/// Forgets a client.
+/// Forgets a client, but not what it has counted.
 pub(crate) fn strike(number: u64) {
-    drop(CLIENTS.with(|clients| clients.as_mut().and_then(|clients| clients.remove(&number))));
+    let Some(gone) = core(number).map(|core| core.metrics()) else { return };
+    let here = Process::current();
+    // At once, so that no reading finds it in neither or in both.
+    let struck = CLIENTS.with(|clients| {
+        GONE.with(|kept| {
+            let (process, kept) = kept.get_or_insert_with(|| (here, Metrics::default()));
+            if *process != here {
+                (*process, *kept) = (here, Metrics::default());
+            }
+            kept.keep(gone);
+        });
+        clients.as_mut().and_then(|clients| clients.remove(&number))
+    });
+    drop(struck);
+}
+
+/// What all clients of this process have counted, also those that are gone.
+pub(crate) fn metrics() -> Metrics {
+    let here = Process::current();
+    let (kept, alive) = CLIENTS.with(|clients| {
+        let kept = GONE.with(|gone| gone.as_ref().filter(|(process, _)| *process == here).map(|(_, kept)| kept.clone()));
+        let alive: Vec<_> = clients.iter().flat_map(HashMap::values).map(|client| client.core.clone()).collect();
+        (kept, alive)
+    });
+    Metrics::merged(kept.into_iter().chain(alive.iter().map(locktender::Client::metrics)))
 }
 
 /// All of them.

@@ -9,14 +9,14 @@ use crate::clients;
 use crate::errors::raised;
 use crate::values::shown;
 
-/// The metrics of all clients of this process that are alive, as those of one client: see :meth:`Client.metrics`.
+/// The metrics of all clients of this process, as those of one client: see :meth:`Client.metrics`. The totals of those that are gone stay.
 ///
 ///     from locktender import metrics
 ///
 ///     print(metrics().openmetrics())
 #[pyfunction]
 pub(crate) fn metrics() -> Metrics {
-    Metrics { core: locktender::metrics::Metrics::merged(clients::all().iter().map(locktender::Client::metrics)) }
+    Metrics { core: clients::metrics() }
 }
 
 /// What clients have counted, read at one moment. Iterating gives each :class:`Metric`.

@@ -5,6 +5,11 @@ import { test } from 'node:test'
 import { Client, InvalidArgumentError, metrics, registerMetrics } from 'locktender'
 import { Registry } from 'prom-client'
 
+import { run } from './support/script.mjs'
+import { sharedServer } from './support/server.mjs'
+
+const server = await sharedServer()
+
 const memory = () => new Client(`memory://${randomUUID()}`, { app: 'billing' })
 
 test('a scrape by prom-client is the text that the core writes', async () => {
@@ -34,6 +39,21 @@ test('all clients of the thread are counted together', async () => {
   for (const client of clients) await client.withLock('orders:42', async () => 'paid')
   assert.equal(metrics().value('locktender_acquires_total', { end: 'acquired' }) - before, 2)
   await Promise.all(clients.map((client) => client.close()))
+})
+
+test('the totals of clients that are garbage stay, and their gauges go', async (t) => {
+  const program = `
+    const { metrics } = await import('locktender')
+    const read = (metric, labels) => metrics().value(metric, { family: 'gone', ...labels })
+    const use = async () => {
+      const client = new Client(url)
+      await client.withLock('gone:1', async () => {})
+      await client.close()
+    }
+    for (let count = 0; count < 3; count++) await use()
+    while (read('locktender_last_fence') > 0) { gc(); await sleep(5) }
+    say(read('locktender_acquires_total', { end: 'acquired' }), read('locktender_hold_seconds'), read('locktender_held'))`
+  assert.deepEqual(await run(t, program, server, t.name, { flags: ['--expose-gc'] }), ['3 3 0'])
 })
 
 test('a name that no metric has, and labels that are no text, are refused', () => {

@@ -1,5 +1,6 @@
 """Metrics: what is counted, and the text for Prometheus as its own parser reads it."""
 
+import gc
 import os
 import re
 import uuid
@@ -96,6 +97,20 @@ def test_the_clients_of_a_process_are_counted_together():
         with one.lock("together:1"), other.lock("together:2"):
             assert metrics().value("locktender_held", family="together") == 2
         assert metrics().value("locktender_acquires_total", family="together") - before == 2
+
+
+def test_the_totals_of_clients_that_are_gone_stay():
+    def read(name, **labels):
+        return metrics().value(name, app="gone", **labels)
+
+    for number in range(3):
+        with Client(f"memory://{uuid.uuid4().hex}", app="gone") as client, client.lock("orders:1"):
+            assert read("locktender_held") == 1
+        del client
+        gc.collect()
+        assert read("locktender_acquires_total", end="acquired") == number + 1
+        assert read("locktender_hold_seconds") == number + 1
+        assert read("locktender_held") == read("locktender_last_fence") == 0
 
 
 def test_a_wrong_name_or_label_is_refused(client):

@@ -75,6 +75,16 @@ def shown(spans):
     )
 
 
+def test_the_totals_of_a_client_that_is_gone_are_exported(telemetry):
+    with Client("memory://gone", app="gone before the export") as client, client.lock("orders:1"):
+        pass
+    del client
+    gc.collect()
+    points = telemetry.metrics()["locktender.holds"].data.data_points
+    mine = [point for point in points if point.attributes["locktender.app"] == "gone before the export"]
+    assert [(point.value, point.attributes["locktender.end"]) for point in mine if point.value] == [(1, "released")]
+
+
 def test_an_acquire_and_its_hold_are_spans_within_that_of_the_caller(telemetry, client):
     name = 'orders:"<4 2>"'
     with telemetry.tracer.start_as_current_span("request") as request, client.lock(name, ttl=60) as held:

@@ -143,7 +143,7 @@ def once(name: str, **options: Unpack[_OnceOptions]) -> Job:
     """
 
 def metrics() -> Metrics:
-    """The metrics of all clients of this process that are alive, as those of one client: see :meth:`Client.metrics`.
+    """The metrics of all clients of this process, as those of one client: see :meth:`Client.metrics`. The totals of those that are gone stay.
 
         from locktender import metrics
 

@@ -22,7 +22,7 @@ __all__ = ["Collector"]
 
 
 class Collector(_Collector):
-    """Gives a registry of ``prometheus_client`` the metrics of a client, or else of all clients of this process that are alive."""
+    """Gives a registry of ``prometheus_client`` the metrics of a client, or else of all clients of this process."""
 
     def __init__(self, client: Client | None = None) -> None:
         self._metrics = metrics if client is None else client.metrics

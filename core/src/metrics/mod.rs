@@ -3,6 +3,7 @@
 //! A [`Metrics`] is what [`Client::metrics`](crate::Client::metrics) read at one moment. It is a list of [`Metric`]s, each with its name,
 //! its meaning and its samples, so that any monitoring system can take them over.
 
+mod gone;
 pub(crate) mod histogram;
 pub(crate) mod meter;
 mod openmetrics;
