@@ -51,7 +51,8 @@ def program(url, text):
     given = {
         "client": client,
         "lock": client.lock if "lock(" in text else client.lock("orders"),
-        "Client": lambda *servers, **options: locktender.Client(url, **options),
+        # A server in this process takes no credentials.
+        "Client": lambda *servers, **options: locktender.Client(*(servers if "credentials" in options else [url]), **options),
         "configure": lambda *servers, **options: locktender.Client(url, **options).close(),
         "safe_name": locktender.safe_name,
         "ScriptedServer": ScriptedServer,

@@ -5,7 +5,7 @@ use crate::credentials::{CredentialsProvider, SharedProvider};
 
 impl ClientBuilder {
     /// Has `provider` give the user and the password for every server of the client, whatever its URL is. Default none: the URLs have
-    /// them. The credentials of sentinels stay in the URL, and `memory://` needs none.
+    /// them. The credentials of sentinels stay in the URL. With `memory://` it is refused.
     ///
     /// The provider is asked before a new connection, if its last answer has passed two thirds of its life, and by itself at that time:
     /// then the new credentials go to every live connection (`AUTH`), between its commands. No hold is lost by that. A password that
