@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::causes::cause;
-use crate::values::in_seconds;
+use crate::seconds::in_seconds;
 use crate::visit::Visit;
 
 mod class {

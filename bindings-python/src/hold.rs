@@ -20,7 +20,7 @@ use crate::guarded::Guarded;
 use crate::losses::Watched;
 use crate::members::missing;
 use crate::options::OnLost;
-use crate::values::in_seconds;
+use crate::seconds::in_seconds;
 use crate::{context, frames, own};
 
 /// The core's hold: of a lock, an attempt of a job, or a term of a leader.

@@ -7,7 +7,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::own;
-use crate::values::{in_seconds, shown};
+use crate::seconds::in_seconds;
+use crate::values::shown;
 
 /// The outcome of a job.
 #[pyclass(module = "locktender", frozen, get_all)]

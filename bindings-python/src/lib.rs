@@ -63,6 +63,7 @@ mod options;
 mod own;
 mod parts;
 mod scripted;
+mod seconds;
 mod traces;
 mod turns;
 mod values;

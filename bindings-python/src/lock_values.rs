@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 
 use crate::errors::seconds_left;
-use crate::values::{in_seconds, shown};
+use crate::seconds::in_seconds;
+use crate::values::shown;
 
 /// The fields of an owner value that locktender wrote.
 #[pyclass(module = "locktender", frozen, get_all, eq)]

@@ -4,7 +4,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::operation::Operation;
-use crate::values::{in_seconds, shown};
+use crate::seconds::in_seconds;
+use crate::values::shown;
 use crate::waiting;
 
 /// The leader that an observer saw.

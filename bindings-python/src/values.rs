@@ -10,17 +10,8 @@ use pyo3::types::PyDict;
 
 use crate::arguments::text;
 use crate::events::level_of;
+use crate::seconds::{in_seconds, measured};
 use crate::visit::Visit;
-
-/// A time in seconds, of whole milliseconds: as a float of its parts 2.78 would be 2.7800000000000002.
-pub(crate) fn in_seconds(span: Duration) -> f64 {
-    span.as_millis() as f64 / 1e3
-}
-
-/// A measured time in seconds, which may be shorter than a millisecond.
-fn measured(span: Duration) -> f64 {
-    span.as_micros() as f64 / 1e6
-}
 
 /// How a release ended.
 #[pyclass(module = "locktender", frozen, get_all, eq)]

@@ -8,10 +8,10 @@ import string
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from ._callables import is_coroutine_function
 from ._native import Lock, _Around
 from ._not_run import refuse_function, refuse_result
 from ._ran import Ran
-from ._used_by_native import is_coroutine_function
 from .errors import InvalidArgumentError, LockLostError
 
 

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ._callables import is_coroutine_function
 from ._native import Election, _Leading
 from ._not_run import refuse_result
-from ._used_by_native import is_coroutine_function
 from .errors import InvalidArgumentError, LockLostError
 
 Work = Callable[..., Any]

@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from ._callables import is_coroutine_function
 from ._decorator import namer
 from ._native import Job, JobOutcome, _AroundAttempt
 from ._not_run import refuse_function, refuse_result
-from ._used_by_native import is_coroutine_function
 from .errors import InvalidArgumentError
 
 Work = Callable[..., Any]

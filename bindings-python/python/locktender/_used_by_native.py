@@ -99,9 +99,8 @@ def instead_of(server: object) -> str | None:
 
 
 def is_coroutine_function(function: object) -> bool:
-    """Also an object whose class has an ``async def __call__``."""
-    import inspect
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
+    from . import _callables
+    return _callables.is_coroutine_function(function)
 
 
 def make_known(name: str, client: Client) -> None:
