@@ -45,13 +45,16 @@ impl Child {
 
     /// Sends a signal to all of its group. Gives false if it is all another user's, and this process may not.
     pub(super) fn signal(&self, signal: Signal) -> bool {
-        // It may be gone.
-        let is_sent = killpg(self.group, signal) != Err(Errno::EPERM);
-        let outside = if self.is_whole { family::descendants() } else { Vec::new() };
-        for relative in outside.into_iter().filter(|relative| relative.group != self.group.as_raw()) {
+        let (group, outside): (Vec<_>, Vec<_>) = if self.is_whole { family::descendants() } else { Vec::new() }
+            .into_iter()
+            .partition(|relative| relative.group == self.group.as_raw());
+        for relative in outside {
             let _ = kill(Pid::from_raw(relative.process), signal);
         }
-        is_sent
+        // When the command has ended long ago, others may have the number of its group.
+        let is_gone = self.is_whole && group.is_empty();
+        // It may be gone.
+        is_gone || killpg(self.group, signal) != Err(Errno::EPERM)
     }
 
     /// Whether a process is left to which signals are sent.

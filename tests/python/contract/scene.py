@@ -16,7 +16,7 @@ from support.checkout import certificate
 
 from .matching import Variables, mismatch
 from .place import Place
-from .seen import describe, ended, look, observed, outcome, show, show_hold, status
+from .seen import counted, describe, ended, look, observed, outcome, show, show_hold, status
 
 # How long something that is certain to happen may take, in seconds.
 PATIENCE = 20.0
@@ -362,13 +362,7 @@ class Scene:
         return all(kind in rest for kind in wanted)
 
     async def _do_metrics(self, step: dict[str, Any]) -> dict[str, Any]:
-        metrics = self._client(step).metrics()
-
-        def value(key: str) -> float:
-            name, *labels = key.split(" ")
-            return metrics.value(f"locktender_{name}", **step.get("labels", {}), **dict(label.split("=") for label in labels))
-
-        return {key: value(key) for key in step["expect"]}
+        return counted(self._client(step).metrics(), step["expect"], step.get("labels", {}))
 
     async def _do_safe_name(self, step: dict[str, Any]) -> dict[str, Any]:
         return {"name": safe_name(step["text"])}

@@ -1,5 +1,6 @@
 """Seen values: the results of a step, in the form of the cases."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -84,3 +85,12 @@ def describe(error: LockError) -> dict[str, Any]:
     servers = getattr(error, "servers", [])
     seen["servers"] = [{"server": each.server, "kind": each.kind, "message": each.message} for each in servers]
     return seen
+
+
+def counted(metrics: Any, keys: Iterable[str], labels: dict[str, str]) -> dict[str, float]:
+    """What metrics say: a key is a name, and labels of its own."""
+    def value(key: str) -> float:
+        name, *own = key.split(" ")
+        return metrics.value(f"locktender_{name}", **labels, **dict(label.split("=") for label in own))
+
+    return {key: value(key) for key in keys}

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::SentinelFacts;
 use crate::server::redis::address::Address;
-use crate::server::redis::sentinel::{Named, Said};
-use crate::server::redis::sentinel_groups::{Believed, Ids, Member, believed};
+use crate::server::redis::sentinel::Said;
+use crate::server::redis::sentinel_groups::Ids;
 
 /// The most sentinels that are remembered besides those of the URL.
 const LEARNED: usize = 32;
@@ -59,22 +59,6 @@ impl Known {
     /// The ids of the sentinels that were believed last, and how many hosts the URL has.
     pub(crate) fn group(&self) -> (BTreeSet<String>, usize) {
         (self.ids.clone(), self.hosts.len())
-    }
-
-    /// Those that name a primary, and are of another group.
-    pub(crate) fn foreign(&self, heard: &[Heard]) -> Vec<Address> {
-        let named: Vec<(&Heard, &Named)> = heard
-            .iter()
-            .filter_map(|heard| if let Said::Named(named) = &heard.said { Some((heard, named)) } else { None })
-            .collect();
-        let is_host = |from: &Address| self.hosts.iter().any(|(host, _)| host == from);
-        let members: Vec<Member<'_>> = named
-            .iter()
-            .map(|(heard, named)| Member { ids: &heard.ids, primary: &named.address, is_host: is_host(&heard.from) })
-            .collect();
-        let Believed::Some(group) = believed(&members, &self.ids) else { return Vec::new() };
-        let others = named.iter().enumerate().filter(|(number, _)| !group.contains(number));
-        others.map(|(_, (heard, _))| heard.from.clone()).collect()
     }
 
     /// These sentinels were believed.
@@ -146,6 +130,7 @@ pub(crate) fn facts(heard: &[Heard], foreign: &[Address]) -> SentinelFacts {
 mod tests {
     use super::*;
     use crate::op::{Failure, FailureKind};
+    use crate::server::redis::sentinel::Named;
 
     fn address(text: &str) -> Address {
         let (host, port) = text.split_once(':').unwrap();

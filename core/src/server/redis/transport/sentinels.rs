@@ -28,11 +28,7 @@ use crate::server::redis::url::Service;
 /// # Errors
 /// Nobody names a primary within the limit, or the sentinels disagree.
 pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, Failure> {
-    let (asked, floor, (ids, hosts)) = {
-        let known = service.known.lock();
-        (known.all(), known.epoch(), known.group())
-    };
-    let mut poll = Poll::new(&service.name, asked.clone(), floor, ids, hosts);
+    let (asked, mut poll) = poll_of(service);
     let (mut asking, mut heard) = (ask_each(service, asked, limit), Vec::new());
     let choice = loop {
         let now = Tick::now();
@@ -45,7 +41,7 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
             biased;
             Some(told) = asking.join_next() => {
                 if let Ok(told) = told {
-                    poll.take(told.from.clone(), told.said.clone(), told.ids.clone(), Tick::now());
+                    take(&mut poll, &told);
                     heard.push(told);
                 }
             }
@@ -66,6 +62,24 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
     choice
 }
 
+/// A poll of all sentinels that are known, and these.
+fn poll_of(service: &Service) -> (Vec<Address>, Poll) {
+    let known = service.known.lock();
+    let (asked, (ids, hosts)) = (known.all(), known.group());
+    (asked.clone(), Poll::new(&service.name, asked, known.epoch(), ids, hosts))
+}
+
+fn take(poll: &mut Poll, heard: &Heard) {
+    poll.take(heard.from.clone(), heard.said.clone(), heard.ids.clone(), Tick::now());
+}
+
+/// Those of another group.
+fn foreign(service: &Service, heard: &[Heard]) -> Vec<Address> {
+    let (_, mut poll) = poll_of(service);
+    heard.iter().for_each(|heard| take(&mut poll, heard));
+    poll.foreign()
+}
+
 /// A completion for the answer of the primary to what it is: it adds what all sentinels say, who are asked meanwhile.
 pub(crate) fn with_facts(service: &Arc<Service>, span: Duration, host: &Handle, completion: Completion) -> Completion {
     let (tell, told) = oneshot::channel();
@@ -75,7 +89,7 @@ pub(crate) fn with_facts(service: &Arc<Service>, span: Duration, host: &Handle, 
         // Without an answer the completion is dropped, which says so.
         if let Ok(mut answer) = answer {
             if let Ok(Reply { verdict: Verdict::Described(server), .. }) = &mut answer {
-                server.sentinels = Some(facts(&heard, &service.known.lock().foreign(&heard)));
+                server.sentinels = Some(facts(&heard, &foreign(&service, &heard)));
             }
             completion.complete(answer);
         }
@@ -96,10 +110,9 @@ async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<Heard> {
         while let Some(told) = asking.join_next().await {
             heard.extend(told);
         }
-        let mut known = service.known.lock();
-        let foreign = known.foreign(&heard);
+        let foreign = foreign(service, &heard);
         let own: Vec<Heard> = heard.iter().filter(|heard| !foreign.contains(&heard.from)).cloned().collect();
-        known.learn(&own);
+        service.known.lock().learn(&own);
     }
 }
 
