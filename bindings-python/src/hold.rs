@@ -139,14 +139,15 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let is_garbage = self.core.check().is_ok();
+        let check = self.core.check();
+        let is_garbage = check.is_ok();
         // Not released: the work may still be running.
         if is_garbage {
             self.core.abandon();
         }
         if let Some(watched) = &self.watched {
             // The callable may be garbage, too.
-            during_a_visit(|_| watched.end());
+            during_a_visit(|_| watched.end(&check));
         }
         if is_garbage {
             warn_of_hold(self.core.name());

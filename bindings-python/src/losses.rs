@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use locktender::Error;
+use locktender::{Code, Error};
 use pyo3::prelude::*;
 
 use crate::events;
@@ -37,9 +37,11 @@ impl Watched {
         Ok(Self { number, is_lost })
     }
 
-    /// The hold's handle is gone.
-    pub(crate) fn end(&self) {
-        if !self.is_lost.load(Ordering::Acquire) {
+    /// The hold's handle is gone; `check` is what it said last. A loss that it knows may be told a moment later, and one that was told
+    /// is known no more after the release.
+    pub(crate) fn end(&self, check: &Result<(), Error>) {
+        let knows_of_loss = check.as_ref().is_err_and(|error| error.code() == Code::LockLost);
+        if !knows_of_loss && !self.is_lost.load(Ordering::Acquire) {
             drop(take(self.number));
         }
     }
