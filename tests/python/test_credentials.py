@@ -151,7 +151,7 @@ def test_a_wrong_password_is_asked_for_once_more_and_shown_nowhere(guarded, name
 
 
 def test_a_callable_that_blocks_delays_no_renewal_and_ends_with_the_connect_timeout(guarded, name):
-    let_go, calls, renewed = threading.Event(), [], []
+    let_go, calls, renewed, warnings = threading.Event(), [], [], []
 
     def credentials():
         calls.append(1)
@@ -159,12 +159,19 @@ def test_a_callable_that_blocks_delays_no_renewal_and_ends_with_the_connect_time
             let_go.wait(PATIENCE)
         return Credentials("the-administrators", expires_in=1)
 
-    on_event = lambda event: renewed.append(event.kind) if event.kind in ("renewed", "lost") else None
+    def on_event(event):
+        if event.kind == "warning":
+            warnings.append(event.message)
+        elif event.kind in ("renewed", "lost"):
+            renewed.append(event.kind)
+
     with Client(url(guarded), credentials=credentials, on_event=on_event) as client, client.lock(name, ttl=TTL) as held:
         until(lambda: len(calls) == 2)
         del renewed[:]
         until(lambda: len(renewed) >= 2)
         assert held.is_valid() and "lost" not in renewed and len(calls) == 2
+        until(lambda: warnings)
+        assert warnings == ["`credentials` gave no answer within 1000 ms"]
         let_go.set()
     stuck = threading.Event()
     try:

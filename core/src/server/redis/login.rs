@@ -1,7 +1,7 @@
 //! Login: a user and a password, as a server is told them. Pure.
 
 /// A user and a password. Without any, nothing is told.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,

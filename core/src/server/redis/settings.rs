@@ -41,20 +41,21 @@ pub(crate) struct ReplicaTerms {
 impl Settings {
     /// The credentials for the server, as they are now.
     pub(crate) fn login(&self) -> Arc<Login> {
-        let provided = self.provided.as_ref().and_then(|provided| provided.login());
+        let provided = self.provided.as_ref().and_then(|provided| provided.login(&self.target.address));
         provided.unwrap_or_else(|| Arc::clone(&self.target.login))
     }
 
     /// The server accepts these credentials.
     pub(crate) fn accepted(&self, login: &Arc<Login>) {
         if let Some(provided) = &self.provided {
-            provided.accepted(login);
+            provided.accepted(&self.target.address, login);
         }
     }
 
     /// The server refuses these credentials, to a live connection or a new one; says whether that is news for their provider.
     pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
-        self.provided.as_ref().is_some_and(|provided| provided.refused(login, failure, is_live, now))
+        let refused = |provided: &Arc<Provided>| provided.refused(&self.target.address, login, failure, is_live, now);
+        self.provided.as_ref().is_some_and(refused)
     }
 
     /// Notes that the server has answered as these settings expect.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use locktender::{Client, Credentials, EventKind};
+use locktender::{Client, Code, Credentials, EventKind};
 use locktender_tests::{Binary, Cluster, ClusterOptions, Events, LENIENT, PATIENCE, RealServer, ServerOptions, TTL, eventually};
 
 use crate::everyday::names;
@@ -75,4 +75,34 @@ fn holds_of_all_nodes_outlive_their_tokens() {
         }
         client.close_blocking().unwrap();
     }
+}
+
+#[test]
+fn a_node_that_refuses_the_user_stops_no_other_node() {
+    let cluster = ClusterOptions::new().node(ServerOptions::new().password("the-administrators")).start();
+    let (refusing, healthy) = cluster.nodes.split_last().unwrap();
+    for node in healthy {
+        node.command(&["ACL", "SETUSER", "app", "on", ">hunter2", "~*", "&*", "+@all"]);
+    }
+    let provider = || async { Ok::<_, io::Error>(Credentials::new("hunter2").user("app").expires_in(LIFE)) };
+    let hosts: Vec<_> = healthy.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+    let builder = Client::builder().url(format!("redis+cluster://{}", hosts.join(","))).connect_timeout(LENIENT);
+    let client = builder.credentials(provider).ttl(TTL).build().unwrap();
+    let (its, others): (Vec<_>, Vec<_>) =
+        names(&cluster, 1).into_iter().partition(|name| cluster.at(name).port() == refusing.port());
+    for round in 0..20 {
+        let error = client.lock(&its[0]).acquire_blocking().unwrap_err();
+        assert_eq!(error.code(), Code::Denied, "round {round}");
+        // New connections are made while the refusal is fresh.
+        for node in healthy {
+            node.command(&["CLIENT", "KILL", "USER", "app"]);
+        }
+        for name in &others {
+            client.lock(name).acquire_blocking().unwrap().release_blocking().unwrap();
+        }
+    }
+    // The node gets the user: it is told the same credentials once more.
+    refusing.command(&["ACL", "SETUSER", "app", "on", ">hunter2", "~*", "&*", "+@all"]);
+    eventually("the node accepts them", PATIENCE, || client.lock(&its[0]).try_acquire_blocking().is_ok());
+    client.close_blocking().unwrap();
 }

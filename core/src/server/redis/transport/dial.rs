@@ -20,7 +20,7 @@ use crate::server::redis::url::{Endpoint, Service};
 pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
     let limit = Limit::new(settings.connect_timeout);
     if let Some(provided) = &settings.provided {
-        provided.ready(limit).await?;
+        provided.ready(&settings.target.address, limit).await?;
     }
     match &settings.target.endpoint {
         Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),

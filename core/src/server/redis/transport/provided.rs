@@ -1,7 +1,7 @@
-//! Provided: the account that the connections to one server share, and the calls of its provider.
+//! Provided: the account that the connections to one server or cluster share, and the calls of its provider.
 //!
 //! User code runs on a thread of the blocking pool, so that it may block. There is one call at a time, which all connections that need
-//! its answer wait for. Between the calls a task waits for the time of the next one.
+//! its answer wait for. Between the calls a task waits for the time of the next one, and it tells of a call that takes too long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::server::redis::login::Login;
 use crate::server::redis::transport::stream::Limit;
 use crate::sync::Mutex;
 
-/// What happens to the account of one server.
+/// What happens to the account.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// There are new credentials.
@@ -30,7 +30,7 @@ pub(crate) enum Change {
     Trouble(Failure),
 }
 
-/// The provider of one server, and the account that it fills.
+/// The provider of one server or cluster, and the account that it fills. A node is named by its address.
 pub(crate) struct Provided {
     provider: Arc<dyn CredentialsProvider>,
     server: String,
@@ -47,10 +47,16 @@ pub(crate) struct Provided {
 #[derive(Default)]
 struct State {
     account: Account,
-    /// Whether a call is under way.
-    asks: bool,
+    /// The call that is under way.
+    call: Option<Call>,
     /// Trouble that nobody was told of.
     trouble: Option<Failure>,
+}
+
+/// A call of the provider.
+struct Call {
+    /// The time by which it should have answered; never, once that was told.
+    until: Tick,
 }
 
 impl Provided {
@@ -67,36 +73,36 @@ impl Provided {
         })
     }
 
-    /// The newest credentials.
-    pub(crate) fn login(&self) -> Option<Arc<Login>> {
-        self.state.lock().account.login().cloned()
+    /// The credentials for a node.
+    pub(crate) fn login(&self, node: &str) -> Option<Arc<Login>> {
+        self.state.lock().account.login(node).cloned()
     }
 
-    /// The server accepts these.
-    pub(crate) fn accepted(&self, login: &Arc<Login>) {
-        self.state.lock().account.accepted(login);
+    /// A node accepts these.
+    pub(crate) fn accepted(&self, node: &str, login: &Arc<Login>) {
+        self.state.lock().account.accepted(node, login);
     }
 
-    /// The server refuses these, to a live connection or a new one; says whether that is news.
-    pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
-        let is_news = self.state.lock().account.refused(login, failure, is_live, now);
+    /// A node refuses these, to a live connection or a new one; says whether that is news.
+    pub(crate) fn refused(&self, node: &str, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
+        let is_news = self.state.lock().account.refused(node, login, failure, is_live, now);
         self.refused.notify_one();
         is_news
     }
 
-    /// Waits until there are credentials for a new connection.
+    /// Waits until there are credentials for a new connection to a node.
     ///
     /// # Errors
     /// `Denied` if the provider failed, `Timeout` if it gives no answer within the limit.
-    pub(crate) async fn ready(self: &Arc<Self>, limit: Limit) -> Result<(), Failure> {
+    pub(crate) async fn ready(self: &Arc<Self>, node: &str, limit: Limit) -> Result<(), Failure> {
         let mut ended = self.ended.subscribe();
-        let mut need = self.state.lock().account.need(Tick::now());
+        let mut need = self.state.lock().account.need(node, Tick::now());
         if matches!(need, Need::Ask) {
             self.ask();
             if tokio::time::timeout_at(limit.at, ended.changed()).await.is_err() {
                 return Err(late(self.span));
             }
-            need = self.state.lock().account.outcome(Tick::now());
+            need = self.state.lock().account.outcome(node, Tick::now());
         }
         match need {
             Need::Use => Ok(()),
@@ -107,7 +113,10 @@ impl Provided {
 
     /// Begins a call, unless one is under way.
     fn ask(self: &Arc<Self>) {
-        if !std::mem::replace(&mut self.state.lock().asks, true) {
+        let mut state = self.state.lock();
+        if state.call.is_none() {
+            state.call = Some(Call { until: Tick::now().after(self.span) });
+            drop(state);
             let provided = Arc::clone(self);
             drop(self.host.spawn_blocking(move || provided.call()));
         }
@@ -133,20 +142,18 @@ impl Provided {
     /// Takes what a call gave.
     pub(crate) fn take(&self, answer: Result<Credentials, Failure>, now: Tick) {
         let mut state = self.state.lock();
-        state.asks = false;
+        let was_late = state.call.take().is_some_and(|call| call.until == Tick::NEVER);
         match answer {
             Ok(credentials) => state.account.answered(credentials, now),
-            Err(failure) => {
-                if state.account.failed(failure.clone(), now) {
-                    state.trouble = Some(failure);
-                }
-            }
+            // One that was late has failed already.
+            Err(failure) if !was_late => state.failed(failure, now),
+            Err(_) => {}
         }
     }
 
     /// The failure of a provider. It may repeat the password that it gave last.
     fn failure(&self, why: &str) -> Failure {
-        let is_repeated = self.login().is_some_and(|login| login.is_repeated_in(why));
+        let is_repeated = self.state.lock().account.newest().is_some_and(|login| login.is_repeated_in(why));
         let hidden = "`credentials` failed, with an error that repeats the password".to_owned();
         Failure::not_applied(FailureKind::Denied, if is_repeated { hidden } else { quoted(why) })
     }
@@ -158,24 +165,42 @@ impl Provided {
             let mut ended = provided.ended.subscribe();
             let mut known = None;
             loop {
-                let (due, asks, login, trouble) = {
+                let (due, login, trouble) = {
                     let mut state = provided.state.lock();
-                    (state.account.due(), state.asks, state.account.login().cloned(), state.trouble.take())
+                    state.look(provided.span, Tick::now());
+                    let due = state.call.as_ref().map_or_else(|| state.account.due(), |call| call.until);
+                    (due, state.account.newest().cloned(), state.trouble.take())
                 };
                 if login.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
                     known = login;
                     tell(Change::Login);
                 }
                 trouble.into_iter().map(Change::Trouble).for_each(&tell);
-                let sleeps = due == Tick::NEVER || asks;
                 tokio::select! {
                     // The sender lives as long as this task.
                     _ = ended.changed() => {}
                     () = provided.refused.notified() => {}
-                    () = sleep_until(Instant::now() + due.since(Tick::now())), if !sleeps => provided.ask(),
+                    // Where a call is under way, it is late now.
+                    () = sleep_until(Instant::now() + due.since(Tick::now())), if due != Tick::NEVER => provided.ask(),
                 }
             }
         };
         self.host.spawn(task).abort_handle()
+    }
+}
+
+impl State {
+    /// A call that takes too long has failed, though it may still give something: user code that blocks can't be ended.
+    fn look(&mut self, span: Duration, now: Tick) {
+        if let Some(call) = self.call.as_mut().filter(|call| now >= call.until) {
+            call.until = Tick::NEVER;
+            self.failed(late(span), now);
+        }
+    }
+
+    fn failed(&mut self, failure: Failure, now: Tick) {
+        if self.account.failed(failure.clone(), now) {
+            self.trouble = Some(failure);
+        }
     }
 }
