@@ -239,7 +239,12 @@ impl Client {
         let ClientOptions { replicas, lock, prefix, .. } = &*self.0.options;
         let (quarantine, has_one_slot) = (self.0.quorum_config().is_some(), name::has_tag(prefix));
         let terms = ClientTerms { ttl: lock.ttl, quarantine, replicas: *replicas, has_one_slot };
-        self.ask_servers(vec![Op::Examine, Op::Probe { keys }], move |servers| {
+        let mut ops = vec![Op::Examine, Op::Probe { keys }];
+        if terms.replicas > 0 {
+            // No replica is waited for: the answer says whether the command is permitted.
+            ops.push(Op::AwaitReplicas { replicas: 0, timeout_ms: 1 });
+        }
+        self.ask_servers(ops, move |servers| {
             let reports = Reports::of(servers, terms);
             move |answers: &[_]| reports.take(answers, Now::read()).map(Ok)
         })

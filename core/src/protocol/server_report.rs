@@ -67,18 +67,22 @@ impl Reports {
         Self { servers, terms, reports }
     }
 
-    /// Takes the answers that arrived by `now`: those to `Examine`, then those to `Probe`. Gives one report per server when all
-    /// servers have answered both.
+    /// Takes the answers that arrived by `now`: those to `Examine`, those to `Probe`, and, where replicas have to confirm something,
+    /// those to `AwaitReplicas`. Gives one report per server when all servers have answered all.
     pub fn take(&self, answers: &[Option<Answer>], now: Now) -> Option<Vec<ServerReport>> {
-        let (examined, probed) = answers.split_at(self.servers.len());
+        let (examined, others) = answers.split_at(self.servers.len());
+        let (probed, waited) = others.split_at(self.servers.len());
         let mut reports = self.reports.lock();
         for ((report, server), answer) in reports.iter_mut().zip(&*self.servers).zip(examined) {
             if let (None, Some(answer)) = (&report, answer) {
                 *report = Some(ServerReport::of(server, answer, self.terms, now));
             }
         }
-        let pairs = reports.iter().zip(probed);
-        pairs.map(|(report, probed)| Some(report.clone()?.permitted(probed.as_ref()?))).collect()
+        let permitted = |(at, report): (usize, &Option<ServerReport>)| {
+            let waited = waited.get(at).map_or(Some(None), |answer| answer.as_ref().map(Some))?;
+            Some(report.clone()?.permitted(probed[at].as_ref()?, waited))
+        };
+        reports.iter().enumerate().map(permitted).collect()
     }
 }
 
@@ -99,14 +103,19 @@ impl ServerReport {
         report
     }
 
-    /// Adds the rights that the server's answer shows.
-    fn permitted(mut self, probed: &Answer) -> Self {
+    /// Adds the rights that the server's answers show.
+    fn permitted(mut self, probed: &Answer, waited: Option<&Answer>) -> Self {
         self.denied = match probed {
             Ok(Reply { verdict: Verdict::Probed { missing }, .. }) => Some(missing.clone()),
             // The script itself was denied: the message names the missing rights.
             Err(failure) if failure.kind == FailureKind::Denied && failure.maybe_applied => Some(vec![failure.message.clone()]),
             _ => None,
         };
+        if let (Some(denied), Some(Err(failure))) = (&mut self.denied, waited)
+            && failure.kind == FailureKind::Denied
+        {
+            denied.push("WAIT, to have replicas confirm what is granted".to_owned());
+        }
         self.warnings.extend(self.denied.iter().flatten().map(|missing| format!("a right is missing: {missing}")));
         self
     }

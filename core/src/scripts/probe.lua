@@ -1,16 +1,19 @@
 -- Tries commands, to learn which of them the user may not run.
 --
 -- KEYS     lock, fence, queue, marker, record, of a name that no lock can have
--- ARGV     commands, their words separated by one space; K1 to K5 stand for the keys; SPUBLISH is PUBLISH before version 7
+-- ARGV     commands, their words separated by one space; K1 to K5 stand for the keys; W for a waiter's channel beside
+--          them; SPUBLISH is PUBLISH before version 7
 -- returns  {'info', time (µs), 0, nil, -2}               all of them were run
 --          {'info', time, 0, 'number error', -2}         a line for each that failed; the time is 0 if that can't be told
 -- always   no lock and no marker is touched: it is for the commands to leave nothing behind
 
 local failed = {}
+-- The queue's key ends with `queue`.
+local channel = string.sub(KEYS[3], 1, -6) .. 'wake:probe'
 for number, command in ipairs(ARGV) do
   local words = {}
   for word in string.gmatch(command, '[^ ]+') do
-    words[#words + 1] = KEYS[tonumber(string.match(word, '^K(%d)$') or 0)] or word
+    words[#words + 1] = word == 'W' and channel or KEYS[tonumber(string.match(word, '^K(%d)$') or 0)] or word
   end
   if words[1] == 'SPUBLISH' and (redis.REDIS_VERSION_NUM or 0) < 0x00070000 then
     words[1] = 'PUBLISH'

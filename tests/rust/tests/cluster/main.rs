@@ -8,6 +8,7 @@ mod failed;
 mod moved;
 mod named;
 mod reached;
+mod rights;
 mod tokens;
 mod whole;
 mod woken;

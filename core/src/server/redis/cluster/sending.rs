@@ -56,7 +56,11 @@ impl Cluster {
         });
         drop(mapping);
         match found {
-            Some(Some(address)) => self.send_to(&address, parcel, false),
+            Some(Some(address)) => {
+                // A node that serves a slot may be asked to: so it shows whether that is permitted.
+                let asking = matches!(parcel.request.op, Op::Probe { .. });
+                self.send_to(&address, parcel, asking);
+            }
             Some(None) => {
                 self.refresh();
                 parcel.fail(Failure::not_applied(FailureKind::ClusterDown, UNSERVED));

@@ -22,7 +22,7 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let fields = match value {
         Value::Array(parts) if matches!(op, Op::Scan { .. } | Op::Present { .. }) => return listing::listed(op, parts),
         Value::Array(fields) => fields,
-        Value::ServerError(error) => return Err(refusal::of(op, &error.into())),
+        Value::ServerError(error) => return Err(refusal::failure(&error.into(), true)),
         Value::Int(number) => return done(op, number),
         value if matches!(op, Op::Examine) => return info::examined(value),
         Value::Nil if matches!(op, Op::Marker { .. }) => return Ok(Reply::new(Verdict::Marker(None), 0, 0)),

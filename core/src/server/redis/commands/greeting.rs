@@ -45,6 +45,8 @@ pub(crate) struct Greeting {
     pub(crate) era: Option<Era>,
     /// The server's clock, in microseconds since the epoch.
     pub(crate) time_us: Option<u64>,
+    /// Whether it is a node of a cluster, and used as one.
+    pub(crate) in_cluster: bool,
 }
 
 impl Greeting {

@@ -3,16 +3,29 @@
 use redis::RedisError;
 
 use crate::error::quoted::quoted;
-use crate::op::{Failure, FailureKind, Op, Redirect};
+use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
 use crate::server::redis::commands::rights;
 
-/// The failure of an operation that the server refused.
-pub(crate) fn of(op: &Op, error: &RedisError) -> Failure {
-    let failure = failure(error, true);
+/// The failure of an operation, with advice if the server refused it for want of a right.
+pub(crate) fn advised(failure: Failure, op: &Op, in_cluster: bool) -> Failure {
     match op.keys() {
         // The server doesn't name the key that the error is about.
-        Some(keys) if lacks_rights(&failure) => Failure { message: failure.message + &rights::advice(keys), ..failure },
+        Some(keys) if lacks_rights(&failure) => {
+            Failure { message: failure.message + &rights::advice(keys, in_cluster), ..failure }
+        }
         _ => failure,
+    }
+}
+
+/// The answer of a node that served an operation as if it had not been asked to, because it refused `ASKING`.
+pub(crate) fn unasked(answer: Answer, refused: &RedisError) -> Answer {
+    match answer {
+        Err(Failure { redirect: Some(_), .. }) => Err(Failure { maybe_applied: true, redirect: None, ..failure(refused, true) }),
+        Ok(Reply { verdict: Verdict::Probed { mut missing }, time_us, fence, .. }) => {
+            missing.push(rights::ASKING.to_owned());
+            Ok(Reply::new(Verdict::Probed { missing }, time_us, fence))
+        }
+        other => other,
     }
 }
 

@@ -14,7 +14,7 @@ const fn right(command: &'static str, purpose: &'static str) -> Right {
 }
 
 /// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
-const RIGHTS: [Right; 25] = [
+const RIGHTS: [Right; 26] = [
     right("TIME", "to tell the server's time"),
     right("MGET K1 K2", "to see who holds a lock"),
     right("EXISTS K1", "to tell a foreign key from none"),
@@ -37,34 +37,54 @@ const RIGHTS: [Right; 25] = [
     right("ZREVRANGE K3 0 0", "to see who is last"),
     right("ZREM K3 probe", "to take a waiter out"),
     // Tried as PUBLISH where the server has no sharded channels.
-    right("SPUBLISH ~lt:wake:probe -", "to tell the next waiter of a release (PUBLISH before version 7)"),
+    right(WAKE, "to tell the next waiter of a release (PUBLISH before version 7)"),
     right("PUBLISH ~lt:lead:probe -", "to tell observers of an election who leads"),
     // With one server this is a side key like the fence. On a quorum it is the server's own key.
     right("GET K4", "to see whether the server remembers"),
     // A user who may run this command gets a syntax error: the marker must stay as it is.
     right("SET K4 probe NX XX", "to mark a server that is new"),
+    right("SCAN 0 COUNT 1", "to list the locks"),
 ];
+
+const WAKE: &str = "SPUBLISH ~lt:wake:probe -";
+
+/// The same in a cluster, where the channel stands beside the lock's keys: `W` is the script's word for it.
+const WAKE_IN_CLUSTER: &str = "SPUBLISH W -";
 
 /// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
 const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
-                        +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +hello +ping +client|setname +info";
+                        +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +hello +ping +client|setname +info +scan";
+
+/// What a user needs in a cluster besides.
+const COMMANDS_OF_CLUSTER: &str = " +cluster|slots +asking";
 
 /// The advice to an administrator for a user who was refused a command on the lock with these keys.
-pub(crate) fn advice(keys: &Keys) -> String {
+pub(crate) fn advice(keys: &Keys, in_cluster: bool) -> String {
     let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
     let sides = keys.fence().strip_suffix("fence").unwrap_or_default();
     // A name with a tag has its side keys behind itself; all other names have theirs in braces.
     let patterns =
         if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}* ~{}", Keys::server_marker()) };
+    // A waiter's channel is in the slot of the lock.
+    let channels = match in_cluster {
+        false => "&~lt:wake:*".to_owned(),
+        true if prefix.is_empty() => "&*".to_owned(),
+        true => format!("&{prefix}* &{{{prefix}*"),
+    };
+    let more = if in_cluster { COMMANDS_OF_CLUSTER } else { "" };
     format!(
-        "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} &~lt:wake:* &~lt:lead:* {COMMANDS}",
+        "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} {channels} &~lt:lead:* \
+         {COMMANDS}{more}",
         keys.lock()
     )
 }
 
+/// The missing right to be served by the node that a slot is moving to.
+pub(crate) const ASKING: &str = "ASKING, to follow a lock whose slot moves";
+
 /// The arguments of the script that tries the commands.
-pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
-    RIGHTS.iter().map(|right| right.command)
+pub(crate) fn commands(in_cluster: bool) -> impl Iterator<Item = &'static str> {
+    RIGHTS.iter().map(move |right| if in_cluster && right.command == WAKE { WAKE_IN_CLUSTER } else { right.command })
 }
 
 /// The missing rights, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is the script's report.
@@ -96,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_refused_user_gets_the_keys_and_a_line_for_the_administrator() {
-        let advice = |prefix: &str, name: &str| super::advice(&Keys::new(Kind::Exclusive, prefix, name, true).unwrap());
+        let keys = |prefix: &str, name: &str| Keys::new(Kind::Exclusive, prefix, name, true).unwrap();
+        let advice = |prefix: &str, name: &str| super::advice(&keys(prefix, name), false);
         let with_prefix = advice("prod:", "a");
         assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
         assert!(
@@ -105,6 +126,10 @@ mod tests {
         );
         assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
         assert!(advice("", "a").contains("<user> ~* &~lt:wake:* &~lt:lead:* +eval"));
+        let in_cluster = super::advice(&keys("prod:", "a"), true);
+        assert!(in_cluster.contains(" &prod:* &{prod:* &~lt:lead:* +eval ") && !in_cluster.contains("~lt:wake"), "{in_cluster}");
+        assert!(in_cluster.ends_with(" +cluster|slots +asking"), "{in_cluster}");
+        assert!(super::advice(&keys("", "a"), true).contains("<user> ~* &* &~lt:lead:* +eval"));
     }
 
     #[test]

@@ -160,7 +160,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
         | Op::Marker { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
-            for name in rights::commands() {
+            for name in rights::commands(greeting.in_cluster) {
                 command.text(name);
             }
         }

@@ -283,7 +283,6 @@ impl Connection {
                     Landing::Unknown(job) | Landing::Instead(job) => out.push(job.end(Err(too_late()))),
                     Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
                     Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
-                    Landing::Heard(Question::Asking, ..) => {}
                     Landing::Heard(question, value, _) => self.heard(question, value, now, out),
                     Landing::LoggedIn(value) => self.logged_in(value, now, out),
                     Landing::Late => {}

@@ -153,7 +153,7 @@ pub(crate) fn judge(
     login: &Login,
 ) -> Result<Greeting, Failure> {
     let (mut said, mut asked) = (None, false);
-    let mut greeting = Greeting::default();
+    let mut greeting = Greeting { in_cluster: settings.in_cluster, ..Greeting::default() };
     for (step, answer) in answers {
         asked |= step == Step::Replication;
         let value = match answer.and_then(Value::extract_error) {

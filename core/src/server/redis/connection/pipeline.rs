@@ -10,6 +10,7 @@ use crate::clock::Tick;
 use crate::op::{Answer, Op, Reply};
 use crate::server::redis::commands::codec;
 use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::job::Job;
@@ -80,6 +81,8 @@ pub(crate) struct Pipeline {
     probes: usize,
     /// The number of commands that were given up, may have written something, and have no answer.
     given_up: usize,
+    /// Why the server refused to be asked (`ASKING`) to serve the command that is answered next.
+    unasked: Option<RedisError>,
     /// The start of the present look at the late answers that still count, and the count of reads at that time.
     watched: Option<(Tick, u64)>,
     /// More time for operations that are overdue, so that answers that are already there can be read; and the count of reads when
@@ -90,8 +93,9 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     pub(crate) fn new(greeting: Greeting, response_timeout: Duration, socket: u8) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
-        let (reads, answered, probes, given_up, watched, more) = (0, false, 0, 0, None, None);
-        Self { commands, reads, greeting, socket, response_timeout, answered, known, probes, given_up, watched, more }
+        let (reads, answered, probes, given_up) = (0, false, 0, 0);
+        let (unasked, watched, more) = (None, None, None);
+        Self { commands, reads, greeting, socket, response_timeout, answered, known, probes, given_up, unasked, watched, more }
     }
 
     /// What the server told of itself in the handshake.
@@ -189,9 +193,14 @@ impl Pipeline {
         }
         // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
         self.answered |= question.is_none_or(|question| question == Question::Ping);
+        if question == Some(Question::Asking) {
+            self.unasked = if let Value::ServerError(error) = value { Some(error.into()) } else { None };
+            return Landing::Late;
+        }
         if let Some(question) = question {
             return Landing::Heard(question, value, at);
         }
+        let unasked = self.unasked.take();
         let Some(job) = job else { return Landing::Late };
         if form == Form::BySha && is_unknown {
             return Landing::Unknown(job);
@@ -199,13 +208,13 @@ impl Pipeline {
         if codec::asks_for_more(&job.request.op, &value) {
             return Landing::Instead(job.with_fence());
         }
-        let answer = codec::reply(&job.request.op, value).map(|reply| Reply {
-            run_id: self.greeting.run_id.clone(),
-            socket: self.socket,
-            repeated: job.repeated,
-            ..reply
-        });
-        Landing::Answered(job, answer)
+        let mut answer = codec::reply(&job.request.op, value);
+        if let Some(refused) = unasked {
+            answer = refusal::unasked(answer, &refused);
+        }
+        let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, self.greeting.in_cluster));
+        let (run_id, socket, repeated) = (self.greeting.run_id.clone(), self.socket, job.repeated);
+        Landing::Answered(job, answer.map(|reply| Reply { run_id, socket, repeated, ..reply }))
     }
 
     /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.
