@@ -332,7 +332,8 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    *
    * In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so that
    * none of them stops for a list. It still costs some time for each key of the server. A lock that is acquired or released meanwhile
-   * may be in the list or not. A lock that only another library has ever used isn't found.
+   * may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that only another library has ever used
+   * isn't found.
    *
    * Rejects with `UnavailableError`, `DeniedError` (the user needs `SCAN` and `MGET`), `InvalidArgumentError` or `ClosedError`.
    *

@@ -120,6 +120,8 @@ pub struct ServerFacts {
 pub struct ClusterFacts {
     /// The number of its primaries.
     pub primaries: usize,
+    /// The number of slots that no node serves.
+    pub unserved: usize,
 }
 
 /// What the sentinels of a server say of it.

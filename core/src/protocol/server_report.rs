@@ -143,7 +143,9 @@ impl ServerReport {
                        learns at its next renewal whether it is still there";
             self.warnings.push(why.to_owned());
         }
-        self.warnings.extend(facts.and_then(|facts| facts.cluster.as_ref()).and_then(|facts| spread(facts, terms)));
+        let cluster = facts.and_then(|facts| facts.cluster.as_ref());
+        self.warnings.extend(cluster.and_then(|facts| spread(facts, terms)));
+        self.warnings.extend(cluster.and_then(unserved));
         self.warnings.extend(facts.and_then(|facts| replicated(facts.replicas, terms)));
         self.warnings
             .extend(facts.and_then(|facts| facts.sentinels.as_ref()).map(|facts| watched(facts, terms)).into_iter().flatten());
@@ -179,6 +181,17 @@ fn spread(facts: &ClusterFacts, terms: ClientTerms) -> Option<String> {
         let others = facts.primaries - 1;
         format!(
             "the prefix has a {{tag}}, which puts every lock into one slot, on one primary: the other {others} have none of them"
+        )
+    })
+}
+
+/// The warning about slots of a cluster without a node.
+fn unserved(facts: &ClusterFacts) -> Option<String> {
+    (facts.unserved > 0).then(|| {
+        format!(
+            "{} of 16384 slots are served by no node: their locks can't be taken, and with cluster-require-full-coverage yes (the \
+             default) no lock can",
+            facts.unserved
         )
     })
 }
@@ -337,7 +350,7 @@ mod tests {
     #[test]
     fn locks_that_are_all_on_one_primary_are_warned_of() {
         for (has_one_slot, primaries, is_warned_of) in [(false, 3, false), (true, 1, false), (true, 3, true)] {
-            let warning = spread(&ClusterFacts { primaries }, ClientTerms { has_one_slot, ..TERMS });
+            let warning = spread(&ClusterFacts { primaries, unserved: 0 }, ClientTerms { has_one_slot, ..TERMS });
             assert_eq!(warning.is_some(), is_warned_of);
             assert!(!is_warned_of || warning.unwrap().contains("the other 2 have none"));
         }

@@ -38,7 +38,8 @@ impl Client {
     ///
     /// In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so
     /// that none of them stops for a list. It still costs some time for each key of the server, whatever it is for. A lock that is
-    /// acquired or released meanwhile may be in the list or not. A lock that only another library has ever used isn't found.
+    /// acquired or released meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that only
+    /// another library has ever used isn't found.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -19,6 +19,9 @@ if (over or freed or leaves ~= '' and not holder) and redis.call('EXISTS', KEYS[
 end
 
 if foreign and how ~= 'back' then
+  if string.sub(foreign, 1, 9) ~= 'WRONGTYPE' then
+    return { err = foreign }
+  end
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
 end
 if done then

@@ -2,6 +2,9 @@
 
 local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before', 'fire_time', 'failures')
 if record.err then
+  if string.sub(record.err, 1, 9) ~= 'WRONGTYPE' then
+    return record
+  end
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
 end
 local ours = allowed

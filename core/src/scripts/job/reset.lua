@@ -13,6 +13,9 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 if record.err then
+  if string.sub(record.err, 1, 9) ~= 'WRONGTYPE' then
+    return record
+  end
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
 end
 

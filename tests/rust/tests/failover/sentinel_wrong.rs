@@ -48,7 +48,9 @@ fn a_service_that_no_sentinel_watches_and_a_server_that_is_no_sentinel() {
     fails(other, Code::InvalidArgument, &["the sentinels watch no service \"other\"", "sentinel monitor"]);
     fails(url(&[node.port()]), Code::InvalidArgument, &["is no sentinel", "redis://"]);
     let plain = format!("redis://127.0.0.1:{}", real.port());
-    fails(plain, Code::InvalidArgument, &["this is a sentinel", "write redis+sentinel://host:port/service"]);
+    fails(&*plain, Code::InvalidArgument, &["this is a sentinel", "write redis+sentinel://host:port/service"]);
+    let of_cluster = plain.replace("redis:", "redis+cluster:");
+    fails(of_cluster, Code::InvalidArgument, &["a sentinel is redis+sentinel://host:port/service"]);
 }
 
 #[test]

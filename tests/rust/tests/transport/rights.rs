@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::convert::Infallible;
 use std::fs;
 
-use locktender::{Client, ServerReport};
+use locktender::{Client, Code, JobError, ServerReport};
 use locktender_tests::{Binary, RealServer, ServerOptions, checkout};
 
 const MARKER: &str = "{~lt}:marker";
@@ -85,4 +86,28 @@ fn rights_of_a_server_that_does_not_answer_are_unknown() {
     let report = client.report().wait().unwrap().remove(0);
     assert_eq!(report.denied, None);
     assert!(report.warnings.is_empty(), "{report:?}");
+}
+
+#[test]
+fn a_job_without_the_rights_to_its_record_is_denied() {
+    for binary in Binary::ends() {
+        for right in ["hset", "hmget", "hget"] {
+            let servers = [server(&binary, &format!("{} -{right}", documented()))];
+            let client = client(&servers);
+            let job = client.job("a");
+            let run = job.run_blocking(|_| Ok::<_, Infallible>(()));
+            match right {
+                // It is asked for only where the record says something already.
+                "hget" => run.map(drop).unwrap(),
+                _ => {
+                    let Err(JobError::Lock(error)) = run else { panic!("{}: {right}: {run:?}", binary.name) };
+                    assert_eq!(error.code(), Code::Denied, "{}: {right}: {error}", binary.name);
+                }
+            }
+            let seen = [job.status_blocking().map(drop), job.reset_blocking().map(drop)];
+            for seen in seen.into_iter().filter(|_| right == "hmget") {
+                assert_eq!(seen.unwrap_err().code(), Code::Denied, "{}", binary.name);
+            }
+        }
+    }
 }

@@ -2,9 +2,9 @@
 
 use crate::op::{Answer, ClusterFacts, Reply, ServerFacts, Verdict};
 
-/// One answer for those of all primaries: in everything the one that is worst for a lock, because any of them may have it. A primary
+/// One answer for those of all primaries, of a cluster with so many slots that no node serves: in everything the one that is worst for a lock, because any of them may have it. A primary
 /// that does not answer is the whole answer.
-pub(super) fn of_all(answers: Vec<Answer>) -> Answer {
+pub(super) fn of_all(answers: Vec<Answer>, unserved: usize) -> Answer {
     let mut whole: Option<Reply> = None;
     for answer in answers {
         let reply = answer?;
@@ -15,7 +15,7 @@ pub(super) fn of_all(answers: Vec<Answer>) -> Answer {
     }
     let mut whole = whole.unwrap_or_else(|| Reply::new(Verdict::Ok, 0, 0));
     if let Verdict::Described(facts) = &mut whole.verdict {
-        facts.cluster.get_or_insert(ClusterFacts { primaries: 1 });
+        facts.cluster.get_or_insert(ClusterFacts { primaries: 1, unserved: 0 }).unserved = unserved;
     }
     Ok(whole)
 }
@@ -35,7 +35,7 @@ fn worse(one: Reply, other: Reply) -> Reply {
         shows_era: first.shows_era && second.shows_era,
         is_writable_replica: first.is_writable_replica || second.is_writable_replica,
         replicas: first.replicas.min(second.replicas),
-        cluster: Some(ClusterFacts { primaries }),
+        cluster: Some(ClusterFacts { primaries, unserved: 0 }),
         version: first.version,
         in_cluster: first.in_cluster,
         sentinels: None,
@@ -66,19 +66,22 @@ mod tests {
         for turn in 0..3 {
             let answers =
                 nodes.iter().cycle().skip(turn).take(3).map(|(persistence, eviction, count)| node(persistence, eviction, *count));
-            let Ok(Reply { verdict: Verdict::Described(facts), .. }) = of_all(answers.collect()) else { panic!("no facts") };
+            let Ok(Reply { verdict: Verdict::Described(facts), .. }) = of_all(answers.collect(), 7) else { panic!("no facts") };
             assert_eq!((&*facts.persistence, &*facts.eviction, facts.replicas), ("none", "allkeys-lru", 1));
-            assert_eq!((&*facts.role, facts.shows_era, facts.cluster), ("master", true, Some(ClusterFacts { primaries: 3 })));
+            assert_eq!(
+                (&*facts.role, facts.shows_era, facts.cluster),
+                ("master", true, Some(ClusterFacts { primaries: 3, unserved: 7 }))
+            );
         }
     }
 
     #[test]
     fn a_primary_that_does_not_answer_is_the_answer() {
         let failure = Failure::not_applied(FailureKind::Refused, "no");
-        assert_eq!(of_all(vec![node("aof", "noeviction", 0), Err(failure.clone())]), Err(failure));
-        let Ok(Reply { verdict: Verdict::Described(facts), .. }) = of_all(vec![node("aof", "noeviction", 0)]) else {
+        assert_eq!(of_all(vec![node("aof", "noeviction", 0), Err(failure.clone())], 0), Err(failure));
+        let Ok(Reply { verdict: Verdict::Described(facts), .. }) = of_all(vec![node("aof", "noeviction", 0)], 0) else {
             panic!("no facts")
         };
-        assert_eq!(facts.cluster, Some(ClusterFacts { primaries: 1 }));
+        assert_eq!(facts.cluster, Some(ClusterFacts { primaries: 1, unserved: 0 }));
     }
 }

@@ -14,6 +14,11 @@ use crate::server::redis::connection::failure::no_connection;
 /// The least pause between two questions for a map that is known.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
+/// How often nodes are asked for another map because one of them fails, before the pauses get longer, and the longer pause. A failover
+/// that hasn't come by then needs people.
+const OFTEN: u32 = 60;
+const LONG_PAUSE: Duration = Duration::from_secs(10);
+
 /// How many nodes are asked at once.
 const ASKED: usize = 5;
 
@@ -35,6 +40,8 @@ pub(super) struct Mapping {
     again: bool,
     /// Whether they are asked only because a node fails.
     watches: bool,
+    /// How often the map was the same while a node failed.
+    unchanged: u32,
     /// The time before which nobody is asked again.
     rests_until: Tick,
     /// The pauses as long as there is no map, and why there is none.
@@ -96,6 +103,16 @@ impl Mapping {
         Wait::Waits
     }
 
+    /// Has an operation wait for the next map.
+    pub(super) fn await_map(&mut self, parcel: Parcel) {
+        self.waiting.push(parcel);
+    }
+
+    /// How many slots no node serves.
+    pub(super) fn unserved(&self) -> usize {
+        self.topology.as_ref().map_or(0, Topology::unserved)
+    }
+
     /// Takes the operations that have waited until their deadline, with the reason why they end.
     pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Parcel>, Failure) {
         let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|parcel| parcel.request.deadline <= now);
@@ -154,6 +171,8 @@ impl Mapping {
                     self.seen.push_front(node.clone());
                 }
                 self.seen.truncate(REMEMBERED);
+                let is_same = self.topology.as_ref() == Some(topology);
+                self.unchanged = if fails && is_same { self.unchanged.saturating_add(1) } else { 0 };
                 self.topology = Some(topology.clone());
             }
             Err(failure) => {
@@ -174,6 +193,11 @@ impl Mapping {
             (false, false) => Again::Never,
         };
         (self.take_waiting(), again)
+    }
+
+    /// The pause before nodes are asked again because one of them fails.
+    pub(super) fn watch_pause(&self) -> Duration {
+        if self.unchanged < OFTEN { PAUSE } else { LONG_PAUSE }
     }
 
     /// A node that fails may have a successor by now. Says whether to ask: nodes may be asked already.

@@ -62,6 +62,20 @@ fn while_a_node_fails_others_are_asked_for_its_successor_and_nobody_waits_for_th
 }
 
 #[test]
+fn a_node_that_fails_for_long_has_its_successor_asked_for_less_often() {
+    let mut mapping = Mapping::default();
+    assert_eq!(mapping.begins(START), Some(START));
+    for asked in 0..200 {
+        assert_eq!(mapping.watch_pause(), if asked <= 60 { PAUSE } else { LONG_PAUSE }, "{asked}");
+        mapping.some_primaries();
+        assert_eq!(mapping.answered(&found(&[1]), true, START, 0.0).1, Again::Watch);
+        assert!(mapping.watches());
+    }
+    mapping.answered(&found(&[2]), true, START, 0.0);
+    assert_eq!(mapping.watch_pause(), PAUSE, "another map");
+}
+
+#[test]
 fn a_map_that_proves_wrong_is_asked_for_once_a_second() {
     let mut mapping = Mapping::default();
     assert_eq!(mapping.begins(START), Some(START));

@@ -34,17 +34,22 @@ impl Cluster {
             sleep(due.since(now)).await;
             while let Some(cluster) = weak.upgrade() {
                 let again = cluster.ask_once().await;
+                let pause = match again {
+                    Again::Never => return,
+                    Again::Soon => PAUSE,
+                    Again::Watch => cluster.mapping.lock().watch_pause(),
+                };
                 drop(cluster);
-                if again == Again::Never {
-                    return;
-                }
-                sleep(PAUSE).await;
+                sleep(pause).await;
                 if again == Again::Watch && !weak.upgrade().is_some_and(|cluster| cluster.goes_on_watching()) {
                     return;
                 }
             }
         });
-        *refreshing = Some(task.abort_handle());
+        // The one before has ended, or rests until it watches again: this one watches from now on.
+        if let Some(before) = refreshing.replace(task.abort_handle()) {
+            before.abort();
+        }
     }
 
     /// Ends the questions.

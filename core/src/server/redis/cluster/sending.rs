@@ -238,16 +238,22 @@ impl Cluster {
         }
     }
 
-    /// Asks every primary what it is.
+    /// Asks every primary what it is, by a map that the nodes have just given: an older one may name what fails.
     fn examine(self: &Arc<Self>, parcel: Parcel) {
-        let primaries = self.mapping.lock().primaries().map(<[_]>::to_vec);
-        let Some(primaries) = primaries else { return self.wait_for_map(parcel) };
+        if parcel.hops == 0 {
+            self.mapping.lock().await_map(Parcel { hops: 1, ..parcel });
+            return self.refresh();
+        }
+        let mapping = self.mapping.lock();
+        let (primaries, unserved) = (mapping.primaries().unwrap_or_default().to_vec(), mapping.unserved());
+        drop(mapping);
         let Parcel { request, completion, .. } = parcel;
         if primaries.is_empty() {
             self.refresh();
             return completion.complete(Err(Failure::not_applied(FailureKind::ClusterDown, UNSERVED)));
         }
-        let gathered = Arc::new(Gathered::new(primaries.len(), completion, Box::new(facts::of_all)));
+        let gathered =
+            Arc::new(Gathered::new(primaries.len(), completion, Box::new(move |answers| facts::of_all(answers, unserved))));
         for (at, address) in primaries.iter().enumerate() {
             let gathered = Arc::clone(&gathered);
             let completion = Completion::new(move |answer| gathered.take(at, answer));

@@ -82,6 +82,11 @@ impl Topology {
         }
     }
 
+    /// How many slots no node serves.
+    pub(crate) fn unserved(&self) -> usize {
+        self.slots.iter().filter(|place| **place == 0).count()
+    }
+
     /// All primaries.
     pub(crate) fn primaries(&self) -> &[Address] {
         &self.primaries
@@ -236,7 +241,7 @@ mod tests {
             assert_eq!(map.primary_of(slot), port.map(at).as_ref(), "{slot}");
         }
         assert_eq!((map.primaries(), nodes), (&[at(1), at(2)][..], vec![at(1), at(2), at(3), at(5)]));
-        assert_eq!(map.primary_of(16_384), None);
+        assert_eq!((map.primary_of(16_384), map.unserved()), (None, 16_384 - 5_462));
     }
 
     #[test]

@@ -106,6 +106,10 @@ pub(crate) fn cluster(said: &str) -> String {
 /// The advice for people where a server without cluster mode answers.
 pub(crate) const NO_CLUSTER: &str = "this is no node of a cluster: a server without cluster mode is redis://host:port";
 
+/// The advice for people where a server answers that doesn't know the command.
+pub(crate) const KNOWS_NO_CLUSTER: &str = "this is no node of a cluster: a sentinel is redis+sentinel://host:port/service, and a server \
+                                           without cluster mode redis://host:port";
+
 /// The advice for people where a sentinel answers.
 pub(crate) const SENTINEL: &str = "this is a sentinel, and locks are on the primary that it watches: write \
                                    redis+sentinel://host:port/service, with the host and the port of the sentinel and the name of the \
