@@ -65,7 +65,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
             "PEXPIRE of prod::~lt:probe, to renew and extend a lock",
             "PEXPIRE of {prod::~lt:probe}:~lt:job, to forget a job that nobody asks for",
             "PEXPIRE of {prod::~lt:probe}:~lt:queue, to forget a queue that nobody waits in",
-            "SPUBLISH, to tell the next waiter of a release (PUBLISH before version 7)",
+            "SPUBLISH, to tell the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)",
             "PUBLISH, to tell observers of an election who leads",
         ];
         assert_eq!(lacking.denied.as_deref().unwrap(), expected, "{name}");

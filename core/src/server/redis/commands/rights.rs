@@ -37,7 +37,10 @@ const RIGHTS: [Right; 26] = [
     right("ZREVRANGE K3 0 0", "to see who is last"),
     right("ZREM K3 probe", "to take a waiter out"),
     // Tried as PUBLISH where the server has no sharded channels.
-    right(WAKE, "to tell the next waiter of a release (PUBLISH before version 7)"),
+    right(
+        WAKE,
+        "to tell the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)",
+    ),
     right("PUBLISH ~lt:lead:probe -", "to tell observers of an election who leads"),
     // With one server this is a side key like the fence. On a quorum it is the server's own key.
     right("GET K4", "to see whether the server remembers"),
