@@ -73,7 +73,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         if attempts >= max.saturating_add(u32::from(mutant!(OneAttemptTooMany))) {
             let error = record.died(max);
             state.put_fields(keys.record(), &[("state", DEAD), ("error", &error), ("died", "1")], now_us);
-            state.expire(keys.record(), now_us, record.number("keep"));
+            state.expire(keys.record(), now_us, record.number("retention"));
             let verdict = record.end(NotBegun::Dead, error, max, now_us);
             return Err(over(state, keys, &args, verdict, now_us));
         }
@@ -98,7 +98,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         ("by", by),
         ("at", &at),
         ("fence", &fence),
-        ("keep", &keep),
+        ("retention", &keep),
     ];
     if is_anew {
         state.remove(keys.record());
@@ -108,7 +108,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         state.put_fields(keys.record(), &[("not_before", "0")], now_us);
     }
     if let Some(fire_time) = terms.fire_time {
-        state.put_fields(keys.record(), &[("fire_time", &*fire_time.at_ms.to_string())], now_us);
+        state.put_fields(keys.record(), &[("scheduled_time", &*fire_time.at_ms.to_string())], now_us);
     }
     if !done_at.is_empty() {
         state.put_fields(keys.record(), &[("done_at", &done_at)], now_us);
@@ -132,7 +132,7 @@ fn is_later(
     now_us: u64,
 ) -> Result<bool, Reply> {
     let FireTime { at_ms, late_ms, waits } = *fire_time;
-    let (now_ms, last_ms) = (now_us / 1_000, record.number("fire_time"));
+    let (now_ms, last_ms) = (now_us / 1_000, record.number("scheduled_time"));
     let not_begun = |why| record.end(why, String::new(), record.max(terms), now_us);
     if at_ms > now_ms.saturating_add(FireTime::MAX_AHEAD_MS) && !mutant!(FarFireTimeBegins) {
         return Err(Reply::new(not_begun(NotBegun::TooEarly), now_us, 0));
@@ -205,7 +205,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         error: text("error"),
         result: text("result"),
         not_before_ms: record.number("not_before"),
-        fire_time_ms: record.number("fire_time"),
+        fire_time_ms: record.number("scheduled_time"),
         done_at_us: record.number("done_at"),
         holder: found.shown(),
         remaining: found.remaining(),
@@ -218,9 +218,9 @@ fn outlast(state: &mut State, keys: &Keys, by: &str, ttl_ms: u64, now_us: u64) {
     // A record that a person has written may have no `keep`.
     if let Ok(record) = Record::read(state, keys, now_us)
         && is_held
-        && !record.text("keep").is_empty()
+        && !record.text("retention").is_empty()
     {
-        state.expire(keys.record(), now_us, ttl_ms.saturating_add(record.number("keep")).saturating_add(KEPT_MS));
+        state.expire(keys.record(), now_us, ttl_ms.saturating_add(record.number("retention")).saturating_add(KEPT_MS));
     }
 }
 

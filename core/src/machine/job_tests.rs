@@ -334,7 +334,7 @@ fn a_record_that_does_not_say_how_long_it_is_kept_is_left_alone_by_an_extension(
     let fence = bench.begins("a", 1);
     let (lock, record) = (bench.keys.lock().to_owned(), bench.keys.record().to_owned());
     assert_eq!(bench.done("a", fence), Verdict::Ok);
-    bench.state.put_fields(&record, &[("keep", "")], bench.now_us);
+    bench.state.put_fields(&record, &[("retention", "")], bench.now_us);
     let left = bench.state.get(&record, bench.now_us).unwrap().left_ms(bench.now_us);
     // Nobody but a person writes the same value again.
     bench.state.put(&lock, Value::Text("a".into()), bench.now_us, Some(1_000));

@@ -97,9 +97,9 @@ fn restored(state: &mut State, keys: &Keys, (by, attempt): (&Arc<str>, &OpenAtte
         ("max", &max),
         ("by", by),
         ("fence", &fence),
-        ("keep", &keep),
+        ("retention", &keep),
         ("failures", &failures),
-        ("fire_time", &fire_time),
+        ("scheduled_time", &fire_time),
     ];
     state.put_fields(keys.record(), &fields, now_us);
     Record::read(state, keys, now_us).unwrap_or_default()
@@ -135,13 +135,13 @@ fn note(
             let not_before = (now_us / 1_000).saturating_add(*retry_in_ms).to_string();
             let fields = [("state", RETRYING), ("error", &**error), ("failures", &failures), ("not_before", &not_before)];
             state.put_fields(keys.record(), &fields, now_us);
-            state.expire(keys.record(), now_us, record.number("keep").saturating_add(KEPT_MS));
+            state.expire(keys.record(), now_us, record.number("retention").saturating_add(KEPT_MS));
             Noted { is_done: true, is_over: false, retry_in_ms: *retry_in_ms }
         }
         Ending::Failed { error, .. } if is_open => {
             let fields = [("state", DEAD), ("error", &**error), ("failures", &failures)];
             state.put_fields(keys.record(), &fields, now_us);
-            state.expire(keys.record(), now_us, record.number("keep"));
+            state.expire(keys.record(), now_us, record.number("retention"));
             Noted { is_done: true, is_over: true, retry_in_ms: 0 }
         }
         Ending::Done { .. } => Noted { is_done: ended_as(&[DONE]), ..Noted::default() },
@@ -157,6 +157,6 @@ fn give_back(state: &mut State, keys: &Keys, record: &Record, by: &str, now_us: 
         let next = if attempts > 0 { RETRYING } else { NEW };
         let fields = [("state", next), ("attempts", &*attempts.to_string()), ("by", "")];
         state.put_fields(keys.record(), &fields, now_us);
-        state.expire(keys.record(), now_us, record.number("keep").saturating_add(KEPT_MS));
+        state.expire(keys.record(), now_us, record.number("retention").saturating_add(KEPT_MS));
     }
 }

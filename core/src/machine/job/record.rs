@@ -73,8 +73,8 @@ impl Record {
             (RUNNING | RETRYING, _) => self.died(self.count("max")),
             _ => String::new(),
         };
-        let (fire_time_ms, attempts, by) = (self.number("fire_time"), self.count("attempts"), self.text("by").to_owned());
-        self.exists().then(|| Box::new(EarlierRun { fire_time_ms, attempts, by, error, keep_ms: self.number("keep") }))
+        let (fire_time_ms, attempts, by) = (self.number("scheduled_time"), self.count("attempts"), self.text("by").to_owned());
+        self.exists().then(|| Box::new(EarlierRun { fire_time_ms, attempts, by, error, keep_ms: self.number("retention") }))
     }
 
     /// How many attempts are allowed: what the first acquire has fixed, else what this one asks for.

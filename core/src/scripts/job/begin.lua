@@ -19,6 +19,6 @@
 --          a fire time that is later than all before begins the record anew, and no earlier one begins any more
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
-local keep, allowed = table.remove(ARGV), table.remove(ARGV)
+local retention, allowed = table.remove(ARGV), table.remove(ARGV)
 local single_server, proposal = not ARGV[9], ARGV[3]
 local state, attempts, by, not_before, failures, last_error, is_anew, earlier

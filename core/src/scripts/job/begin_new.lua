@@ -9,7 +9,7 @@ if last < 12 and ARGV[last] == '' and ARGV[7] ~= '1' and #ARGV[3] == 16
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
     redis.call('HSET', KEYS[5], 'state', 'running', 'attempts', '1', 'max', ARGV[last - 2], 'by', ARGV[1],
-      'at', time, 'fence', ARGV[3], 'keep', ARGV[last - 1])
+      'at', time, 'fence', ARGV[3], 'retention', ARGV[last - 1])
     redis.call('PEXPIRE', KEYS[5], ARGV[4] + ARGV[last - 1])
     return time
   end

@@ -9,7 +9,7 @@ if state and holder ~= ARGV[1] then
   if is_used_up then
     last_error = died(allowed)
     noted('state', 'dead', 'error', last_error, 'died', '1')
-    redis.call('PEXPIRE', KEYS[5], redis.call('HGET', KEYS[5], 'keep') or 0)
+    redis.call('PEXPIRE', KEYS[5], redis.call('HGET', KEYS[5], 'retention') or 0)
     return over(now, 'dead', last_error, entry)
   end
   if left > 0 then

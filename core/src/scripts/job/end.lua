@@ -23,7 +23,7 @@ local now = clock[1] * 1000000 + clock[2]
 if leaves ~= '' then
   redis.pcall('ZREM', KEYS[3], leaves)
 end
-local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'fence', 'keep', 'failures', 'died')
+local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'fence', 'retention', 'failures', 'died')
 local foreign = record.err
 if foreign then
   record = {}

@@ -19,8 +19,8 @@ if owned and not state and not foreign and how ~= 'back' then
   local number, max, failures, at = string.match(ARGV[7], '^(%d+) (%d+) (%d+) (%d+)$')
   record = { 'running', number, max, ARGV[1], ARGV[3], life, failures }
   state, attempts, by = 'running', tonumber(number), ARGV[1]
-  note(life, 'state', state, 'attempts', number, 'max', max, 'by', by, 'fence', ARGV[3], 'keep', life,
-    'failures', failures, 'fire_time', at)
+  note(life, 'state', state, 'attempts', number, 'max', max, 'by', by, 'fence', ARGV[3], 'retention', life,
+    'failures', failures, 'scheduled_time', at)
 end
 
 local has_fence = (record[5] or '0') == ARGV[3]

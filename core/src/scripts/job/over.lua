@@ -1,6 +1,6 @@
 -- Stands before the part of acquire that looks whether the lock is free: no attempt of a job that is over begins.
 
-local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before', 'fire_time', 'failures')
+local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'not_before', 'scheduled_time', 'failures')
 if record.err then
   if string.sub(record.err, 1, 9) ~= 'WRONGTYPE' then
     return record
@@ -11,15 +11,15 @@ local ours = allowed
 state, attempts, allowed, by = record[1], tonumber(record[2] or 0) or 0, record[3] or allowed, record[4] or ''
 not_before, failures = tonumber(record[5] or 0) or 0, tonumber(record[7] or 0) or 0
 if at then
-  local fire_time, last, now_ms = tonumber(at), tonumber(record[6] or 0) or 0, math.floor(now / 1000)
-  if fire_time > now_ms + 300000 then
+  local scheduled, last, now_ms = tonumber(at), tonumber(record[6] or 0) or 0, math.floor(now / 1000)
+  if scheduled > now_ms + 300000 then
     return not_begun(now, 'too_early', '')
-  elseif fire_time < last then
+  elseif scheduled < last then
     return over(now, 'missed', '', entry)
   end
-  is_anew = fire_time > last
+  is_anew = scheduled > last
   if is_anew or not (state == 'done' or state == 'dead') then
-    if fire_time + late < now_ms then
+    if scheduled + late < now_ms then
       return not_begun(now, 'too_late', '')
     end
     local is_backup = mode == 'w'
@@ -38,7 +38,7 @@ if at then
       if error == '' and (state == 'running' or state == 'retrying') then
         error = died(record[3] or '0')
       end
-      earlier = { last, attempts, by, error, redis.call('HGET', KEYS[5], 'keep') or 0 }
+      earlier = { last, attempts, by, error, redis.call('HGET', KEYS[5], 'retention') or 0 }
     end
     state, attempts, allowed, by, not_before, failures = false, 0, ours, '', 0, 0
   end

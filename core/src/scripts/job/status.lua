@@ -3,13 +3,13 @@
 -- KEYS     lock, fence, queue, marker, record
 -- ARGV     none
 -- returns  {'record', time (µs), fence, holder or nil, remaining (ms), nil, fields}   -1: no expiry, -2: no lock
---          the fields: state, attempts, max, by, at (µs), error, result, not_before (ms), fire_time (ms), done_at (µs), each nil if
+--          the fields: state, attempts, max, by, at (µs), error, result, not_before (ms), scheduled_time (ms), done_at (µs), each nil if
 --          there is none
 --          {'conflict', time, fence, what was found, -2}                              a key holds what it shouldn't
 -- always   nothing is written, no expiry moved
 
 local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'at', 'error', 'result', 'not_before',
-  'fire_time', 'done_at')
+  'scheduled_time', 'done_at')
 local found = redis.call('MGET', KEYS[2])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

@@ -7,7 +7,7 @@
 -- returns  as begin; without a vote the lock that was taken has to be released
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
-local keep, allowed = table.remove(ARGV), table.remove(ARGV)
+local retention, allowed = table.remove(ARGV), table.remove(ARGV)
 local state, attempts, by, not_before, failures, last_error, is_anew, earlier
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
