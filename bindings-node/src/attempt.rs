@@ -7,7 +7,7 @@ use napi_derive::napi;
 
 use crate::client::CompletionQueue;
 use crate::hold::Hold;
-use crate::queue::Value;
+use crate::item::Value;
 
 /// The functions that JavaScript calls on an attempt, besides those of a hold: see `Attempt` in lib/job.ts.
 #[napi]

@@ -20,12 +20,13 @@ use crate::event::{Forward, LockEvent};
 use crate::exit::{exit, gone};
 use crate::hold::Hold;
 use crate::host::Host;
+use crate::item::{Item, Value};
 use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::observer::Observation;
 use crate::options::{ClientOptions, JobOptions, LockOptions};
-use crate::queue::{Item, Queue, Value};
+use crate::queue::Queue;
 use crate::results::{HoldInfo, LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
 
@@ -74,7 +75,7 @@ impl CompletionQueue {
     /// `wake` is called when there is a result to drain. `hosted`: this is Node, whose own loop can do the I/O.
     #[napi(constructor)]
     pub fn new(env: Env, wake: Function<'_, (), ()>, hosted: bool) -> Result<Self> {
-        let queue = Queue::new(&wake)?;
+        let queue = Queue::new(wake.create_ref()?);
         env.add_env_cleanup_hook(Arc::clone(&queue), |queue| gone(&queue))?;
         let unhosted = if hosted { Some(wake.create_ref()?) } else { None };
         Ok(Self { queue, clients: AtomicU32::new(0), unhosted: Mutex::new(unhosted), host: OnceCell::new() })
@@ -188,9 +189,13 @@ impl CompletionQueue {
             let _ = self.host.set(host);
         }
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
+        self.queue.open(&env);
         match Client::open(&self.queue, id, servers, (options, provided)) {
             Ok(client) => Either::A(client),
-            Err(error) => Either::B(error.into()),
+            Err(error) => {
+                self.queue.rest();
+                Either::B(error.into())
+            }
         }
     }
 

@@ -9,7 +9,8 @@ use napi_derive::napi;
 
 use crate::client::CompletionQueue;
 use crate::error::Failure;
-use crate::queue::{Queue, Value};
+use crate::item::Value;
+use crate::queue::Queue;
 
 /// See `Clock` in lib/clock.ts.
 #[napi]

@@ -5,8 +5,9 @@ use std::sync::Weak;
 
 use locktender::{CredentialsFuture, CredentialsProvider};
 
+use crate::item::Item;
 use crate::questions::Raised;
-use crate::queue::{Item, Queue};
+use crate::queue::Queue;
 
 /// The provider of a client in the core.
 pub(crate) struct Provider {

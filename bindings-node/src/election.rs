@@ -8,9 +8,10 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::Failure;
+use crate::item::Value;
 use crate::observer::Observer;
 use crate::options::LockOptions;
-use crate::queue::{Queue, Value};
+use crate::queue::Queue;
 
 /// See `Election` in lib/election.ts.
 #[napi]

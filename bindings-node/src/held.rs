@@ -11,7 +11,7 @@ use napi_derive::napi;
 use crate::client::CompletionQueue;
 use crate::error::{Failure, ms};
 use crate::hold::Hold;
-use crate::queue::{Item, Value};
+use crate::item::Value;
 
 /// The failure of a call on a hold that was freed.
 #[napi]
@@ -97,11 +97,9 @@ impl CompletionQueue {
 
     /// Asks for the end of the hold as a result, under the hold's number.
     #[napi]
-    pub fn watch(&self, hold: i64) -> napi::Result<()> {
+    pub fn watch(&self, env: Env, hold: i64) -> napi::Result<()> {
         let held = self.hold(hold)?;
-        let (queue, name) = (Arc::clone(&self.queue), held.name().to_owned());
-        let loss = move |loss| Error::lost(&name, loss);
-        held.ended().then(move |ended| queue.push(Item::Ended(hold, ended.ok().flatten().map(loss))));
+        self.queue.watch(&env, hold, &held);
         Ok(())
     }
 

@@ -9,8 +9,9 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::{Failure, ms};
+use crate::item::Value;
 use crate::options::JobOptions;
-use crate::queue::{Queue, Value};
+use crate::queue::Queue;
 
 /// See `Job` in lib/job.ts.
 #[napi]

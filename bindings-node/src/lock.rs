@@ -8,8 +8,9 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::error::Failure;
+use crate::item::Value;
 use crate::options::LockOptions;
-use crate::queue::{Queue, Value};
+use crate::queue::Queue;
 
 /// See `safeName` in lib/lock.ts.
 #[napi]

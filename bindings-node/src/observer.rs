@@ -6,7 +6,8 @@ use napi::Env;
 use napi_derive::napi;
 
 use crate::error::ms;
-use crate::queue::{Queue, Value};
+use crate::item::Value;
+use crate::queue::Queue;
 
 /// See `Election.observe` in lib/election.ts.
 #[napi]

@@ -13,72 +13,17 @@ use std::time::SystemTime;
 use locktender::host::Driver;
 use locktender::host::sync::Mutex;
 use locktender::metrics::Metrics;
-use locktender::{
-    Begun, Call, Cancel, Client, Error, Event, EventKind, Held, JobStatus, Leadership, LockInfo, Loss, Observation, Release,
-    ServerReport,
-};
-use napi::bindgen_prelude::Function;
-use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Env, Status};
+use locktender::{Call, Cancel, Client, Error, Event, EventKind, Held, Loss};
+use napi::Env;
+use napi::bindgen_prelude::FunctionRef;
 
 use crate::hold::Hold;
+use crate::item::{Item, Value};
 use crate::questions::Questions;
-
-/// Calls the function that takes the results. It is weak: it keeps the environment alive only on request.
-type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
+use crate::wake::Wake;
 
 /// The most events that wait. An application that is further behind loses the newest ones, and no result.
 const MOST_EVENTS: usize = 4096;
-
-/// An item of the queue.
-pub(crate) enum Item {
-    /// A call ended.
-    Settled(i64, Result<Value, Error>),
-    /// The watched hold with this number ended, by this loss or without one.
-    Ended(i64, Option<Error>),
-    /// An event of the client with this number, and when it happened.
-    Event(u32, Box<Event>, SystemTime),
-    /// The client with this number is asked for credentials: the number of the question, and the server's address.
-    Asked(u32, i64, String),
-}
-
-impl Item {
-    /// Undoes the grant of a lock that no caller gets.
-    fn undo(self) {
-        match self {
-            Self::Settled(_, Ok(Value::Held(held))) => held.undo(),
-            Self::Settled(_, Ok(Value::Led(leadership))) => leadership.undo(),
-            _ => (),
-        }
-    }
-}
-
-/// The result of a call.
-pub(crate) enum Value {
-    Nothing,
-    /// The client is closed.
-    Closed,
-    Held(Box<Held>),
-    Begun(Box<Begun>),
-    Led(Box<Leadership>),
-    Observed(Box<Observation>),
-    Released(Release),
-    Info(LockInfo),
-    Locks(Vec<LockInfo>),
-    Status(Box<JobStatus>),
-    /// Whether a job was reset.
-    Reset(bool),
-    Reports(Vec<ServerReport>),
-    /// The end of a hold: its loss, or none.
-    Ended(Option<Error>),
-}
-
-impl Value {
-    /// The term of a leader, if there is one.
-    pub(crate) fn led(leadership: Option<Leadership>) -> Self {
-        leadership.map_or(Self::Nothing, |leadership| Self::Led(Box::new(leadership)))
-    }
-}
 
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -102,26 +47,26 @@ struct State {
     events: usize,
     /// Whether results are taken soon without a wake-up.
     attended: bool,
-    /// Whether the environment is kept alive.
-    kept: bool,
+    /// How many holds are watched whose end has not come out.
+    watched: usize,
     /// The calls under way, and how to cancel them.
     pending: HashMap<i64, Cancel>,
     last_id: i64,
 }
 
 impl Queue {
-    pub(crate) fn new(wake: &Function<'_, (), ()>) -> napi::Result<Arc<Self>> {
-        let wake = wake.build_threadsafe_function().weak::<true>().build()?;
+    /// `drain` takes the results.
+    pub(crate) fn new(drain: FunctionRef<(), ()>) -> Arc<Self> {
         let state = State {
-            wake: Some(wake),
+            wake: Some(Wake::new(drain)),
             items: Vec::new(),
             events: 0,
             attended: false,
-            kept: false,
+            watched: 0,
             pending: HashMap::new(),
             last_id: 0,
         };
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             state: Mutex::new(state),
             hosted: AtomicBool::new(false),
             unsent: Mutex::default(),
@@ -129,7 +74,22 @@ impl Queue {
             gone: Mutex::default(),
             holds: Mutex::default(),
             questions: Questions::default(),
-        }))
+        })
+    }
+
+    /// Lets other threads wake JavaScript from now on, until there is a [`rest`](Self::rest).
+    pub(crate) fn open(&self, env: &Env) {
+        self.state.lock().open(env);
+    }
+
+    /// Closes the wake-up if no result and no event can come: no client is open, and nothing is under way.
+    pub(crate) fn rest(&self) {
+        let closed = {
+            let mut state = self.state.lock();
+            let idle = state.is_idle() && self.clients.lock().values().all(Client::is_closed);
+            state.wake.as_mut().filter(|_| idle).and_then(Wake::close)
+        };
+        drop(closed);
     }
 
     /// Starts a call, or fails at once; gives the number under which its result will come out.
@@ -157,6 +117,18 @@ impl Queue {
         let ended = move |loss: Option<Loss>| Value::Ended(loss.map(|loss| Error::lost(&name, loss)));
         self.keep(id, held.ended().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
         id
+    }
+
+    /// Lets the end of a hold come out under its own number. This keeps nothing alive.
+    pub(crate) fn watch(self: &Arc<Self>, env: &Env, hold: i64, held: &Held) {
+        {
+            let mut state = self.state.lock();
+            state.open(env);
+            state.watched += 1;
+        }
+        let (queue, name) = (Arc::clone(self), held.name().to_owned());
+        let loss = move |loss| Error::lost(&name, loss);
+        held.ended().then(move |ended| queue.push(Item::Ended(hold, ended.ok().flatten().map(loss))));
     }
 
     /// Sets whether a host executes the calls.
@@ -203,7 +175,7 @@ impl Queue {
         if let State { wake: Some(wake), items, .. } = &mut *state
             && !items.is_empty()
         {
-            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+            wake.call();
         }
     }
 
@@ -217,6 +189,7 @@ impl Queue {
         state.last_id += 1;
         let id = state.last_id;
         state.pending.insert(id, Cancel::default());
+        state.open(env);
         state.keep_alive(env);
         (id, state.pending.len() == 1)
     }
@@ -251,7 +224,7 @@ impl Queue {
             return item.undo();
         };
         if items.is_empty() && !*attended {
-            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+            wake.call();
         }
         items.push(item);
     }
@@ -263,6 +236,7 @@ impl Queue {
         let items =
             if state.items.len() <= most { std::mem::take(&mut state.items) } else { state.items.drain(..most).collect() };
         state.events -= items.iter().filter(|item| matches!(item, Item::Event(..))).count();
+        state.watched -= items.iter().filter(|item| matches!(item, Item::Ended(..))).count();
         let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
             Item::Ended(..) | Item::Event(..) | Item::Asked(..) => true,
@@ -272,6 +246,7 @@ impl Queue {
         state.keep_alive(env);
         drop(state);
         dropped.into_iter().for_each(Item::undo);
+        self.rest();
         items
     }
 
@@ -304,6 +279,7 @@ impl Queue {
             Some(cancel) => cancel.cancel(),
             None => (),
         }
+        self.rest();
     }
 
     /// Notes a client, to be closed when the environment ends.
@@ -320,6 +296,7 @@ impl Queue {
         let struck = clients.remove(&id);
         drop(clients);
         drop(struck);
+        self.rest();
     }
 
     /// The metrics of all clients, also of those that are gone.
@@ -357,13 +334,23 @@ impl Queue {
 }
 
 impl State {
+    /// What arrived while nobody could be woken comes out, too.
+    fn open(&mut self, env: &Env) {
+        if let Some(wake) = &mut self.wake
+            && wake.open(env)
+            && !self.items.is_empty()
+        {
+            wake.call();
+        }
+    }
+
     /// Keeps the environment alive while calls are under way, and no longer.
-    #[expect(deprecated, reason = "the counted replacement would keep it alive for as long as the queue exists")]
     fn keep_alive(&mut self, env: &Env) {
         let wanted = !self.pending.is_empty();
-        let Some(wake) = self.wake.as_mut().filter(|_| self.kept != wanted) else { return };
-        self.kept = wanted;
-        // Fails only while the environment ends, when it no longer matters.
-        let _ = if wanted { wake.refer(env) } else { wake.unref(env) };
+        self.wake.iter_mut().for_each(|wake| wake.keep_alive(env, wanted));
+    }
+
+    fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.items.is_empty() && self.watched == 0
     }
 }

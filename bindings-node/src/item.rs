@@ -1,0 +1,55 @@
+//! Item: what comes out of the queue, a result or news.
+
+use std::time::SystemTime;
+
+use locktender::{Begun, Error, Event, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
+
+/// An item of the queue.
+pub(crate) enum Item {
+    /// A call ended.
+    Settled(i64, Result<Value, Error>),
+    /// The watched hold with this number ended, by this loss or without one.
+    Ended(i64, Option<Error>),
+    /// An event of the client with this number, and when it happened.
+    Event(u32, Box<Event>, SystemTime),
+    /// The client with this number is asked for credentials: the number of the question, and the server's address.
+    Asked(u32, i64, String),
+}
+
+impl Item {
+    /// Undoes the grant of a lock that no caller gets.
+    pub(crate) fn undo(self) {
+        match self {
+            Self::Settled(_, Ok(Value::Held(held))) => held.undo(),
+            Self::Settled(_, Ok(Value::Led(leadership))) => leadership.undo(),
+            _ => (),
+        }
+    }
+}
+
+/// The result of a call.
+pub(crate) enum Value {
+    Nothing,
+    /// The client is closed.
+    Closed,
+    Held(Box<Held>),
+    Begun(Box<Begun>),
+    Led(Box<Leadership>),
+    Observed(Box<Observation>),
+    Released(Release),
+    Info(LockInfo),
+    Locks(Vec<LockInfo>),
+    Status(Box<JobStatus>),
+    /// Whether a job was reset.
+    Reset(bool),
+    Reports(Vec<ServerReport>),
+    /// The end of a hold: its loss, or none.
+    Ended(Option<Error>),
+}
+
+impl Value {
+    /// The term of a leader, if there is one.
+    pub(crate) fn led(leadership: Option<Leadership>) -> Self {
+        leadership.map_or(Self::Nothing, |leadership| Self::Led(Box::new(leadership)))
+    }
+}
