@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
@@ -6,6 +5,7 @@ import { bodyOf, during, type AdoptOptions, type Body, type Ran, type WithLockOp
 import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
+import { ClientEmitter, type Listener } from './emitter.js'
 import { valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { Held } from './held.js'
@@ -32,8 +32,6 @@ import { onBehalfOf, suspect } from './suspicions.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
 
-type Listener<K> = K extends keyof ClientEvents ? (...args: ClientEvents[K]) => void : never
-
 /**
  * The connection to one lock server or to a quorum of independent ones. It is lazy: it connects at the first operation. It emits
  * every event by its kind, and all of them as `event`.
@@ -48,7 +46,7 @@ type Listener<K> = K extends keyof ClientEvents ? (...args: ClientEvents[K]) => 
  * await client.close()
  * ```
  */
-export class Client extends EventEmitter<ClientEvents> implements AsyncDisposable {
+export class Client extends ClientEmitter implements AsyncDisposable {
   readonly #native: native.Client
 
   /**
@@ -181,7 +179,7 @@ export class Client extends EventEmitter<ClientEvents> implements AsyncDisposabl
    * await client.withLock('orders:42', async () => {})
    * ```
    */
-  override once<K>(event: K | keyof ClientEvents, listener: Listener<K>): this
+  override once<K extends keyof ClientEvents>(event: K, listener: Listener<K>): this
   override once(name: unknown, given?: unknown): Job | this {
     if (typeof given === 'function') return super.once(name as EventKind, given as Listener<EventKind>)
     const own = onceOptions(given)

@@ -136,32 +136,32 @@ export const SELF_WAIT = 1
 export const diagnostics = channel('locktender')
 
 /** Takes an event of an acquire or of its hold, with the number that the acquire was given for its trace. @internal */
-export type Follower = (trace: number, event: LockEvent, client: EventEmitter<ClientEvents> | undefined) => void
+export type Follower = (trace: number, event: LockEvent, client: EventEmitter | undefined) => void
 
 /** Who follows acquires. They throw nothing. @internal */
 export const followers = new Set<Follower>()
 
-const emitters = new Map<number, WeakRef<EventEmitter<ClientEvents>>>()
+const emitters = new Map<number, WeakRef<EventEmitter>>()
 const forgotten = new FinalizationRegistry<number>((client) => emitters.delete(client))
 
 /** Lets `emitter` emit the events of client `number`, for as long as it lives. @internal */
-export function enrol(number: number, emitter: EventEmitter<ClientEvents>): void {
+export function enrol(number: number, emitter: EventEmitter): void {
   emitters.set(number, new WeakRef(emitter))
   forgotten.register(emitter, number)
 }
 
 /** The client with this number, if it lives. @internal */
-export function emitterOf(number: number): EventEmitter<ClientEvents> | undefined {
+export function emitterOf(number: number): EventEmitter | undefined {
   return emitters.get(number)?.deref()
 }
 
-function isHeard(emitter: EventEmitter<ClientEvents> | undefined, kinds: readonly EventKind[]): boolean {
+function isHeard(emitter: EventEmitter | undefined, kinds: readonly EventKind[]): boolean {
   if (diagnostics.hasSubscribers) return true
   return emitter !== undefined && [...kinds, 'event' as const].some((kind) => emitter.listenerCount(kind) > 0)
 }
 
 /** The code under which an event is a warning of the process, because nobody listens. */
-function codeUnheard(emitter: EventEmitter<ClientEvents> | undefined, event: LockEvent, about: number): string | null {
+function codeUnheard(emitter: EventEmitter | undefined, event: LockEvent, about: number): string | null {
   if (about === SELF_WAIT && !isHeard(emitter, ['warning'])) return 'LOCKTENDER_SELF_WAIT'
   // Only the warning about a loss that the work never asked about has a reason.
   const isUnnoticed = event.kind === 'warning' && event.reason !== null

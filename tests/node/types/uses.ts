@@ -1,12 +1,10 @@
-// What users write, as the compiler sees it. Compiled by types.test.mjs as an ES module and as CommonJS; never run.
+// What users write, as the compiler sees it. Compiled by types.test.mjs in each way in which users compile; never run.
 
-import { tracingChannel } from 'node:diagnostics_channel'
 
-import { metrics, trace } from '@opentelemetry/api'
-import { registerInstrumentations } from '@opentelemetry/instrumentation'
-import { Cluster, Redis } from 'ioredis'
-import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, LocktenderInstrumentation, once, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport, TraceContext, TracedOperation } from 'locktender'
+import type { EventEmitter } from 'node:events'
+
+import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, once, tryWithLock, UnavailableError, withLock } from 'locktender'
+import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -18,13 +16,9 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   configure('redis://localhost', options)
   const made: Client = configure(['redis://a', 'redis://b', 'redis://c'])
   made.on('lost', (event) => same<typeof event, LockEvent>(true))
-  Client.fromIoredis(new Redis(), { prefix: 'p:' })
-  Client.fromIoredis(new Cluster([{ host: 'localhost' }]))
-  const instrumentation = new LocktenderInstrumentation({ client: made })
-  instrumentation.setTracerProvider(trace.getTracerProvider())
-  instrumentation.setMeterProvider(metrics.getMeterProvider())
-  registerInstrumentations({ instrumentations: [instrumentation] })
-  tracingChannel<string, TraceContext>('locktender:acquire').start.subscribe((context) => (context as TraceContext).operation satisfies TracedOperation)
+  made.off('lost', (event) => same<typeof event, LockEvent>(true)).emit('lost', {} as LockEvent)
+  made satisfies EventEmitter
+  made.listenerCount('lost') satisfies number
   await using client = new Client(['redis://a', new ScriptedServer('acquire: busy')] as const)
   new Client()
   new Client({ prefix: 'p:' })
@@ -43,7 +37,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
 
   same<[string, string, number, number, boolean], [typeof held.name, typeof held.owner, typeof held.fence, number, boolean]>(true)
   held.check()
-  await fetch('http://localhost', { signal: held.signal })
+  held.signal satisfies AbortSignal
   const lost = await held.lost
   same<typeof lost, LockLostError | null>(true)
   await held.extend()
