@@ -1,6 +1,6 @@
 """A FastAPI service with one payment at a time for each order: `uvicorn fastapi_orders:app`, or run this file for two requests.
 
-A request that has waited for 5 s gets 409. If no server answers, it gets 503.
+A request that has waited for 5 s gets 409. If no server answers, it gets 503. Who hangs up is not charged.
 """
 
 import asyncio
@@ -22,17 +22,43 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 app = FastAPI(lifespan=lifespan)
 
 
+@asynccontextmanager
+async def while_connected(request: Request) -> AsyncIterator[None]:
+    """Cancels its body if the client closes the connection. FastAPI itself would go on."""
+    body = asyncio.current_task()
+    assert body is not None
+
+    async def watch() -> None:
+        while not await request.is_disconnected():
+            await asyncio.sleep(0.1)
+        body.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not watching.done():
+            raise  # somebody else's cancellation
+        raise HTTPException(499, "the client hung up") from None
+    finally:
+        watching.cancel()
+
+
 @app.post("/orders/{order}/pay")
 async def pay(order: int, request: Request) -> dict[str, int]:
     try:
-        # If the client closes the connection, its request and the wait are cancelled. A lost lock cancels the payment.
-        async with request.app.state.locks.lock(f"example:order:{order}", wait=5) as held:
-            await asyncio.sleep(0.1)  # the payment; the database refuses older fences
+        # Who hangs up cancels the wait, or the payment. A lost lock cancels the payment.
+        async with while_connected(request), request.app.state.locks.lock(f"example:order:{order}", wait=5) as held:
+            await charge(order)
             return {"order": order, "fence": held.fence}
     except AcquireTimeoutError as busy:
         raise HTTPException(409, "this order is being paid", {"Retry-After": "1"}) from busy
     except UnavailableError as down:
         raise HTTPException(503, "no lock server answers") from down
+
+
+async def charge(order: int) -> None:
+    await asyncio.sleep(0.1)  # stands for the payment; the database refuses older fences
 
 
 if __name__ == "__main__":
