@@ -171,13 +171,15 @@ function codeUnheard(emitter: EventEmitter | undefined, event: LockEvent, about:
 /**
  * Passes an event to every listener, also if another listener throws. `about` is 1 for an acquire that waits for its own client, which
  * may wait for ever: this becomes a warning of the process if there is no listener, and so does a loss that the work never asked about.
- * A larger one is the number of a trace. @internal
+ * A larger one is the number of a trace, and a negative one that of a trace which alone is told. @internal
  */
 export function deliver(client: number, event: LockEvent, about: number): void {
   const emitter = emitterOf(client)
+  const trace = Math.abs(about)
+  if (trace > SELF_WAIT) followers.forEach((follow) => follow(trace, event, emitter))
+  if (about < 0) return
   const code = codeUnheard(emitter, event, about)
   if (code) callGuest(() => process.emitWarning(event.message ?? '', { type: 'LocktenderWarning', code }))
-  if (about > SELF_WAIT) followers.forEach((follow) => follow(about, event, emitter))
   if (diagnostics.hasSubscribers) callGuest(() => diagnostics.publish(event))
   callGuest(() => emitter?.emit(event.kind, event))
   callGuest(() => emitter?.emit('event', event))

@@ -227,8 +227,8 @@ export class LocktenderInstrumentation {
   #settle(followed: Followed): void {
     if (followed.hasEnded && !followed.isTold) {
       followed.isTold = true
-      // Without an event it has asked nobody, and nobody knows of which client it was.
-      if (followed.first) this.#record('wait', followed.waitMs, followed)
+      if (followed.isCounted) this.#record('wait', followed.waitMs, followed)
+      // Without an event it has not begun, and nobody knows of which client it was.
       if (followed.first || !this.#client) quietly(() => this.#tracer && followed.acquire(this.#tracer))
     }
     if (!followed.isOver) return

@@ -8,17 +8,9 @@ import type { TraceContext } from './tracing.js'
 const [INTERNAL, CLIENT] = [0, 2]
 const ERROR = 2
 
-/** Of an acquire whose caller got an error: its end, as the core counts it. What isn't ours is the reason of the caller's own signal. */
-function endBy(error: unknown): string {
-  if (!(error instanceof LockError)) return 'cancelled'
-  const ends: Partial<Record<string, string>> = { ACQUIRE_TIMEOUT: 'timed_out', CLOSED: 'cancelled', JOB_DEAD: 'dead' }
-  return ends[error.code] ?? 'failed'
-}
-
 /** What the caller of an acquire got. */
 interface Answer {
   readonly lockName: string
-  readonly result: unknown
   readonly error: unknown
   readonly atMs: number
 }
@@ -86,8 +78,8 @@ export class Followed {
   }
 
   /** Takes the answer that the caller got. */
-  answered({ lockName, result, error }: TraceContext): void {
-    this.#answer = { lockName, result, error, atMs: Date.now() }
+  answered({ lockName, error }: TraceContext): void {
+    this.#answer = { lockName, error, atMs: Date.now() }
   }
 
   /** Whether the acquire has ended. Of one that its caller left, the core says how it ended, if it had begun. */
@@ -103,6 +95,11 @@ export class Followed {
     return this.hasEnded && (this.#granted === undefined || this.#over !== undefined)
   }
 
+  /** Whether a client's metrics count the acquire: not one that was refused before it asked, whose end took no time. */
+  get isCounted(): boolean {
+    return typeof this.#ending?.tookMs === 'number'
+  }
+
   /** How long the acquire took, in milliseconds. */
   get waitMs(): number {
     return this.#ending?.tookMs ?? (this.#answer?.atMs ?? Date.now()) - this.#begunMs
@@ -111,12 +108,12 @@ export class Followed {
   /** Gives the acquire's span, once it has ended. */
   acquire(tracer: otel.Tracer): void {
     if (!this.#answer) return
-    const { lockName, result, error, atMs } = this.#answer
-    const end = this.#granted || result ? 'acquired' : error === undefined ? (this.#ending?.kind ?? 'not_acquired') : endBy(error)
-    const attributes = this.#attributes(lockName, end)
+    const { lockName, error, atMs } = this.#answer
+    const isError = error instanceof LockError
+    // Without an event it has not begun: what isn't ours is the reason of the caller's own signal.
+    const attributes = this.#attributes(lockName, this.#ending?.kind ?? (isError ? 'failed' : 'cancelled'))
     attributes['locktender.attempts'] = this.#attempts
     attributes['locktender.wait'] = this.waitMs / 1e3
-    const isError = error instanceof LockError
     if (isError) attributes['error.type'] = error.code
     const span = tracer.startSpan('acquire', { kind: CLIENT, startTime: this.#begunMs, attributes }, this.#parent)
     if (isError) span.setStatus({ code: ERROR, message: error.message })
@@ -144,9 +141,9 @@ export class Followed {
     const [first, granted] = [this.first, this.#granted]
     if (first) {
       attributes['locktender.app'] = this.app
-      attributes['locktender.key'] = first.key ?? ''
-      attributes['locktender.kind'] = first.lockKind ?? ''
-      attributes['locktender.family'] = first.family ?? ''
+      if (first.key !== null) attributes['locktender.key'] = first.key
+      if (first.lockKind !== null) attributes['locktender.kind'] = first.lockKind
+      if (first.family !== null) attributes['locktender.family'] = first.family
     }
     if (granted?.owner) attributes['locktender.owner'] = granted.owner
     if (granted?.fence) attributes['locktender.fence'] = granted.fence

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use locktender::host::sync::Mutex;
 use locktender::host::trace_next;
 use locktender::server::Server;
-use locktender::{Begun, Error, Outcome};
+use locktender::{Begun, Error, Event, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
@@ -50,7 +50,7 @@ pub enum Kind {
     /// The hold with this number ended, if it is watched: its loss, a `Failure` or `null`, is in the array.
     Ended,
     /// The client with this number has an event; it is in the array. The value is the number that the acquire was given for its
-    /// trace, or 1 for the warning of an acquire that waits for its own client, else 0.
+    /// trace, negative if only the trace is told, or 1 for the warning of an acquire that waits for its own client, else 0.
     Event,
     /// The client with this number is asked for credentials; the value is the number of the question, and the server's address is in
     /// the array.
@@ -144,9 +144,9 @@ impl CompletionQueue {
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event, at) => {
-                let about = if event.is_self_wait() { 1 } else { event.trace() };
+                let about = about(&event);
                 let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::new(*event, at))?;
-                (kind, number, about as f64)
+                (kind, number, about)
             }
             Item::Asked(client, question, server) => {
                 let (kind, number, _) = rich.with(Kind::Asked, client.into(), server)?;
@@ -216,6 +216,18 @@ impl CompletionQueue {
     #[napi]
     pub fn close_clients(&self, crash: Option<String>, is_main: bool) {
         exit(&self.queue, crash, is_main);
+    }
+}
+
+/// The value of an item with this event.
+fn about(event: &Event) -> f64 {
+    let trace = event.trace() as f64;
+    if event.is_self_wait() {
+        1.0
+    } else if event.is_refusal() {
+        -trace
+    } else {
+        trace
     }
 }
 

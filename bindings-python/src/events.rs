@@ -102,7 +102,7 @@ impl Sink for ClientSink {
         if event.trace() != 0 {
             tell(Followed::Event(self.number, Box::new(event.clone()), SystemTime::now()));
         }
-        if wanted {
+        if wanted && !event.is_refusal() {
             let queue = queue();
             queue.waiting.with(|waiting| waiting.add(self, event));
             queue.waiting.notify();

@@ -17,6 +17,7 @@ import { registerInstrumentations } from '@opentelemetry/instrumentation'
 import { DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { Client, LocktenderInstrumentation, metrics } from 'locktender'
+import { ScriptedServer } from 'locktender/testing'
 
 import { root } from './support/checkout.mjs'
 import { PATIENCE_MS, until } from './support/observe.mjs'
@@ -106,7 +107,7 @@ test('an end is an error where the caller got one, or where the hold was lost', 
   const ends = shown(spans).map((each) => each.join(' ')).sort()
   assert.deepEqual(ends, [
     ...Array.from({ length: 8 }, () => 'acquire acquired '),
-    'acquire cancelled ', 'acquire cancelled CLOSED', 'acquire done ', 'acquire timed_out ACQUIRE_TIMEOUT',
+    'acquire cancelled ', 'acquire done ', 'acquire failed CLOSED', 'acquire timed_out ACQUIRE_TIMEOUT',
     'hold expired ', 'hold handed_over ', 'hold lost LOCK_LOST', 'hold race race', ...Array.from({ length: 4 }, () => 'hold released '),
   ])
   const ofJob = spans.find(({ name, attributes }) => name === 'hold' && attributes['locktender.kind'] === 'job')
@@ -115,6 +116,66 @@ test('an end is an error where the caller got one, or where the hold was lost', 
   assert.deepEqual(told.sort(), [['lost', 'max_hold'], ['race', 'a rival']])
   await onServer.close()
 })
+
+/** How a client's acquires ended, as its metrics count them. */
+function counted(client) {
+  const { samples } = [...client.metrics()].find(({ name }) => name === 'locktender_acquires_total')
+  const sum = (sums, { labels: { end }, value }) => (value > 0 ? { ...sums, [end]: (sums[end] ?? 0) + value } : sums)
+  return samples.reduce(sum, {})
+}
+
+const asked = {
+  ACQUIRE_TIMEOUT: ['always acquire: busy', 'timed_out'],
+  UNAVAILABLE: ['always acquire: fail refused', 'failed'],
+  DENIED: ['always acquire: fail denied', 'failed'],
+  KEY_CONFLICT: ['always acquire: conflict', 'failed'],
+}
+for (const [code, [script, end]] of Object.entries(asked)) {
+  test(`an acquire that has asked ends as the metrics count it: ${code}`, async () => {
+    const client = new Client(new ScriptedServer(script), { unavailableAfterMs: 10, waitMs: 10 })
+    const [{ attributes }] = await spansOf(() => assert.rejects(client.lock('orders:1').acquire(), { code }), 1)
+    assert.deepEqual([attributes['locktender.end'], attributes['error.type'], attributes['locktender.lock']], [end, code, 'orders:1'])
+    assert.deepEqual(counted(client), { [end]: 1 })
+    await client.close()
+  })
+}
+
+test('an acquire that waits while its client closes was cancelled, and a dead job is dead', async () => {
+  const client = memory()
+  const spans = await spansOf(async () => {
+    const job = client.job('mail:7', { maxAttempts: 1 })
+    await (await job.begin()).fail('no address', { retry: false })
+    await assert.rejects(job.begin(), { code: 'JOB_DEAD' })
+    await client.lock('orders:1').acquire()
+    const waits = client.lock('orders:1', { waitMs: PATIENCE_MS }).acquire()
+    await until(() => client.metrics().value('locktender_waiting') === 1)
+    await Promise.all([assert.rejects(waits, { code: 'CLOSED' }), client.close()])
+  }, 6)
+  const failed = shown(spans).filter(([name, , type]) => name === 'acquire' && type)
+  assert.deepEqual(failed, [['acquire', 'dead', 'JOB_DEAD'], ['acquire', 'cancelled', 'CLOSED']])
+  assert.deepEqual(counted(client), { acquired: 2, dead: 1, cancelled: 1 })
+})
+
+const refused = {
+  acquire: ['lock', (client) => client.lock('orders:1').acquire()],
+  tryAcquire: ['lock', (client) => client.lock('orders:1').tryAcquire()],
+  withLock: ['lock', (client) => client.withLock('orders:1', async () => undefined)],
+  job: ['job', (client) => client.job('orders:1').begin()],
+  election: ['election', (client) => client.elect('orders:1').campaign()],
+}
+for (const [way, [kind, acquire]] of Object.entries(refused)) {
+  test(`a refused acquire tells its lock, and nothing counts it: ${way}`, async () => {
+    const client = memory({ prefix: 'p:' })
+    client.on('event', (event) => assert.fail(event.kind))
+    await client.close()
+    const [{ attributes }] = await spansOf(() => assert.rejects(acquire(client), { code: 'CLOSED' }), 1)
+    const { 'locktender.wait': wait, ...told } = attributes
+    assert.ok(wait >= 0)
+    const lock = { lock: 'orders:1', key: 'p:orders:1', kind, family: 'orders', app: 'billing', end: 'failed', attempts: 0 }
+    assert.deepEqual(told, { ...Object.fromEntries(Object.entries(lock).map(([name, value]) => [`locktender.${name}`, value])), 'error.type': 'CLOSED' })
+    assert.deepEqual(counted(client), {})
+  })
+}
 
 /** The points of each metric, by its name. */
 async function collected() {

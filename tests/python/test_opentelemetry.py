@@ -121,7 +121,7 @@ def test_an_end_is_an_error_where_the_caller_got_one_or_the_hold_was_lost(teleme
     spans = telemetry.spans(16)
     assert shown(spans) == [
         *[("acquire", "acquired", False)] * 7,
-        ("acquire", "cancelled", "CLOSED"),
+        ("acquire", "failed", "CLOSED"),
         ("acquire", "timed_out", "ACQUIRE_TIMEOUT"),
         ("hold", "dropped", False),
         ("hold", "handed_over", False),

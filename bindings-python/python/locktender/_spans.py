@@ -12,9 +12,6 @@ from ._native import Event, _Told
 _HOLD_ENDS = {"released", "handed_over", "expired", "lost", "race", "dropped"}
 _ACQUIRE_ENDS = {"acquired", "not_acquired", "timed_out", "cancelled", "failed", "skipped", "done", "dead"}
 
-#: How the core counts an acquire whose caller got an error; any other error is ``failed``.
-_ENDS = {"ACQUIRE_TIMEOUT": "timed_out", "CLOSED": "cancelled", "JOB_DEAD": "dead"}
-
 _Attributes = dict[str, str | int | float]
 
 
@@ -69,6 +66,11 @@ class Followed:
         return self.has_ended and (self._granted is None or self._over is not None)
 
     @property
+    def is_counted(self) -> bool:
+        """Whether a client's metrics count the acquire: not one that was refused before it asked, whose end took no time."""
+        return self._ending is not None and self._ending.took is not None
+
+    @property
     def wait(self) -> float:
         """How long the acquire took, in seconds."""
         if self._ending is not None and self._ending.took is not None:
@@ -90,13 +92,10 @@ class Followed:
         span.end(max(_ns(self._ending.at if self._ending else answer.at), begun))
 
     def _end(self, answer: _Told) -> str:
-        if self._granted is not None:
-            return "acquired"
-        if answer.failure:
-            return _ENDS.get(answer.failure[0], "failed")
-        if answer.left:
-            return "cancelled"
-        return self._ending.kind if self._ending else "not_acquired"
+        # Without an event it has not begun.
+        if self._ending is not None:
+            return self._ending.kind
+        return "failed" if answer.failure else "cancelled"
 
     def hold(self, tracer: Tracer) -> None:
         """Makes the hold's span, if there was a hold and it has ended."""

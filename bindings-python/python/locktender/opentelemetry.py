@@ -154,11 +154,11 @@ class _Follower:
         return self._apps[told.client]
 
     def _settle(self, number: int, followed: Followed) -> None:
-        # Without an event it has asked nobody, and nobody knows of which client it was.
+        # Without an event it has not begun, and nobody knows of which client it was.
         is_ours = followed.first is not None or self._client is None
         if followed.has_ended and not followed.is_told:
             followed.is_told = True
-            if followed.first is not None:
+            if followed.is_counted:
                 self._record("wait", followed.wait, followed)
             if is_ours and self._tracer is not None:
                 with contextlib.suppress(Exception):

@@ -4,6 +4,7 @@ mod blocking;
 mod force;
 mod host;
 mod options;
+mod refused;
 mod with_error;
 
 use std::fmt;
@@ -302,7 +303,7 @@ impl Lock {
                 }))
             }
             Err(error) => {
-                responder.respond(Err(error));
+                responder.respond(Err(lock.refused(error)));
                 None
             }
         })

@@ -49,6 +49,11 @@ impl Emitter {
         }
     }
 
+    /// Tells the sink alone of an event that is only for the binding behind it.
+    pub(crate) fn tell_follower(&self, event: &Event) {
+        let _ = self.sink(event);
+    }
+
     fn tell(&self, event: &Event) {
         let traced = callback::call(|| trace(event));
         let sunk = self.sink(event);

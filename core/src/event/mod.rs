@@ -194,6 +194,7 @@ pub struct Event {
     /// One more sentence.
     pub message: Option<String>,
     pub(crate) self_wait: bool,
+    pub(crate) refused: bool,
     pub(crate) trace: u64,
 }
 
@@ -222,6 +223,7 @@ impl Event {
             new_era: None,
             message: None,
             self_wait: false,
+            refused: false,
             trace: 0,
         }
     }
@@ -232,6 +234,13 @@ impl Event {
     #[must_use]
     pub const fn is_self_wait(&self) -> bool {
         self.self_wait
+    }
+
+    /// Whether this is the end of an acquire that was refused before it asked a server: only for the binding that follows it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        self.refused
     }
 
     /// The number by which a binding follows the acquire and its hold; 0 if none does.

@@ -8,7 +8,7 @@ mod aside;
 mod measured;
 mod panicked;
 mod self_wait;
-mod spans;
+pub(crate) mod spans;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -105,7 +105,7 @@ impl LockActor {
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let now = session.now();
-        let spans = Spans::begin(&recipe);
+        let spans = Spans::begin(|| Event::of(EventKind::Attempt, &recipe.keys));
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let state = ActorState {
             machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), now),

@@ -36,4 +36,18 @@ mod tests {
         let expected = [vec![("attempt", 7), ("acquired", 7)], mails.to_vec(), vec![("released", 7)]].concat();
         assert_eq!(*told.lock(), expected);
     }
+
+    #[test]
+    fn of_a_refused_acquire_only_who_follows_it_is_told() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&told);
+        let sink = move |event: &Event| noted.lock().push((event.kind.as_str(), event.trace(), event.is_refusal()));
+        let client = Client::builder().url("memory://trace-refused").sink(Arc::new(sink)).build().unwrap();
+        client.close_blocking().unwrap();
+        let orders = client.lock("orders:42");
+        orders.acquire_blocking().unwrap_err();
+        trace_next(7);
+        orders.acquire_blocking().unwrap_err();
+        assert_eq!((told.lock().clone(), trace_next(0)), (vec![("failed", 7, true)], 0));
+    }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Sinks {
 pub(crate) struct Inner {
     sources: Sources,
     pub(crate) options: Arc<ClientOptions>,
-    pub(super) emitter: Emitter,
+    pub(crate) emitter: Emitter,
     pub(super) session: ArcSwapOption<Session>,
     closed: AtomicBool,
     /// Whether the session is closed, or there was none.

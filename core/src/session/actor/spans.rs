@@ -7,11 +7,10 @@ use crate::event::callback;
 use crate::event::{Event, EventKind};
 use crate::metrics::meter::{ACQUIRE_ENDS, HOLD_ENDS};
 use crate::name::LockKind;
-use crate::protocol::Recipe;
 use crate::sync::Mutex;
 
 /// The spans of one acquisition. They are made only if a subscriber wants them.
-pub(super) struct Spans(Option<Mutex<Now>>);
+pub(crate) struct Spans(Option<Mutex<Now>>);
 
 /// The span that is open now.
 struct Now {
@@ -22,19 +21,19 @@ struct Now {
 }
 
 impl Spans {
-    /// An acquire begins.
-    pub(super) fn begin(recipe: &Recipe) -> Self {
+    /// An acquire begins. `first` is an event of its lock.
+    pub(crate) fn begin(first: impl FnOnce() -> Event) -> Self {
         let wanted = tracing::span_enabled!(target: "locktender", Level::DEBUG, "acquire");
         let begin = || {
-            let (keys, label) = (&recipe.keys, recipe.keys.label());
+            let first = first();
             let acquire = span!(
                 target: "locktender",
                 Level::DEBUG,
                 "acquire",
-                lock = keys.name(),
-                key = keys.lock(),
-                lock_kind = LockKind::as_str(label.kind),
-                family = &*label.family,
+                lock = first.lock.as_deref(),
+                key = first.key.as_deref(),
+                lock_kind = first.lock_kind.map(LockKind::as_str),
+                family = first.family.as_deref(),
                 end = field::Empty,
                 fence = field::Empty,
             );
@@ -45,7 +44,7 @@ impl Spans {
     }
 
     /// Emits an event by `emit`, within the span that it belongs to. An event that ends an acquire or a hold ends its span, too.
-    pub(super) fn around(&self, event: &Event, emit: impl FnOnce()) {
+    pub(crate) fn around(&self, event: &Event, emit: impl FnOnce()) {
         let Some(spans) = &self.0 else { return emit() };
         let open = spans.lock().open.clone();
         // A subscriber that panics costs the span, and not the event.

@@ -1,7 +1,9 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
+use tracing::Dispatch;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::with_default;
@@ -41,6 +43,14 @@ impl Visit for Texts<'_> {
     }
 }
 
+/// Runs `work` while `listener` subscribes to what this thread does. While a process has a single subscriber, `tracing` asks only the
+/// thread that comes to a place in the code first whether anybody wants its spans: a thread of another test has no subscriber.
+fn heard(listener: Listener, work: impl FnOnce()) {
+    static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Registry::default()));
+    let _second = SECOND.clone();
+    with_default(Registry::default().with(listener), work);
+}
+
 impl Listener {
     fn change(&self, id: &Id, change: impl FnOnce(&mut Seen)) {
         if let Some(seen) = self.spans.lock().iter_mut().rev().find(|seen| seen.id == id.into_u64()) {
@@ -78,7 +88,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
 #[test]
 fn an_acquire_and_its_hold_are_spans_within_the_callers() {
     let listener = Listener::default();
-    with_default(Registry::default().with(listener.clone()), || {
+    heard(listener.clone(), || {
         let client = Client::open("memory://spans").unwrap();
         let request = tracing::info_span!("request").entered();
         let held = client.lock("orders:42").acquire_blocking().unwrap();
@@ -102,9 +112,40 @@ fn an_acquire_and_its_hold_are_spans_within_the_callers() {
 }
 
 #[test]
+fn a_refused_acquire_is_a_span_that_tells_its_lock() {
+    let listener = Listener::default();
+    heard(listener.clone(), || {
+        let client = Client::builder().url("memory://spans-refused").prefix("billing:").build().unwrap();
+        let lock = client.lock("orders:42").caller(7);
+        let held = lock.acquire_blocking().unwrap();
+        held.enter(7, None, 0);
+        lock.acquire_blocking().unwrap_err();
+        client.lock("orders:42").ttl(Duration::ZERO).family("mails").acquire_blocking().unwrap_err();
+        client.lock("").acquire_blocking().unwrap_err();
+        client.close_blocking().unwrap();
+        client.elect("orders:42").campaign_blocking().unwrap_err();
+        client.job("orders:42").begin_blocking().unwrap_err();
+    });
+    let spans = listener.spans.lock().clone();
+    let shown = |seen: &Seen| {
+        ["lock", "key", "lock_kind", "family", "end"].map(|field| seen.fields.get(field).cloned().unwrap_or_default())
+    };
+    let refused: Vec<_> = spans.iter().filter(|seen| seen.name == "acquire").skip(1).map(shown).collect();
+    let expected = [
+        ["orders:42", "billing:orders:42", "lock", "orders", "failed"],
+        ["orders:42", "billing:orders:42", "lock", "mails", "failed"],
+        ["", "", "lock", "", "failed"],
+        ["orders:42", "billing:orders:42", "election", "orders", "failed"],
+        ["orders:42", "billing:orders:42", "job", "orders", "failed"],
+    ];
+    assert_eq!(refused, expected.map(|fields| fields.map(str::to_owned)));
+    assert!(spans.iter().all(|seen| seen.closed), "a span stays open: {spans:?}");
+}
+
+#[test]
 fn a_subscriber_that_panics_costs_no_hold() {
     let listener = Listener { panics: true, ..Listener::default() };
-    with_default(Registry::default().with(listener), || {
+    heard(listener, || {
         let client = Client::open("memory://spans-panic").unwrap();
         client.lock("orders:42").acquire_blocking().unwrap().release_blocking().unwrap();
     });

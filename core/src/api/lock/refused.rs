@@ -1,0 +1,36 @@
+//! Refused: an acquire that ends before it asks a server. No metric and no listener is told of it: only its caller, its span, and the
+//! binding that follows it.
+
+use super::Lock;
+use crate::error::Error;
+use crate::event::{Event, EventKind};
+use crate::name::Keys;
+use crate::session::actor::spans::Spans;
+use crate::session::trace::trace_next;
+
+impl Lock {
+    /// The acquire that begins now is refused with this error.
+    pub(super) fn refused(&self, error: Error) -> Error {
+        let event = self.refusal(&error);
+        Spans::begin(|| event.clone()).around(&event, || ());
+        if event.trace != 0 {
+            self.client.emitter.tell_follower(&event);
+        }
+        error
+    }
+
+    /// The end of a refused acquire. An option may be wrong that says nothing about the name.
+    fn refusal(&self, error: &Error) -> Event {
+        let keys = Keys::new(self.kind, &self.client.options.prefix, &self.name, true);
+        let mut event = match keys {
+            Ok(keys) => Event::of(EventKind::Failed, &keys),
+            Err(_) => Event { lock: Some(self.name.as_str().into()), ..Event::new(EventKind::Failed) },
+        };
+        event.lock_kind = Some(self.used_as);
+        let given = self.settings.family.as_ref().unwrap_or(&self.client.options.lock.family);
+        event.family = given.clone().or(event.family);
+        event.message = Some(error.to_string());
+        (event.refused, event.trace) = (true, trace_next(0));
+        event
+    }
+}
