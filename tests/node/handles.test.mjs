@@ -11,15 +11,13 @@ import { root } from './support/checkout.mjs'
 import { until } from './support/observe.mjs'
 import { sharedServer } from './support/server.mjs'
 
-// Promises are no handles. CustomGC is napi-rs's own, one for each environment; jest passes over it as well.
-const passedOver = ['PROMISE', 'CustomGC']
 const ours = path.join(root, 'bindings-node')
 const open = new Map()
 
 Error.stackTraceLimit = 100
 createHook({
   init(id, type) {
-    if (!passedOver.includes(type) && new Error().stack.includes(ours)) open.set(id, type)
+    if (type !== 'PROMISE' && new Error().stack.includes(ours)) open.set(id, type)
   },
   destroy(id) {
     open.delete(id)
