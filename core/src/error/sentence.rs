@@ -140,6 +140,18 @@ impl Error {
         Self::servers_failed(Code::Unavailable, lock, unusable(count), advice, servers)
     }
 
+    /// The same error. If the only server gave no answer, and is a cluster, it says which node that was.
+    pub(crate) fn of_silent_node(self, node: impl FnOnce() -> Option<String>) -> Self {
+        match self.servers() {
+            [silent] if self.code() == Code::Unavailable && silent.message.starts_with("no answer within") => {
+                let Some(node) = node() else { return self };
+                let silent = ServerError { message: format!("{node}: {}", silent.message), ..silent.clone() };
+                Self::unavailable(self.0.lock.as_deref(), 1, vec![silent])
+            }
+            _ => self,
+        }
+    }
+
     /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which goes on.
     pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerError>) -> Self {
         let advice = "the release goes on in the background, and at the latest its ttl ends the key";

@@ -125,11 +125,11 @@ pub trait Server: Send + Sync + 'static {
         self.listen(channel, listener)
     }
 
-    /// Whether the node at this address serves the lock. The nodes of a cluster share the locks; a failover concerns those of one.
+    /// The address of the node that serves the lock, where the nodes of a cluster share the locks, if it is known.
     #[doc(hidden)]
-    fn is_served_at(&self, keys: &Keys, address: &str) -> bool {
-        let _ = (keys, address);
-        true
+    fn node_of(&self, keys: &Keys) -> Option<String> {
+        let _ = keys;
+        None
     }
 
     /// Whether a waiter is told of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is

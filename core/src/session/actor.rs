@@ -361,6 +361,8 @@ impl LockActor {
             }
         }
         if let Some(acquirer) = acquirer {
+            // The protocol knows a cluster as one server.
+            let result = result.map_err(|error| error.of_silent_node(|| self.session.server(0).node_of(&self.recipe.keys)));
             acquirer(result.map(|answered| (Arc::clone(self), answered)));
         }
     }

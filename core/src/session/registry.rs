@@ -45,7 +45,11 @@ impl Registry {
     /// that ends first is confirmed first.
     pub(crate) fn confirm(&self, server: usize, address: Option<&str>) {
         let mut actors = self.all();
-        let is_served = |actor: &LockActor, address| actor.session.server(server).is_served_at(&actor.recipe.keys, address);
+        let is_served = |actor: &LockActor, address: &str| {
+            let node = actor.session.server(server).node_of(&actor.recipe.keys);
+            node.is_none_or(|node| node == address)
+        };
+        // The nodes of a cluster share the locks; a failover concerns those of one.
         actors.retain(|actor| address.is_none_or(|address| is_served(actor, address)));
         actors.sort_by_key(|actor| actor.valid_until());
         for actor in actors {

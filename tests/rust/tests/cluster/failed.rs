@@ -105,3 +105,19 @@ fn a_shard_without_a_primary_concerns_its_own_locks_only() {
         }
     }
 }
+
+#[test]
+fn a_node_that_gives_no_answer_is_named() {
+    let cluster = ClusterOptions::new().start();
+    let name = names(&cluster, 1).remove(0);
+    let span = Duration::from_millis(300);
+    let client = Client::builder().url(cluster.url()).response_timeout(span).unavailable_after(span).build().unwrap();
+    client.lock(&name).acquire_blocking().unwrap().release_blocking().unwrap();
+    let node = cluster.at(&name);
+    node.pause();
+    let error = client.lock(&name).acquire_blocking().unwrap_err();
+    node.resume();
+    let said = &error.servers()[0].message;
+    assert!(said.starts_with(&format!("127.0.0.1:{}: no answer within ", node.port())), "{error}");
+    assert!(error.to_string().contains(said), "{error}");
+}

@@ -93,9 +93,9 @@ impl Server for ClusterServer {
         self.cluster.nodes.all().iter().for_each(|node| node.routes.warm());
     }
 
-    fn is_served_at(&self, keys: &Keys, address: &str) -> bool {
+    fn node_of(&self, keys: &Keys) -> Option<String> {
         let primary = self.cluster.mapping.lock().primary_of(slot_of(keys.lock()));
-        primary.is_none_or(|primary| primary.to_string() == address)
+        primary.map(|primary| primary.to_string())
     }
 
     fn tells_by_lock(&self) -> bool {
