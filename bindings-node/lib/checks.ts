@@ -10,7 +10,7 @@ import { InvalidArgumentError } from './errors.js'
 export type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time' | 'function' | 'secret' | 'addresses'
 
 /** The calls whose options the core does not know, with these options. */
-const simple = { server: 'name, responseTimeoutMs', locks: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
+const simple = { server: 'name, responseTimeoutMs', locks: 'limit', history: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
 type Place = `${native.OptionPlace}` | keyof typeof simple

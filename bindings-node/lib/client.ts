@@ -11,11 +11,12 @@ import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } f
 import { Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
-import { Lock, type HoldInfo, type LockInfo, type Made } from './lock.js'
+import { Lock, type Grant, type HoldInfo, type LockInfo, type Made } from './lock.js'
 import { Metrics } from './metrics.js'
 import {
   clientOptions,
   electionOptions,
+  historyOptions,
   jobOptions,
   onceOptions,
   lockOptions,
@@ -325,15 +326,15 @@ export class Client extends ClientEmitter implements AsyncDisposable {
   }
 
   /**
-   * Lists the locks that are held, by any client, and whose names match `pattern` (default `*`), in the order of their names. At most
-   * `limit` of them; default no limit.
+   * Lists the locks that are held, by any client of this library, and whose names match `pattern` (default `*`), in the order of their
+   * names. At most `limit` of them; default no limit.
    *
    * In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so that
    * none of them stops for a list. It still costs some time for each key of the server. A lock that is acquired or released meanwhile
-   * may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that only another library has ever used
-   * isn't found.
+   * may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds isn't listed:
+   * {@link Lock.inspect} shows it.
    *
-   * Rejects with `UnavailableError`, `DeniedError` (the user needs `SCAN` and `MGET`), `InvalidArgumentError` or `ClosedError`.
+   * Rejects with `UnavailableError`, `DeniedError` (the user needs `SCAN` and `GETRANGE`), `InvalidArgumentError` or `ClosedError`.
    *
    * @example
    * ```js
@@ -347,6 +348,36 @@ export class Client extends ClientEmitter implements AsyncDisposable {
   async locks(pattern = '*', options?: { limit?: number | undefined }): Promise<LockInfo[]> {
     const { limit } = locksOptions(options)
     return resultOf(await outcome(this.#native.locks(text('pattern', pattern), limit === undefined ? undefined : Math.min(limit, 0xffff_ffff))))
+  }
+
+  /**
+   * Shows who has held which lock, the latest first: the holds that their holders have noted on the server. `name` chooses one lock;
+   * without it the holds of all locks with this client's prefix are shown. `limit` is 100 by default.
+   *
+   * A hold is noted with its first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not
+   * shown. Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+   *
+   * Rejects with `InvalidArgumentError`, also on a quorum, which has no history; `UnavailableError`, `DeniedError` (the user needs
+   * `XREVRANGE` of `{~lt}:log`), `KeyConflictError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * for (const { owner, fence, began, state } of await client.history('orders:42', { limit: 20 })) {
+   *   console.log(owner, fence, began, state)
+   * }
+   * ```
+   */
+  async history(name?: string, options?: { limit?: number | undefined }): Promise<Grant[]> {
+    const { limit } = historyOptions(options)
+    const most = limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
+    const grants = resultOf<native.Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
+    return grants.map((grant) => ({
+      ...grant,
+      began: new Date(grant.began),
+      ended: grant.ended === null ? null : new Date(grant.ended),
+      state: grant.state as Grant['state'],
+    }))
   }
 
   /**

@@ -101,11 +101,9 @@ export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'confl
 export class LockLostError extends LockError {
   /** The reason why it was lost. */
   readonly reason: LossReason
-  /** The owner value of the holder now, if the servers showed one. */
+  /** The owner value of the holder now, or of one in between, if the servers show it. */
   readonly rival: string | null
-  /**
-   * The fence of the latest hold in between, if the servers prove that there was one. Without a `rival` that hold has ended since.
-   */
+  /** The fence of that hold, if the servers show it. */
   readonly rivalFence: number | null
   /** How long the holder continued after the end of its validity, in milliseconds, by this machine's clock. */
   readonly overrunMs: number
@@ -196,7 +194,7 @@ export class UnavailableError extends ServersError {}
 export class DeniedError extends ServersError {}
 
 /**
- * `KEY_CONFLICT`: the key holds a value that isn't a string; locktender did not change it.
+ * `KEY_CONFLICT`: a key of the lock holds a value that no lock writes there, such as a list; locktender did not change it.
  *
  * @example
  * ```js

@@ -83,9 +83,9 @@ export interface LockEvent {
   readonly owner: string | null
   /** The fence of this hold. */
   readonly fence: number | null
-  /** The value of the rival in the key. */
+  /** The owner value of the rival: the value in the key, or what it noted in the history. */
   readonly rival: string | null
-  /** The fence of the latest hold in between, if the servers show it. */
+  /** The fence of that hold, if the servers show it. */
   readonly rivalFence: number | null
   /** The reason why the lock was lost. */
   readonly reason: LossReason | null

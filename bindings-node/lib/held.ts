@@ -15,10 +15,10 @@ export interface Release {
    * `taken`: another client has it, or had it in between.
    */
   readonly outcome: 'released' | 'expired' | 'taken'
-  /** With `taken`: the owner value of the rival; `null` if that hold has ended since. */
+  /** With `taken`: the owner value of who has it instead, or had it in between; `null` if nothing tells who. */
   readonly rival: string | null
   /**
-   * With `taken`: the fence of the latest hold in between, if the servers show it. It is about the microsecond in which it was
+   * With `taken`: the fence of that hold, if the servers show it. It is about the microsecond in which it was
    * issued, so it also shows when that hold began.
    */
   readonly rivalFence: number | null
@@ -94,7 +94,7 @@ export class Held implements AsyncDisposable {
 
   /** The lock's name. */
   readonly name: string
-  /** The fence, larger than that of every earlier hold of this name: a number that a resource compares. */
+  /** The fence, larger than that of every earlier hold of this name: a number that a resource compares, for one name only. */
   readonly fence: number
 
   /** @internal */
@@ -123,7 +123,7 @@ export class Held implements AsyncDisposable {
   }
 
   /**
-   * The value on the servers: unique to this acquisition, readable in redis-cli.
+   * The owner value: the value on the servers begins with it. Unique to this acquisition, readable in redis-cli.
    *
    * @example
    * ```js

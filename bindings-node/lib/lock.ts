@@ -26,18 +26,36 @@ export interface OwnerFields {
 export interface LockInfo {
   /** The lock's name, without the client's prefix. */
   readonly name: string
-  /** The value of the key, up to its first 1,024 bytes. */
+  /** The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. */
   readonly owner: string
   /** The value's fields; `null` if another library wrote it. */
   readonly fields: OwnerFields | null
   /** The remaining time of the key; `null` if it has no expiry. */
   readonly remainingMs: number | null
-  /** The last fence issued, 0 if none is known. */
+  /** The fence of the hold, 0 if its value shows none. On a quorum the last one issued. */
   readonly fence: number
   /** The number of waiters in the queue. The waiters of one process count as one unless the lock is a fair one. */
   readonly waiters: number
   /** The first hundred waiters, in the order of the queue, each with the readable fields of its process. */
   readonly queue: readonly string[]
+}
+
+/** A hold that its holder has noted in the history. */
+export interface Grant {
+  /** The lock's name, without the client's prefix. */
+  readonly name: string
+  /** The owner value. */
+  readonly owner: string
+  /** The fields of the owner value. */
+  readonly fields: OwnerFields | null
+  /** The fencing token. */
+  readonly fence: number
+  /** When the hold began, by the server's clock. */
+  readonly began: Date
+  /** When it ended, by the server's clock; `null` if it goes on, or if its end wasn't noted. */
+  readonly ended: Date | null
+  /** How it stood when it was noted last. */
+  readonly state: 'holds' | 'released' | 'lost'
 }
 
 /** A hold of a client. */
@@ -46,7 +64,7 @@ export interface HoldInfo {
   readonly name: string
   /** What the lock is for. */
   readonly kind: 'lock' | 'job' | 'once' | 'election'
-  /** The owner value: the value of the key on the servers. */
+  /** The owner value: the value of the key on the servers begins with it. */
   readonly owner: string
   /** The fencing token. */
   readonly fence: number

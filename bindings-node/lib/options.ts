@@ -159,6 +159,8 @@ export interface ClientOptions extends LockOptions {
    * are announced.
    */
   addressMap?: Readonly<Record<string, string>> | undefined
+  /** Whether holds are noted in the history of a single server or of a cluster, see `client.history()`. Default true. */
+  history?: boolean | undefined
 }
 
 /** Ends an acquire, the begin of an attempt, or a campaign: it rejects with the signal's reason, and leaves no key. */
@@ -212,6 +214,7 @@ const clientKinds: Record<keyof ClientOptions, Kind> = {
   tlsKey: 'string',
   tlsName: 'string',
   addressMap: 'addresses',
+  history: 'boolean',
 }
 
 /** @internal */
@@ -251,6 +254,11 @@ export function serverOptions(options: unknown): { name?: string; responseTimeou
 /** @internal */
 export function locksOptions(options: unknown): { limit?: number } {
   return checked('locks', options, { limit: 'count' })
+}
+
+/** @internal */
+export function historyOptions(options: unknown): { limit?: number } {
+  return checked('history', options, { limit: 'count' })
 }
 
 /** @internal */

@@ -27,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observation;
 use crate::options::{ClientOptions, JobOptions, LockOptions};
 use crate::queue::Queue;
-use crate::results::{HoldInfo, LockInfo, Release, ServerReport};
+use crate::results::{Grant, HoldInfo, LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
 
 /// A server: a URL, a text with several URLs, or a scripted server.
@@ -133,6 +133,9 @@ impl CompletionQueue {
             Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(info))?,
             Item::Settled(id, Ok(Value::Locks(locks))) => {
                 rich.with(Kind::Resolved, id, locks.into_iter().map(LockInfo::from).collect::<Vec<_>>())?
+            }
+            Item::Settled(id, Ok(Value::Grants(grants))) => {
+                rich.with(Kind::Resolved, id, grants.into_iter().map(Grant::from).collect::<Vec<_>>())?
             }
             Item::Settled(id, Ok(Value::Observed(seen))) => rich.with(Kind::Resolved, id, Observation::from(*seen))?,
             Item::Settled(id, Ok(Value::Status(status))) => rich.with(Kind::Resolved, id, JobStatus::from(*status))?,
@@ -353,6 +356,11 @@ impl Client {
     #[napi]
     pub fn locks(&self, env: Env, pattern: String, limit: Option<u32>) -> i64 {
         self.queue.call(&env, Ok(self.core.locks(pattern, limit.map(|limit| limit as usize))), Value::Locks)
+    }
+
+    #[napi]
+    pub fn history(&self, env: Env, name: Option<String>, limit: Option<u32>) -> i64 {
+        self.queue.call(&env, Ok(self.core.history(name.as_deref(), limit.map(|limit| limit as usize))), Value::Grants)
     }
 
     #[napi]

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use locktender::{Begun, Error, Event, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
+use locktender::{Begun, Error, Event, Grant, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -39,6 +39,7 @@ pub(crate) enum Value {
     Released(Release),
     Info(LockInfo),
     Locks(Vec<LockInfo>),
+    Grants(Vec<Grant>),
     Status(Box<JobStatus>),
     /// Whether a job was reset.
     Reset(bool),

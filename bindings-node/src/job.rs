@@ -49,7 +49,7 @@ impl Job {
     }
 }
 
-fn since_1970(time: SystemTime) -> Option<f64> {
+pub(crate) fn since_1970(time: SystemTime) -> Option<f64> {
     time.duration_since(UNIX_EPOCH).ok().map(ms)
 }
 

@@ -171,6 +171,7 @@ with_lock_options! {
         pub tls_name: Option<String>,
         #[napi(ts_type = "Record<string, string>")]
         pub address_map: Option<AddressMap>,
+        pub history: Option<bool>,
     }
 }
 
@@ -195,6 +196,7 @@ impl ClientOptions {
         (base.tls_ca, base.tls_cert, base.tls_key) = (self.tls_ca, self.tls_cert, self.tls_key);
         base.tls_name = self.tls_name;
         base.address_map = self.address_map.into_iter().flatten().collect();
+        base.history = self.history.unwrap_or(base.history);
         base.lock = lock;
         Ok(base)
     }

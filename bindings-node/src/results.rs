@@ -3,6 +3,7 @@
 use napi_derive::napi;
 
 use crate::error::{ServerFailure, ms, remaining_ms};
+use crate::job::since_1970;
 
 /// What one server really guarantees.
 #[napi(object, object_from_js = false, use_nullable = true)]
@@ -93,14 +94,44 @@ pub(crate) struct OwnerFields {
     pub id: Option<String>,
 }
 
+impl From<locktender::OwnerFields> for OwnerFields {
+    fn from(fields: locktender::OwnerFields) -> Self {
+        let locktender::OwnerFields { app, host, pid, at, id, .. } = fields;
+        Self { app, host, pid, at, id }
+    }
+}
+
+/// A hold that its holder has noted in the history. Times are milliseconds since 1970.
+#[napi(object, object_from_js = false, use_nullable = true)]
+pub(crate) struct Grant {
+    pub name: String,
+    pub owner: String,
+    pub fields: Option<OwnerFields>,
+    pub fence: f64,
+    pub began: f64,
+    pub ended: Option<f64>,
+    pub state: &'static str,
+}
+
+impl From<locktender::Grant> for Grant {
+    fn from(grant: locktender::Grant) -> Self {
+        let locktender::Grant { name, owner, fields, fence, began, ended, state, .. } = grant;
+        Self {
+            name,
+            owner,
+            fields: fields.map(OwnerFields::from),
+            fence: fence as f64,
+            began: since_1970(began).unwrap_or_default(),
+            ended: ended.and_then(since_1970),
+            state: state.as_str(),
+        }
+    }
+}
+
 impl From<locktender::LockInfo> for LockInfo {
     fn from(info: locktender::LockInfo) -> Self {
-        let fields = |fields: locktender::OwnerFields| {
-            let locktender::OwnerFields { app, host, pid, at, id, .. } = fields;
-            OwnerFields { app, host, pid, at, id }
-        };
         Self {
-            fields: info.fields.map(fields),
+            fields: info.fields.map(OwnerFields::from),
             remaining_ms: remaining_ms(info.remaining),
             fence: info.fence as f64,
             waiters: info.waiters as f64,

@@ -19,7 +19,7 @@ use crate::guarded::Guarded;
 use crate::held::Held;
 use crate::job::Job;
 use crate::lock::Lock;
-use crate::lock_values::{HoldInfo, LockInfo};
+use crate::lock_values::{Grant, HoldInfo, LockInfo};
 use crate::members::missing;
 use crate::metrics::Metrics;
 use crate::not_taken::{ByName, OneServer};
@@ -205,17 +205,17 @@ impl Client {
         self.reporting()
     }
 
-    /// The locks that are held, by any client, and whose names match ``pattern``, in the order of their names.
+    /// The locks that are held, by any client of this library, and whose names match ``pattern``, in the order of their names.
     ///
     ///     for lock in client.locks("orders:*", limit=100):
     ///         print(lock.name, lock.owner, lock.remaining)
     ///
     /// In the pattern ``*`` stands for any text, and ``?`` for any one character. The servers show their keys part by part (``SCAN``),
     /// so that none of them stops for a list; it still costs some time for each key of the server. A lock that is acquired or released
-    /// meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that only another library has
-    /// ever used isn't found.
+    /// meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds
+    /// isn't listed: :meth:`Lock.inspect` shows it.
     ///
-    /// Raises :exc:`UnavailableError`, :exc:`DeniedError` (the user needs ``SCAN`` and ``MGET``), :exc:`InvalidArgumentError`,
+    /// Raises :exc:`UnavailableError`, :exc:`DeniedError` (the user needs ``SCAN`` and ``GETRANGE``), :exc:`InvalidArgumentError`,
     /// :exc:`ClosedError`.
     #[pyo3(signature = (pattern=None, *, limit=None), text_signature = "($self, pattern='*', *, limit=None)")]
     fn locks(
@@ -232,6 +232,29 @@ impl Client {
     #[pyo3(signature = (pattern=None, *, limit=None), text_signature = "($self, pattern='*', *, limit=None)")]
     fn locks_async(&self, pattern: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
         self.listing_async(pattern, limit)
+    }
+
+    /// Who has held which lock, the latest first: the holds that their holders have noted on the server.
+    ///
+    ///     for grant in client.history("orders:42", limit=20):
+    ///         print(grant.owner, grant.fence, grant.began, grant.state)
+    ///
+    /// ``name`` chooses one lock; without it the holds of all locks with this client's prefix are shown. A hold is noted with its
+    /// first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not shown. Nobody
+    /// waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+    ///
+    /// Raises :exc:`InvalidArgumentError`, also on a quorum, which has no history; :exc:`UnavailableError`, :exc:`DeniedError` (the
+    /// user needs ``XREVRANGE`` of ``{~lt}:log``), :exc:`KeyConflictError`, :exc:`ClosedError`.
+    #[pyo3(signature = (name=None, *, limit=None), text_signature = "($self, name=None, *, limit=100)")]
+    fn history(&self, py: Python<'_>, name: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Grant>> {
+        let grants = waiting::block(py, self.grants(name, limit)?)?;
+        grants.into_iter().map(|grant| Grant::new(py, grant)).collect()
+    }
+
+    /// :meth:`history`, under asyncio.
+    #[pyo3(signature = (name=None, *, limit=None), text_signature = "($self, name=None, *, limit=100)")]
+    fn history_async(&self, name: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        self.grants_async(name, limit)
     }
 
     /// The locks that this client holds now, in the order of their names. Asks no server; in a forked child there are none.

@@ -186,7 +186,7 @@ impl BaseHeld {
         self.hold.core.name()
     }
 
-    /// The value on the servers: unique, and readable in ``redis-cli``.
+    /// The owner value: the value on the servers begins with it. Unique, and readable in ``redis-cli``.
     #[getter]
     fn owner(&self) -> &str {
         self.hold.core.owner()

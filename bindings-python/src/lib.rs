@@ -94,7 +94,7 @@ mod _native {
         job_values::{JobOutcome, JobStatus},
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
-        lock_values::{HoldInfo, LockInfo, OwnerFields},
+        lock_values::{Grant, HoldInfo, LockInfo, OwnerFields},
         metrics::{Metric, Metrics, Sample, histogram_bounds, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},

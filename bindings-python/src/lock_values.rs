@@ -1,5 +1,7 @@
 //! Lock values: what is told of locks that are held.
 
+use std::time::SystemTime;
+
 use pyo3::prelude::*;
 
 use crate::errors::seconds_left;
@@ -40,13 +42,13 @@ impl OwnerFields {
 pub(crate) struct LockInfo {
     /// The lock's name, without the client's prefix.
     name: String,
-    /// The value of the key, up to its first 1,024 bytes.
+    /// The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes.
     owner: String,
     /// The value's fields, if locktender wrote it.
     fields: Option<Py<OwnerFields>>,
     /// How many seconds the key remains; ``None`` if it has no expiry.
     remaining: Option<f64>,
-    /// The last fence issued; 0 if none is known.
+    /// The fence of the hold; 0 if its value shows none. On a quorum the last one issued.
     fence: u64,
     /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
     waiters: u64,
@@ -74,6 +76,40 @@ impl LockInfo {
     }
 }
 
+/// A hold that its holder has noted in the history.
+#[pyclass(module = "locktender", frozen, get_all)]
+pub(crate) struct Grant {
+    /// The lock's name, without the client's prefix.
+    name: String,
+    /// The owner value.
+    owner: String,
+    /// The fields of the owner value.
+    fields: Option<Py<OwnerFields>>,
+    /// The fencing token.
+    fence: u64,
+    /// When the hold began, by the server's clock (UTC).
+    began: SystemTime,
+    /// When it ended, by the server's clock; ``None`` if it goes on, or if its end wasn't noted.
+    ended: Option<SystemTime>,
+    /// How it stood when it was noted last: ``holds``, ``released`` or ``lost``.
+    state: &'static str,
+}
+
+impl Grant {
+    pub(crate) fn new(py: Python<'_>, grant: locktender::Grant) -> PyResult<Self> {
+        let fields = grant.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
+        let locktender::Grant { name, owner, fence, began, ended, state, .. } = grant;
+        Ok(Self { name, owner, fields, fence, began, ended, state: state.as_str() })
+    }
+}
+
+#[pymethods]
+impl Grant {
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        shown(slf, &["name", "owner", "fields", "fence", "began", "ended", "state"])
+    }
+}
+
 /// A hold of this client.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct HoldInfo {
@@ -81,7 +117,7 @@ pub(crate) struct HoldInfo {
     name: String,
     /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
     kind: &'static str,
-    /// The owner value: the value of the key on the servers.
+    /// The owner value: the value of the key on the servers begins with it.
     owner: String,
     /// The fencing token.
     fence: u64,

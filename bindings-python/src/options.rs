@@ -252,6 +252,7 @@ impl ClientChoice {
             "name" => self.name = Some(client_name(value)?),
             "on_event" => self.on_event = Some(callable(option, value)?),
             "credentials" => self.credentials = Some(any_callable(option, value)?),
+            "history" => self.options.history = switch(option, value)?,
             "log_holds" => self.options.log_holds = switch(option, value)?,
             "prefix" => self.options.prefix = text(option, value)?,
             "app" => self.options.app = Some(text(option, value)?),
@@ -281,10 +282,11 @@ impl ClientChoice {
 }
 
 /// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 18] = [
+const CLIENT_OPTIONS: [&str; 19] = [
     "name",
     "on_event",
     "log_holds",
+    "history",
     "prefix",
     "app",
     "connect_timeout",

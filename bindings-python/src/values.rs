@@ -20,7 +20,7 @@ pub(crate) struct Release {
     /// ``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
     /// ``taken`` if somebody else has it, or had it in between.
     outcome: &'static str,
-    /// With ``taken``: the owner value of who has it instead; ``None`` if that hold has ended since.
+    /// With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if nothing tells who.
     rival: Option<String>,
     /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
     /// which it was issued, so it also says since when.
@@ -55,7 +55,7 @@ pub(crate) struct Loss {
     reason: &'static str,
     /// The owner value of who has it instead, if that is known.
     rival: Option<String>,
-    /// The fence of the latest hold that came between, if the servers prove one; without a ``rival`` it has ended since.
+    /// The fence of the hold of the ``rival``, or of one that came between, if the servers show it.
     rival_fence: Option<u64>,
     /// How many seconds the holder went on after the end of its validity.
     overrun: f64,

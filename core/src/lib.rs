@@ -90,12 +90,12 @@ mod wording;
 
 pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
-pub use api::{Election, HoldInfo, LeadError, Leadership, Observer};
+pub use api::{Election, Grant, HoldInfo, LeadError, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::{LockKind, safe_name};
-pub use op::FailureKind;
+pub use op::{FailureKind, HoldState};
 pub use options::{ClientOptions, Failover, LockOptions, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{JobState, JobStatus, Leader, LockInfo, Observation, Outcome, Release, ServerReport};

@@ -107,8 +107,22 @@ mod planted {
         /// A server that lost its data votes at once.
         NoQuarantine,
 
-        /// A waiter that joins the queue doesn't mark the fence.
+        /// A waiter that joins the queue marks nothing: neither the fence nor the lock's value.
         WaiterNotMarked,
+        /// A waiter that stands in the queue already doesn't mark the lock's value again.
+        KnownWaiterNotMarked,
+        /// A value that is written anew doesn't say that somebody waits.
+        WaitersForgotten,
+        /// The value of another library is written behind.
+        ForeignAnnotated,
+        /// A clock gives the same fence again.
+        FenceRepeats,
+        /// A clock gives more fences in a millisecond than there are.
+        FenceOverflows,
+        /// A clock gives a fence below the one that the client has seen.
+        FloorIgnored,
+        /// A confirmation behind a failover leaves the clock as it is.
+        ConfirmRaisesNothing,
 
         /// A proposal becomes the fence, however far it is from the server's clock.
         FarProposalBelieved,
@@ -148,8 +162,6 @@ mod planted {
         EarlierRoundCounts,
         /// A renewal waits for an extension that asks for less.
         ExtendDelaysRenewal,
-        /// A fence is kept for a day after the grant, and not after the last extension.
-        FenceForgotten,
         /// A round that timed out is forgotten, and its late answers with it.
         TimedOutForgotten,
         /// A round that is confirmed late counts from the sending of the one under way.
@@ -318,6 +330,25 @@ mod planted {
         FirstRoleDoesNotListen,
         /// The first of a local queue gets another role, and takes it.
         FirstRoleTaken,
+
+        /// Behind a failover the clock may give fences below that of a hold.
+        ClockNotRaised,
+
+        // What is known of an overlap.
+        /// The note of a lost hold proves it.
+        LostEntryProves,
+        /// A note whose fence is above the time of the note proves a hold.
+        ClockAheadProves,
+        /// A clock whose last fence is below ours excludes another hold.
+        LostClockExcludes,
+        /// A server that didn't grant our hold excludes another one.
+        AnotherServerExcludes,
+        /// A server that has a replica excludes another hold.
+        OldServerExcludes,
+        /// A failover behind the grant is no reason to doubt.
+        FailoverExcludes,
+        /// The history is asked although an earlier release of ours may have been done.
+        ProofWhileUnanswered,
 
         // A waiter.
         /// A waiter that is told of releases doesn't look by itself.

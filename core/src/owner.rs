@@ -37,6 +37,12 @@ impl Signature {
         Self { salt: entropy::draw, ..Self::new(app, &host_name(), std::process::id()) }
     }
 
+    /// The length of its longest owner value, in bytes, whatever the process's id will be after a fork.
+    pub(crate) fn longest(&self) -> usize {
+        let pid = self.prefix.rfind("pid=").map_or(0, |at| self.prefix.len() - at);
+        self.prefix.len() - pid + LONGEST_END.len()
+    }
+
     /// The fields that stay the same.
     #[must_use]
     pub fn who(&self) -> &str {
@@ -54,6 +60,9 @@ impl Signature {
         owner.into()
     }
 }
+
+/// The longest end of an owner value: all that neither the application nor the host decides.
+const LONGEST_END: &str = "pid=4294967295 at=9999-12-31T23:59:59.999Z id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
 
 /// The last microsecond of the year 9999: the latest that the date format can write.
 const MAX_WALL_US: u64 = 253_402_300_799_999_999;
@@ -177,6 +186,17 @@ mod tests {
         let signature = Signature::of_this_process(None);
         let restored = signature.clone();
         assert_ne!(signature.owner(1, 1), restored.owner(1, 1), "the same instant, and the same state of the generator");
+    }
+
+    #[test]
+    fn the_longest_owner_value_of_a_signature_is_known() {
+        for (app, host, bytes) in
+            [("", "h", 89), (&*"a".repeat(256), &*"h".repeat(64), 413), (&*" ".repeat(256), &*"=".repeat(64), 1_053)]
+        {
+            let signature = Signature::new(Some(app), host, u32::MAX);
+            assert_eq!((signature.longest(), signature.owner(u64::MAX, u128::MAX).len()), (bytes, bytes));
+            assert_eq!(Signature::new(Some(app), host, 1).longest(), bytes, "the process may fork");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ TROUBLES = [
         expired,
         "expired",
         "locktender_validity_exceeded_total",
-        {"overlap": "unknown"},
+        {"overlap": "excluded"},
         "Validity exceeded",
     ),
     Trouble(
@@ -135,7 +135,7 @@ TROUBLES = [
         raced,
         "race",
         "locktender_validity_exceeded_total",
-        {"overlap": "race"},
+        {"overlap": "proved"},
         "Validity exceeded",
         "LocktenderRace",
     ),

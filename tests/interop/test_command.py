@@ -111,7 +111,7 @@ def test_the_command_knows_its_lock(server: RealServer, name: str):
         assert process.stdout is not None
         shown = [begun(process) for _ in range(4)]
         assert shown[0] == name
-        assert shown[2] == server.command("GET", name)
+        assert shown[2] == server.holder(name)
         assert before + 29 < int(shown[3]) + 1 and int(shown[3]) <= time.time() + 30
         process.communicate(timeout=PATIENCE)
     second = ran(server, name, "--", "sh", "-c", "echo $LOCKTENDER_FENCE")

@@ -24,7 +24,7 @@ def test_it_holds_the_lock_until_its_input_ends(server: RealServer, name: str, p
     assert server.command("EXISTS", name) == 0
     with running(server, "hold", "--json", name, program=program) as process:
         line = json.loads(begun(process))
-        assert line["name"] == name and line["fence"] > fence and line["owner"] == server.command("GET", name)
+        assert line["name"] == name and line["fence"] > fence and line["owner"] == server.holder(name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

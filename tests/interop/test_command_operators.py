@@ -63,8 +63,7 @@ def test_hostile_names_and_values_are_printed_harmlessly(server: RealServer, nam
             shown = ran(server, *words)
             assert "red" in shown.stdout + shown.stderr
             assert not {"\x1b", "\u202e"} & set((shown.stdout if "--json" not in words else "") + shown.stderr)
-    server.command("SET", f"{name}:foreign", "\x1b[2J")
-    server.command("SET", f"{{{name}:foreign}}:~lt:fence", "7")
+    server.command("SET", f"{name}:foreign", "host=\x1b[2J")
     assert "\\u{1b}[2J" in ran(server, "ls", f"{name}:foreign").stdout
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from peers import Peers
+from support.observe import until
 from support.server import RealServer
 
 OURS = ("rust", "python", "node")
@@ -51,7 +52,7 @@ def test_holds_move_between_languages(peers: Peers, name: str, first: str, secon
 def test_our_hold_excludes_another_library(peers: Peers, server: RealServer, name: str, ours: str, foreign: str):
     held = peers[ours].ask("try", name=name, ttl_ms=60_000)
     assert peers[foreign].ask("try", name=name, ttl_ms=60_000) == {"owner": None}
-    assert server.command("GET", name) == held["owner"]
+    assert server.holder(name) == held["owner"]
     assert peers[ours].ask("release") == {"released": True}
     assert peers[foreign].ask("try", name=name, ttl_ms=60_000)["owner"]
     assert peers[foreign].ask("release") == {"released": True}
@@ -60,12 +61,12 @@ def test_our_hold_excludes_another_library(peers: Peers, server: RealServer, nam
 @pytest.mark.parametrize(("ours", "foreign"), FOREIGN)
 def test_another_librarys_hold_excludes_ours(peers: Peers, server: RealServer, name: str, ours: str, foreign: str):
     held = peers[foreign].ask("try", name=name, ttl_ms=60_000)
-    assert held["owner"] == server.command("GET", name)
+    assert held["owner"] == server.holder(name)
     assert peers[ours].ask("try", name=name, ttl_ms=60_000) == {"owner": None}
     assert peers[ours].ask("acquire", name=name, wait_ms=0) == {"error": "ACQUIRE_TIMEOUT", "holder": held["owner"]}
     assert peers[ours].ask("inspect", name=name) == {"owner": held["owner"], "fence": 0, "fields": None}
     assert peers[foreign].ask("release") == {"released": True}
-    assert peers[ours].ask("acquire", name=name, wait_ms=0)["owner"] == server.command("GET", name)
+    assert peers[ours].ask("acquire", name=name, wait_ms=0)["owner"] == server.holder(name)
     assert peers[ours].ask("release") == {"released": True}
 
 
@@ -75,10 +76,23 @@ def test_nobody_releases_what_another_holds(peers: Peers, server: RealServer, na
     server.command("DEL", name)
     held = peers[ours].ask("try", name=name, ttl_ms=60_000)
     assert peers[foreign].ask("release") == {"released": False}
-    assert server.command("GET", name) == held["owner"]
+    assert server.holder(name) == held["owner"]
     server.command("SET", name, "somebody", "PX", 60_000)
     assert peers[ours].ask("release") == {"released": False}
     assert server.command("GET", name) == "somebody"
+
+
+@pytest.mark.parametrize(("ours", "foreign"), FOREIGN)
+def test_a_waiter_of_ours_writes_nothing_behind_anothers_value(
+    peers: Peers, server: RealServer, name: str, ours: str, foreign: str
+):
+    held = peers[foreign].ask("try", name=name, ttl_ms=60_000)
+    peers[ours].send("acquire", name=name, wait_ms=60_000)
+    until(lambda: server.line(name))
+    assert server.command("GET", name) == held["owner"]
+    assert peers[foreign].ask("release") == {"released": True}
+    assert peers[ours].receive()["owner"] == server.holder(name)
+    assert peers[ours].ask("release") == {"released": True}
 
 
 def test_three_languages_count_together(peers: Peers, name: str, tmp_path: Path):

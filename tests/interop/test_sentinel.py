@@ -35,7 +35,7 @@ def test_three_languages_follow_a_failover_and_keep_their_holds(watched: Watched
         until(lambda: watched.replica.command("EXISTS", *LANGUAGES) == 3)
         watched.fail_over()
         for language, owner in owners.items():
-            assert watched.replica.command("GET", language) == owner
+            assert watched.replica.holder(language) == owner
             assert peers[language].ask("release") == {"released": True}
         count()
     assert int(file.read_text()) == 6 * times

@@ -97,7 +97,7 @@ test('an abort ends the wait for a busy lock, which is otherwise unchanged', asy
   })
   assert.ok(tookMs < 100, `took ${tookMs} ms`)
   assert.ok((await ends).every(({ reason }) => reason === abort.signal.reason && reason.name === 'AbortError'))
-  assert.equal(await server.command('GET', t.name), held.owner)
+  assert.equal(await server.holder(t.name), held.owner)
   await held.release()
   assert.equal((await (await other).release()).outcome, 'released')
 })

@@ -33,7 +33,7 @@ test('prefix, app and defaults for locks are the client\'s options', async (t) =
   const client = await clientOf(t, { prefix: 'p:', app: 'billing', ttlMs: 30_000, waitMs: 0 })
   const held = await client.lock(t.name).acquire()
   assert.match(held.owner, /^app=billing host=\S+ pid=\d+ at=\S+Z id=[0-9a-f-]{36}$/)
-  assert.equal(await (await sharedServer()).command('GET', `p:${t.name}`), held.owner)
+  assert.equal(await (await sharedServer()).holder(`p:${t.name}`), held.owner)
   assert.ok(held.remainingMs() > 28_600 && held.remainingMs() <= 30_000)
   await assert.rejects(client.lock(t.name).acquire(), { code: 'ACQUIRE_TIMEOUT' })
   await held.release()

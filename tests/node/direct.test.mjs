@@ -86,7 +86,7 @@ test('f13: an acquire whose answer is cut off is tried again, and leaves nothing
   await proxy.cutAfterApply(1, 'evalsha')
   const held = await client.lock(t.name).acquire()
   assert.equal(await proxy.faultsLeft(), 0)
-  assert.equal(await server.command('GET', t.name), held.owner)
+  assert.equal(await server.holder(t.name), held.owner)
   assert.equal((await held.release()).outcome, 'released')
   await gone(server, t.name)
 })

@@ -81,7 +81,7 @@ test('with quarantine the promoted replica grants nothing, and gets the hold aga
     assert.deepEqual([error.code, error.servers[0].kind], ['UNAVAILABLE', 'quarantine'])
     return true
   })
-  await until(async () => (await replica.command('GET', 'a')) === held.owner)
+  await until(async () => (await replica.holder('a')) === held.owner)
   assert.ok(held.isValid())
   await client.close()
 })
@@ -111,7 +111,7 @@ test('a grant counts when replicas have confirmed it', async (t) => {
   await replica.command('REPLICAOF', '127.0.0.1', primary.port)
   await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
   await client.withLock('a', async (held) => {
-    assert.equal(await replica.command('GET', 'a'), held.owner)
+    assert.equal(await replica.holder('a'), held.owner)
     await held.extend(20_000)
   })
   assert.throws(() => new Client('memory://a', { replicas: 1 }), { code: 'INVALID_ARGUMENT', message: /^replicas: memory:\/\/a is/ })

@@ -21,7 +21,7 @@ const pttl = (name) => server.command('PTTL', name)
 
 test('name, owner and fence are data', async (t) => {
   const held = await client.lock(t.name).acquire()
-  assert.deepEqual([held.name, await server.command('GET', t.name)], [t.name, held.owner])
+  assert.deepEqual([held.name, await server.holder(t.name)], [t.name, held.owner])
   assert.ok(Number.isSafeInteger(held.fence) && held.fence > 0)
   assert.deepEqual(JSON.parse(JSON.stringify(held)), { name: t.name, owner: held.owner, fence: held.fence })
   assert.match(inspect(held), /^Held \{\n? *name: .*owner: 'host=.*fence: \d+.*remainingMs: \d/s)
@@ -104,7 +104,7 @@ test('f22: an expired handle does not touch the next holder', async (t) => {
   const { outcome, rival, overrunMs } = await held.release()
   assert.deepEqual([outcome, rival, overrunMs > 0], ['taken', next.owner, true])
   await held[Symbol.asyncDispose]()
-  assert.equal(await server.command('GET', t.name), next.owner)
+  assert.equal(await server.holder(t.name), next.owner)
   await next.release()
 })
 

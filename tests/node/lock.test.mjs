@@ -74,7 +74,7 @@ test('inspect shows a foreign holder without expiry', async (t) => {
 
 test('withLock gives what the body gives, and the lock back', async (t) => {
   const value = await client.withLock(t.name, { ttlMs: 5_000, waitMs: 5_000 }, async (held) => {
-    assert.equal(await server.command('GET', t.name), held.owner)
+    assert.equal(await server.holder(t.name), held.owner)
     return 'done'
   })
   assert.equal(value, 'done')

@@ -47,8 +47,8 @@ def test_f34_ctrl_c_in_the_driver_leaves_the_others_waiting(server: RealServer, 
     print(file=process.stdin, flush=True)
     until(lambda: server.command("EXISTS", name))  # it reads now, for all who come
     print(file=process.stdin, flush=True)
-    fences = [f"{{{name}:{number}}}:~lt:fence" for number in range(8)]
-    until(lambda: server.command("EXISTS", *fences) == 8)
+    locks = [f"{name}:{number}" for number in range(8)]
+    until(lambda: server.command("EXISTS", *locks) == 8)
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "interrupted\n"
     proxy.let_answers_go()

@@ -58,7 +58,7 @@ def test_a_node_is_reached_where_the_map_says(servers, name):
     sentinel = servers(sentinel=True, config=(f"sentinel monitor main 127.0.0.2 {node.port} 1",))
     url = f"redis+sentinel://127.0.0.1:{sentinel.port}/main"
     with Client(url, address_map={f"127.0.0.2:{node.port}": f"127.0.0.1:{node.port}"}) as client, client.lock(name) as held:
-        assert node.command("GET", name) == held.owner
+        assert node.holder(name) == held.owner
     for wrong in ("a:1=b:1", {"a:1": 1}, {"a": "b:1"}):
         with pytest.raises(InvalidArgumentError, match="address_map"):
             Client(url, address_map=wrong)
@@ -76,7 +76,7 @@ def test_several_servers_are_a_quorum(servers, name):
 
 def test_prefix_and_app_are_on_the_server(server: RealServer, name):
     with Client(server.url, prefix="tests:", app="billing") as client, client.lock(name) as held:
-        assert server.command("GET", f"tests:{name}") == held.owner
+        assert server.holder(f"tests:{name}") == held.owner
         info = client.lock(name).inspect()
         assert info is not None and info.fields is not None
         assert (info.fields.app, info.owner) == ("billing", held.owner)

@@ -65,7 +65,7 @@ def test_an_answer_may_have_any_of_these_forms(servers, name, answer, kind):
 
     wrapped = answer if kind == "plain" else of_server if answer is ANSWERS["the server's"] else of_nobody
     with Client(url(server), credentials=wrapped, connect_timeout=PATIENCE) as client, client.lock(name) as held:
-        assert server.command("GET", name) == held.owner
+        assert server.holder(name) == held.owner
 
 
 def test_under_asyncio_it_runs_beside_the_loop(guarded, name):

@@ -86,7 +86,7 @@ def test_with_quarantine_the_promoted_replica_grants_nothing_and_gets_the_hold_a
         with pytest.raises(UnavailableError) as refused:
             await client.lock("b").acquire_async()
         assert refused.value.servers[0].kind == "quarantine"
-        await asyncio.to_thread(until, lambda: replica.command("GET", "a") == held.owner)
+        await asyncio.to_thread(until, lambda: replica.holder("a") == held.owner)
         assert held.is_valid()
 
     url = primary.url_at(proxy.port)
@@ -116,12 +116,12 @@ def test_a_grant_counts_when_replicas_have_confirmed_it(servers: Servers) -> Non
         replica.command("REPLICAOF", "127.0.0.1", primary.port)
         until(lambda: "master_link_status:up" in replica.command("INFO", "replication"))
         with client.lock("a") as held:
-            assert replica.command("GET", "a") == held.owner
+            assert replica.holder("a") == held.owner
             held.extend(20)
 
         async def main() -> None:
             async with client.lock("b") as held:
-                assert replica.command("GET", "b") == held.owner
+                assert replica.holder("b") == held.owner
 
         asyncio.run(main())
 

@@ -62,7 +62,7 @@ def test_f02_a_stopped_process_knows_that_it_lost(server: RealServer, client, na
         process.stdin.flush()
         process.send_signal(signal.SIGCONT)
         out, err = process.communicate(timeout=PATIENCE)
-        assert server.command("GET", name) == mine.owner
+        assert server.holder(name) == mine.owner
     valid, loss, count = out.splitlines()
     assert valid == "False 0.0"
     assert loss in (f"expired taken {mine.owner} True", f"taken taken {mine.owner} True")

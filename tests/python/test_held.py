@@ -82,7 +82,7 @@ def test_f22_an_expired_handle_never_deletes_the_next_holders_key(client, server
         thread.join(PATIENCE)
         assert (released[0].outcome, released[0].rival) == ("taken", second.owner)
         assert released[0].overrun > 0
-        assert server.command("GET", name) == second.owner
+        assert server.holder(name) == second.owner
         second.check()
 
 

@@ -20,7 +20,7 @@ def name_of(user_id):
 
 def test_a_lock_keeps_its_name_its_options_and_its_client(server: RealServer, name):
     with Client([server.url], prefix="pickled:", ttl=70) as client, again(client.lock(name, wait=0)) as held:
-        assert server.command("GET", f"pickled:{name}") == held.owner
+        assert server.holder(f"pickled:{name}") == held.owner
         assert 68 < held.remaining() <= 70
         with pytest.raises(TimeoutError):
             again(client.lock(name, wait=0)).acquire()

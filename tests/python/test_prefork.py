@@ -93,12 +93,12 @@ def test_f33_gunicorn_with_preload(server: RealServer, name, tmp_path, environme
     command = ("gunicorn", "--preload", "--workers=3", "--max-requests=2", f"--bind=unix:{path}", "--no-control-socket", "prefork:app")
     with running(tmp_path, environment, *command) as master:
         until(lambda: listens(path) or master.poll() is not None)
-        owner = server.command("GET", name + ":boot")
+        owner = server.holder(name + ":boot")
         with ThreadPoolExecutor(6) as threads:
             lines = list(threads.map(lambda _: asked(path), range(60)))
         judge(lines, master.pid)
         renews(server, name + ":boot")
-        assert server.command("GET", name + ":boot") == owner, "untouched by the children"
+        assert server.holder(name + ":boot") == owner, "untouched by the children"
     log = (tmp_path / "log").read_text()
     assert master.returncode == 0, log
     ended_well(log)

@@ -45,7 +45,7 @@ def fences(server: RealServer, name: str) -> Fences:
         server.command("DEL", name)
         with client.lock(name).acquire() as successor:
             fences = Fences(paused.fence, successor.fence)
-        assert paused.release().outcome == "taken"
+            assert paused.release().outcome == "taken"
     assert fences.older < fences.newer
     return fences
 

@@ -35,6 +35,7 @@ from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, S
 from ._native_values import (
     Credentials as Credentials,
     Event as Event,
+    Grant as Grant,
     HoldInfo as HoldInfo,
     LockInfo as LockInfo,
     Loss as Loss,
@@ -55,6 +56,7 @@ __all__ = [
     "Credentials",
     "Election",
     "Event",
+    "Grant",
     "Held",
     "HoldInfo",
     "Job",

@@ -14,7 +14,7 @@ from ._native_lock import Lock
 from ._native_metrics import Metrics
 from ._native_options import _JobOptions, _LockOptions, _OnceOptions, _Seconds
 from ._native_testing import ScriptedServer
-from ._native_values import Credentials, Event, HoldInfo, LockInfo, ServerReport
+from ._native_values import Credentials, Event, Grant, HoldInfo, LockInfo, ServerReport
 
 _Server: TypeAlias = str | ScriptedServer
 _Servers: TypeAlias = _Server | Iterable[_Server]
@@ -44,6 +44,7 @@ class _ClientOptions(_LockOptions, total=False):
     address_map: dict[str, str] | None
     on_event: Callable[[Event], object] | None
     log_holds: bool | None
+    history: bool | None
 
 @final
 class Client:
@@ -99,6 +100,8 @@ class Client:
         Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
     ``log_holds``
         Whether ``acquired``, ``extended``, ``released`` and ``handed_over`` are at level INFO instead of DEBUG. Default False.
+    ``history``
+        Whether holds are noted in the history of a single server or of a cluster, see :meth:`history`. Default True.
 
     With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
     latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
@@ -266,22 +269,39 @@ class Client:
         """:meth:`report`, under asyncio."""
 
     def locks(self, pattern: str = "*", *, limit: int | None = None) -> list[LockInfo]:
-        """The locks that are held, by any client, and whose names match ``pattern``, in the order of their names.
+        """The locks that are held, by any client of this library, and whose names match ``pattern``, in the order of their names.
 
             for lock in client.locks("orders:*", limit=100):
                 print(lock.name, lock.owner, lock.remaining)
 
         In the pattern ``*`` stands for any text, and ``?`` for any one character. The servers show their keys part by part (``SCAN``),
         so that none of them stops for a list; it still costs some time for each key of the server. A lock that is acquired or released
-        meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that only another library has
-        ever used isn't found.
+        meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds
+        isn't listed: :meth:`Lock.inspect` shows it.
 
-        Raises :exc:`UnavailableError`, :exc:`DeniedError` (the user needs ``SCAN`` and ``MGET``), :exc:`InvalidArgumentError`,
+        Raises :exc:`UnavailableError`, :exc:`DeniedError` (the user needs ``SCAN`` and ``GETRANGE``), :exc:`InvalidArgumentError`,
         :exc:`ClosedError`.
         """
 
     def locks_async(self, pattern: str = "*", *, limit: int | None = None) -> Coroutine[Any, Any, list[LockInfo]]:
         """:meth:`locks`, under asyncio."""
+
+    def history(self, name: str | None = None, *, limit: int | None = 100) -> list[Grant]:
+        """Who has held which lock, the latest first: the holds that their holders have noted on the server.
+
+            for grant in client.history("orders:42", limit=20):
+                print(grant.owner, grant.fence, grant.began, grant.state)
+
+        ``name`` chooses one lock; without it the holds of all locks with this client's prefix are shown. A hold is noted with its
+        first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not shown. Nobody
+        waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+
+        Raises :exc:`InvalidArgumentError`, also on a quorum, which has no history; :exc:`UnavailableError`, :exc:`DeniedError` (the
+        user needs ``XREVRANGE`` of ``{~lt}:log``), :exc:`KeyConflictError`, :exc:`ClosedError`.
+        """
+
+    def history_async(self, name: str | None = None, *, limit: int | None = 100) -> Coroutine[Any, Any, list[Grant]]:
+        """:meth:`history`, under asyncio."""
 
     def holds(self) -> list[HoldInfo]:
         """The locks that this client holds now, in the order of their names. Asks no server; in a forked child there are none.

@@ -17,7 +17,7 @@ class _BaseHeld:
 
     @property
     def owner(self) -> str:
-        """The value on the servers: unique, and readable in ``redis-cli``."""
+        """The owner value: the value on the servers begins with it. Unique, and readable in ``redis-cli``."""
 
     @property
     def fence(self) -> int:

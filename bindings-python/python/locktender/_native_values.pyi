@@ -1,6 +1,7 @@
 """Stub of :mod:`locktender._native`: the plain results of operations, and events."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Literal, final
 
 from ._native_options import _Seconds
@@ -58,7 +59,7 @@ class Release:
 
     @property
     def rival(self) -> str | None:
-        """With ``taken``: the owner value of who has it instead; ``None`` if that hold has ended since."""
+        """With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if nothing tells who."""
 
     @property
     def rival_fence(self) -> int | None:
@@ -88,7 +89,7 @@ class Loss:
 
     @property
     def rival_fence(self) -> int | None:
-        """The fence of the latest hold that came between, if the servers prove one; without a ``rival`` it has ended since."""
+        """The fence of the hold of the ``rival``, or of one that came between, if the servers show it."""
 
     @property
     def overrun(self) -> float:
@@ -104,7 +105,7 @@ class LockInfo:
 
     @property
     def owner(self) -> str:
-        """The value of the key, up to its first 1,024 bytes."""
+        """The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes."""
 
     @property
     def fields(self) -> OwnerFields | None:
@@ -116,7 +117,7 @@ class LockInfo:
 
     @property
     def fence(self) -> int:
-        """The last fence issued; 0 if none is known."""
+        """The fence of the hold; 0 if its value shows none. On a quorum the last one issued."""
 
     @property
     def waiters(self) -> int:
@@ -151,6 +152,38 @@ class OwnerFields:
         """The unique id of the acquisition."""
 
 @final
+class Grant:
+    """A hold that its holder has noted in the history."""
+
+    @property
+    def name(self) -> str:
+        """The lock's name, without the client's prefix."""
+
+    @property
+    def owner(self) -> str:
+        """The owner value."""
+
+    @property
+    def fields(self) -> OwnerFields | None:
+        """The fields of the owner value."""
+
+    @property
+    def fence(self) -> int:
+        """The fencing token."""
+
+    @property
+    def began(self) -> datetime:
+        """When the hold began, by the server's clock (UTC)."""
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it ended, by the server's clock; ``None`` if it goes on, or if its end wasn't noted."""
+
+    @property
+    def state(self) -> Literal["holds", "released", "lost"]:
+        """How it stood when it was noted last: ``holds``, ``released`` or ``lost``."""
+
+@final
 class HoldInfo:
     """A hold of this client."""
 
@@ -164,7 +197,7 @@ class HoldInfo:
 
     @property
     def owner(self) -> str:
-        """The owner value: the value of the key on the servers."""
+        """The owner value: the value of the key on the servers begins with it."""
 
     @property
     def fence(self) -> int:

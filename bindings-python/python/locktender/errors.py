@@ -56,8 +56,8 @@ class LockLostError(LockError):
     """The lock was ours and no longer is.
 
     ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``conflict``, ``max_hold``, ``closed`` and, of an
-    ``adopt``, ``ended``; ``rival`` the owner value of who holds it now, if that is known; ``rival_fence`` the fence of the latest hold that came between, if the
-    servers prove that there was one (without a ``rival`` it has ended since); ``overrun`` the seconds the holder went on after
+    ``adopt``, ``ended``; ``rival`` the owner value of who holds it now, or held it in between, if that is known; ``rival_fence`` the fence of
+    that hold, if the servers show it; ``overrun`` the seconds the holder went on after
     its validity had ended; ``result`` what the body of a decorated function had returned.
     """
 
@@ -137,7 +137,7 @@ class DeniedError(_ServersError, PermissionError):
 
 
 class KeyConflictError(LockError):
-    """The lock's key holds something that isn't a string. It was left as it is."""
+    """A key of the lock holds something that no lock writes there, such as a list. It was left as it is."""
 
     code = "KEY_CONFLICT"
 

@@ -15,7 +15,7 @@ use crate::events::{self, ClientSink};
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::held::Held;
-use crate::lock_values::LockInfo;
+use crate::lock_values::{Grant, LockInfo};
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
@@ -83,6 +83,26 @@ impl Client {
             Ok(locks.into_pyobject(py)?.into_any().unbind())
         };
         Ok(Operation::new("locks_async", move |_| Ok(call), listed))
+    }
+
+    /// Asks who has held which lock.
+    pub(super) fn grants(
+        &self,
+        name: Option<&Bound<'_, PyAny>>,
+        most: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<locktender::Call<Vec<locktender::Grant>>> {
+        let name = name.filter(|name| !name.is_none()).map(|name| text("name", name)).transpose()?;
+        Ok(self.core.history(name.as_deref(), limit("limit", most)?))
+    }
+
+    /// The same, for a task.
+    pub(super) fn grants_async(&self, name: Option<&Bound<'_, PyAny>>, most: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        let call = self.grants(name, most)?;
+        let shown = |py: Python<'_>, grants: Vec<locktender::Grant>| {
+            let grants = grants.into_iter().map(|grant| Grant::new(py, grant)).collect::<PyResult<Vec<_>>>()?;
+            Ok(grants.into_pyobject(py)?.into_any().unbind())
+        };
+        Ok(Operation::new("history_async", move |_| Ok(call), shown))
     }
 
     /// A client of `servers`; without any of what the environment names.

@@ -220,6 +220,19 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether holds are noted in the [history](Client::history) of a single server or of a cluster, and read there when a release finds
+    /// nobody. Default true.
+    ///
+    /// ```
+    /// let client = locktender::Client::builder().url("memory://docs-no-history").history(false).build()?;
+    /// assert!(client.history(None, None).wait()?.is_empty());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn history(mut self, notes: bool) -> Self {
+        self.options.history = notes;
+        self
+    }
+
     /// Whether operations do their I/O on the tokio runtime in which they are called. Else, and outside of any runtime, this crate's own
     /// thread does it, for some more time per operation.
     ///

@@ -1,6 +1,7 @@
 //! Client: the servers that keep the locks, and the defaults of the locks.
 
 mod blocking;
+mod history;
 mod inner;
 mod locks;
 #[cfg(feature = "command")]
@@ -10,6 +11,7 @@ mod open;
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::history::Grant;
 pub(crate) use self::inner::{Inner, Sinks};
 pub use self::locks::HoldInfo;
 #[cfg(feature = "command")]
@@ -24,7 +26,7 @@ use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::io::call::Call;
 use crate::metrics::Metrics;
-use crate::name::{self, Keys};
+use crate::name::{self, Keys, Kind};
 use crate::op::{Adoption, Answer, Op};
 use crate::options::{ClientOptions, LockOverrides, milliseconds};
 use crate::owner::Fields;
@@ -235,7 +237,9 @@ impl Client {
     /// # Errors
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
     pub fn report(&self) -> Call<Vec<ServerReport>> {
-        let keys = Arc::new(Keys::of_no_lock(&self.0.options.prefix, self.0.quorum_config().is_none()));
+        let quorum_config = self.0.quorum_config();
+        let kind = if quorum_config.is_some_and(|config| config.servers > 1) { Kind::Quorum } else { Kind::Job };
+        let keys = Arc::new(Keys::of_no_lock(kind, &self.0.options.prefix, quorum_config.is_none()));
         let ClientOptions { replicas, lock, prefix, .. } = &*self.0.options;
         let (quarantine, has_one_slot) = (self.0.quorum_config().is_some(), name::has_tag(prefix));
         let terms = ClientTerms { ttl: lock.ttl, quarantine, replicas: *replicas, has_one_slot };

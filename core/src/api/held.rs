@@ -58,7 +58,8 @@ impl Held {
         self.actor.recipe.keys.name()
     }
 
-    /// The owner value: the value of the key on the servers, unique to this hold. A person can read it in `redis-cli`.
+    /// The owner value: the value of the key on the servers begins with it. It is unique to this hold, and a person can read it in
+    /// `redis-cli`.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-owner")?;
@@ -73,7 +74,7 @@ impl Held {
     }
 
     /// The fencing token: larger than that of every earlier hold of this name. Send it with each write, and let the resource
-    /// refuse a token smaller than the largest that it has seen.
+    /// refuse a token smaller than the largest that it has seen. Tokens of different names can't be compared.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-fence")?;

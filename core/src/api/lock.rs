@@ -154,7 +154,9 @@ impl Lock {
                            would run once more; use one server, with appendfsync always";
                 return Err(Error::invalid("name", &self.name, Text::new(why, [])));
             }
-            let keys = Keys::new(self.kind, &base.prefix, &self.name, quorum_config.is_none())?;
+            let is_of_quorum = quorum_config.is_some_and(|config| config.servers > 1);
+            let kind = if is_of_quorum { Kind::Quorum } else { self.kind };
+            let keys = Keys::new(kind, &base.prefix, &self.name, quorum_config.is_none())?;
             let family = options.family.clone().unwrap_or_else(|| Arc::clone(&keys.label().family));
             let label = Label { kind: self.used_as, family };
             Ok(Prepared { keys: Arc::new(keys.labelled(label)), options })
@@ -195,6 +197,7 @@ impl Lock {
             busy_is_none: tries_once,
             adopt: self.adopt.clone(),
             job,
+            history: session.options.history,
             signature: Arc::clone(&session.signature),
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,

@@ -14,7 +14,7 @@ pub(crate) mod urls;
 
 pub use crate::io::call::{Call, Cancel};
 pub use builder::ClientBuilder;
-pub use client::{Client, HoldInfo};
+pub use client::{Client, Grant, HoldInfo};
 pub use election::{Election, LeadError, Leadership, Observer};
 pub use held::Held;
 pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};

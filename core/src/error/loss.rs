@@ -57,11 +57,13 @@ impl fmt::Display for LossReason {
 pub struct Loss {
     /// The reason.
     pub reason: LossReason,
-    /// The readable owner value in the key now, if the servers showed one.
+    /// The owner value of who has the lock instead, or had it in between, if the servers show it.
     pub rival: Option<String>,
-    /// The fence of the latest hold in between, if the servers prove that there was one. Without a `rival` that hold has ended
-    /// since. A fence is about the microsecond in which it was issued, so it also shows when that hold began.
+    /// The fence of that hold, if the servers show it. A fence is about the microsecond in which it was issued, so it also shows when that
+    /// hold began.
     pub rival_fence: Option<u64>,
+    /// Whether the hold of the rival has ended since.
+    pub(crate) rival_has_ended: bool,
     /// With [`LossReason::Conflict`]: the wrong value, and its key.
     pub found: Option<String>,
     /// The overrun: how long the holder continued after the end of its validity, by this machine's clock.
@@ -73,7 +75,7 @@ pub struct Loss {
 impl Loss {
     /// A loss with a reason and no details.
     pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
-        Self { reason, rival: None, rival_fence: None, found: None, overrun, silence: String::new() }
+        Self { reason, rival: None, rival_fence: None, rival_has_ended: false, found: None, overrun, silence: String::new() }
     }
 
     /// The loss of a holder that has gone on for this overrun at least.
@@ -98,7 +100,7 @@ impl Loss {
             (LossReason::Expired, _) if self.silence.is_empty() => "its validity ran out before a renewal was confirmed".into(),
             (LossReason::Expired, _) => format!("its validity ran out before a renewal was confirmed ({})", self.silence).into(),
             (LossReason::Missing, _) => "its key is gone from the server".into(),
-            (LossReason::Taken, _) if self.rival.is_none() => "somebody else held it in between".into(),
+            (LossReason::Taken, _) if self.rival.is_none() || self.rival_has_ended => "somebody else held it in between".into(),
             (LossReason::Taken, _) => "somebody else holds its key".into(),
             (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
             (LossReason::Conflict, found) => {
@@ -109,7 +111,9 @@ impl Loss {
             (LossReason::Closed, _) => "its client was closed".into(),
             (LossReason::Ended, _) => "the hold that was handed over has ended, or was adopted before".into(),
         };
-        let others = others(self.rival.as_deref(), self.rival_fence).map(|others| format!("; {others}")).unwrap_or_default();
+        let others = others(self.rival.as_deref(), self.rival_fence, self.rival_has_ended)
+            .map(|others| format!("; {others}"))
+            .unwrap_or_default();
         let overrun = match self.overrun.as_millis() {
             0 => Text::default(),
             _ => Text::new("; the holder went on for {} after the end of its validity", [Part::whole_ms(self.overrun)]),
@@ -119,8 +123,11 @@ impl Loss {
 }
 
 /// The rival as a part of a sentence.
-pub(crate) fn others(rival: Option<&str>, fence: Option<u64>) -> Option<String> {
+pub(crate) fn others(rival: Option<&str>, fence: Option<u64>, has_ended: bool) -> Option<String> {
     match (rival, fence) {
+        (Some(rival), Some(fence)) if has_ended => {
+            Some(format!("the hold of \"{}\" (fence {fence}) came between, and has ended since", quoted(rival)))
+        }
         (Some(rival), Some(fence)) => Some(format!("it is held by \"{}\" (fence {fence})", quoted(rival))),
         (Some(rival), None) => Some(format!("it is held by \"{}\"", quoted(rival))),
         (None, Some(fence)) => Some(format!("another hold (fence {fence}) came between, and has ended since")),

@@ -28,7 +28,7 @@ pub enum Code {
     Unavailable,
     /// The servers refused the credentials, or the rights to what a lock needs.
     Denied,
-    /// The key holds something that isn't a string.
+    /// A key of the lock holds something that no lock writes there.
     KeyConflict,
     /// An option, a name or a URL is wrong.
     InvalidArgument,

@@ -170,11 +170,36 @@ impl Error {
     }
 
     pub(crate) fn key_conflict(lock: &str, found: &str) -> Self {
+        if let Some((kind, clock)) = found.split_once(" at ").filter(|(_, key)| key.ends_with(":~lt:clock")) {
+            return Self::no_clock(lock, kind, clock);
+        }
         let message = Text::new(
             "lock {}: its key holds a {}, which is no lock, and was left as it is; choose another name, or a {prefix}",
             [named(lock), Part::Words(quoted(found))],
         );
         Self::new(Code::KeyConflict, Some(lock), message)
+    }
+
+    /// `KEY_CONFLICT`: the key of the clock that gives the lock's fences is no stream, or its ids are too large for a fence.
+    fn no_clock(lock: &str, kind: &str, clock: &str) -> Self {
+        let (kind, key) = (quoted(kind), quoted(clock));
+        let what = match &*kind {
+            "stream" => format!(
+                "gives no fence any more, because its ids are 2^53 or more; set it back by XSETID {key} 0-0, or DEL {key}"
+            ),
+            _ => format!("is a {kind}, which is no clock, and was left as it is; delete it by DEL {key}"),
+        };
+        let message = Text::new(
+            "lock {}: the clock of its slot, {}, {}: then the fences of this slot begin at the server's time again",
+            [named(lock), Part::Words(key), Part::Words(what)],
+        );
+        Self::new(Code::KeyConflict, Some(lock), message)
+    }
+
+    /// `KEY_CONFLICT`: the key of the history holds something else.
+    pub(crate) fn no_history(found: &str) -> Self {
+        let message = Text::new("the history of the server can't be read: there is a {}", [Part::Words(quoted(found))]);
+        Self::new(Code::KeyConflict, None, message)
     }
 
     /// `KEY_CONFLICT`: no locktender wrote the value of the key, which is to be ended by force.
@@ -300,6 +325,29 @@ mod tests {
             assert!(error.to_string().starts_with(&format!("lock \"b\" was not acquired {said}: it is held by")), "{error}");
             let error = Error::not_due("b", waited, Duration::from_secs(1), "c");
             assert!(error.to_string().starts_with(&format!("job \"b\" did not begin {said}: its next attempt")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_broken_clock_is_named_with_its_cure() {
+        for (found, said) in [
+            (
+                "string at {7}:~lt:clock",
+                "lock \"a\": the clock of its slot, {7}:~lt:clock, is a string, which is no clock, and was left as it is; delete it by DEL \
+                 {7}:~lt:clock: then the fences of this slot begin at the server's time again",
+            ),
+            (
+                "stream at {7}:~lt:clock",
+                "lock \"a\": the clock of its slot, {7}:~lt:clock, gives no fence any more, because its ids are 2^53 or more; set it back \
+                 by XSETID {7}:~lt:clock 0-0, or DEL {7}:~lt:clock: then the fences of this slot begin at the server's time again",
+            ),
+            (
+                "string at {a}:~lt:fence",
+                "lock \"a\": its key holds a string at {a}:~lt:fence, which is no lock, and was left as it is; choose another name, or a prefix",
+            ),
+        ] {
+            let error = Error::key_conflict("a", found);
+            assert_eq!((error.to_string().as_str(), error.code()), (said, Code::KeyConflict));
         }
     }
 

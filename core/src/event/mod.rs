@@ -167,9 +167,9 @@ pub struct Event {
     pub owner: Option<Arc<str>>,
     /// The fence of this hold.
     pub fence: Option<u64>,
-    /// The value of the rival in the key.
+    /// The owner value of the rival: the value in the key, or what it noted in the history.
     pub rival: Option<String>,
-    /// The fence of the latest hold in between, if the servers show it.
+    /// The fence of that hold, if the servers show it.
     pub rival_fence: Option<u64>,
     /// The reason why the lock was lost.
     pub reason: Option<LossReason>,
@@ -193,6 +193,8 @@ pub struct Event {
     pub new_era: Option<String>,
     /// One more sentence.
     pub message: Option<String>,
+    /// For `expired`: whether it is certain that no other hold came between.
+    pub(crate) is_excluded: bool,
     pub(crate) self_wait: bool,
     pub(crate) refused: bool,
     pub(crate) trace: u64,
@@ -222,6 +224,7 @@ impl Event {
             old_era: None,
             new_era: None,
             message: None,
+            is_excluded: false,
             self_wait: false,
             refused: false,
             trace: 0,

@@ -1,79 +1,58 @@
-//! The exclusive lock: one holder, and nobody beside it.
+//! The exclusive lock on one server: one holder, and nobody beside it. The clock of its slot gives the fences.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::cut::cut;
-use super::fence::Fence;
+use super::notes::show_fence;
 use super::rules::Rules;
 use super::state::{State, Value};
-use super::{fence, queue};
+use super::{clock, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::{claim, is_claim, kept};
-use crate::op::{Adoption, LockOp, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
+use crate::op::holder::{claim, fence_of, is_claim, kept, owner_of, shows_waiters, with_fence, with_waiters};
+use crate::op::{Adoption, LockOp, Place, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
 pub(super) struct AcquireArgs<'a> {
     pub(super) owner: &'a Arc<str>,
     pub(super) ttl_ms: u64,
-    proposal: u64,
+    /// The fence that the client has seen: the new one is above it.
+    floor: u64,
     adopt: Option<&'a Adoption>,
     fair: bool,
     pub(super) place: Option<&'a Place>,
-    /// Whether this server alone decides which waiter is next.
-    single_server: bool,
-    /// Whether the server is asked for its marker.
-    has_marker: bool,
-    /// Whether it begins an attempt of a job.
-    begins_attempt: bool,
 }
 
 impl<'a> AcquireArgs<'a> {
     /// The arguments of an operation that is an acquire.
     pub(super) fn of(op: &'a LockOp) -> Option<Self> {
-        let Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job } = &op.verb else { return None };
-        Some(Self {
-            owner: &op.by,
-            ttl_ms: *ttl_ms,
-            proposal: *proposal,
-            adopt: adopt.as_ref(),
-            fair: *fair,
-            place: place.as_ref(),
-            single_server: QuorumConfig::is_single_server(quorum_config.as_ref()),
-            has_marker: quorum_config.is_some(),
-            begins_attempt: job.is_some(),
-        })
+        let Verb::Acquire { ttl_ms, proposal, adopt, fair, place, .. } = &op.verb else { return None };
+        let (adopt, place) = (adopt.as_ref(), place.as_ref());
+        Some(Self { owner: &op.by, ttl_ms: *ttl_ms, floor: *proposal, adopt, fair: *fair, place })
     }
 
     fn adopts(&self, holder: &str) -> bool {
-        self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == holder)
+        self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == owner_of(holder))
     }
 
     /// Whether the acquire wants only the hold that was handed over, and that hold isn't there: it was adopted before, released,
     /// or has expired.
     fn comes_too_late(&self, holder: Option<&str>) -> bool {
-        let is_there = holder.is_some_and(|holder| holder == &**self.owner || self.adopts(holder));
+        let is_there = holder.is_some_and(|holder| owner_of(holder) == &**self.owner || self.adopts(holder));
         self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
-    }
-
-    /// Whether a single server without a marker writes the fence of a free lock before it has seen the one that is there.
-    fn writes_first(&self) -> bool {
-        let only_adopts = self.adopt.is_some_and(|adopt| !adopt.or_acquire);
-        let stays = self.place.is_some_and(|place| place.stays);
-        self.single_server && !self.has_marker && !self.begins_attempt && !only_adopts && !stays && fence::is_time(self.proposal)
     }
 
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopts(holder);
         let is_kept = |place: &Place| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
         let anybodys = mutant!(ClaimIsAnybodys) && is_claim(holder);
-        holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
+        owner_of(holder) == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
 }
 
-/// The exclusive lock.
+/// The exclusive lock on one server.
 pub(super) struct Exclusive;
 
 impl Rules for Exclusive {
@@ -81,37 +60,35 @@ impl Rules for Exclusive {
         let LockOp { keys, by, verb } = op;
         match verb {
             Verb::Acquire { .. } => match AcquireArgs::of(op) {
-                Some(args) => acquire(state, keys, &args, now_us),
+                Some(args) => acquire(state, keys, &args, now_us).unwrap_or_else(|refusal| refusal),
                 None => inspect(state, keys, now_us),
             },
             Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
-            Verb::Extend { ttl_ms, fence, lock_only: true, .. } if self.renew(state, keys, by, *ttl_ms, now_us) => {
-                Reply::new(Verdict::Ok, now_us, *fence)
-            }
             Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Release { leave, single_server, kept_ms } => {
-                release(state, keys, (by, leave.as_deref()), *single_server, *kept_ms, now_us)
+            Verb::Release { leave, kept_ms, .. } => {
+                let reply = release(state, keys, (by, leave.as_deref()), *kept_ms, now_us);
+                told_last(reply, state, keys, now_us)
             }
-            Verb::Leave { single_server } => leave(state, keys, by, *single_server, now_us),
+            Verb::Leave => told_last(leave(state, keys, by, now_us), state, keys, now_us),
             // Only a job has a record.
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
     }
 
     fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
-        let entry = state.get(keys.lock(), now_us).filter(|entry| entry.text() == Some(owner));
-        let Some(left_ms) = entry.map(|entry| entry.left_ms(now_us)) else { return false };
-        prolong(state, keys, ttl_ms, left_ms, now_us);
-        true
+        let Ok(found) = look(state, keys, now_us) else { return false };
+        let is_ours = found.is_owned_by(owner);
+        if is_ours {
+            prolong(state, keys, ttl_ms, found.left_ms, now_us);
+        }
+        is_ours
     }
 }
 
-fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
-    match find_free(state, keys, args, now_us) {
-        Ok(free) => vote(state, keys, args, &free, now_us),
-        Err(refusal) => refusal,
-    }
+fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Reply, Reply> {
+    let free = find_free(state, keys, args, now_us)?;
+    take(state, keys, args, &free, now_us)
 }
 
 /// A lock that can be acquired: it has no holder, or one that counts as none.
@@ -126,16 +103,12 @@ pub(super) struct Free {
 /// # Errors
 /// The refusal.
 pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Free, Reply> {
-    if args.writes_first() && state.get(keys.lock(), now_us).is_none() {
-        fence::put_back(state, keys.fence(), args.ttl_ms, now_us);
-    }
     let mut found = look(state, keys, now_us)?;
-    if args.comes_too_late(found.holder.as_deref()) {
+    if args.comes_too_late(found.value()) {
         return Err(found.no());
     }
-    // Nobody waits for a free lock without the mark in its fence.
-    let is_queued = found.is_queued(state, keys);
-    if found.holder.is_none() && is_queued && (args.single_server || mutant!(QuorumBars)) {
+    let is_queued = state.get(keys.queue(), now_us).is_some();
+    if found.value.is_none() && is_queued {
         let head = queue::first(state, keys, now_us);
         let passes = |head: &queue::Head| !args.place.is_some_and(|place| head.is_or_came_after(place));
         if head.is_some_and(|head| passes(&head) && head.is_next(args.fair, now_us)) {
@@ -143,94 +116,113 @@ pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, 
             found = look(state, keys, now_us)?;
         }
     }
-    if let Some(holder) = found.holder.as_deref().filter(|holder| !args.counts_as_free(holder)) {
+    if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
+        let verdict = Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() };
         let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
-        let verdict = Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() };
         return Err(Reply { queued, ..found.reply(verdict) });
     }
     Ok(Free { found, is_queued })
 }
 
-/// The second half of an acquire: takes the lock, and votes.
-pub(super) fn vote(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, free: &Free, now_us: u64) -> Reply {
+/// The second half of an acquire: takes the lock, with the next fence.
+///
+/// # Errors
+/// The refusal, if the clock can give none.
+pub(super) fn take(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, free: &Free, now_us: u64) -> Result<Reply, Reply> {
     let Free { found, is_queued } = free;
-    let is_queued = *is_queued;
-    let vote = match found.holder {
-        Some(_) if mutant!(OldFence) => found.fence.number,
-        _ => fence::vote(found.fence.number, args.proposal, now_us),
+    let fence = match clock::tick(state, keys.clock(), args.floor, now_us) {
+        Ok(fence) => fence,
+        Err(broken) => return Err(conflict(0, broken, now_us)),
     };
     // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
-    let own = found.left_ms.filter(|_| found.holder.as_deref() == Some(&**args.owner));
+    let own = found.left_ms.filter(|_| found.is_owned_by(args.owner));
     let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
-    take(state, keys, args.owner, remains, now_us);
-    fence::write(state, keys.fence(), vote, is_queued, remains, now_us);
-    let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, is_queued, now_us));
-    Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
+    let entry = args.place.map(|place| &place.entry).filter(|_| *is_queued && !mutant!(WinnerStaysQueued));
+    if let Some(entry) = entry {
+        queue::leave(state, keys, entry, now_us);
+    }
+    write(state, keys, &with_fence(args.owner, fence), remains, now_us);
+    let queued = args.place.map_or(Queued::Nothing, |place| queue::served(state, keys, place, false, now_us));
+    Ok(Reply { queued, ..Reply::new(Verdict::Vote, now_us, fence) })
 }
 
+/// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is lined up.
+pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+    let keys = &op.keys;
+    let Some(args) = AcquireArgs::of(op) else { return inspect(state, keys, now_us) };
+    let found = match look(state, keys, now_us) {
+        Ok(found) => found,
+        Err(conflict) => return conflict,
+    };
+    if args.comes_too_late(found.value()) {
+        return found.no();
+    }
+    if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
+        return found.reply(Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() });
+    }
+    let own = found.left_ms.filter(|_| found.is_owned_by(args.owner));
+    let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
+    state.put(keys.lock(), Value::Text(Arc::clone(args.owner)), now_us, Some(remains));
+    Reply::new(Verdict::Vote, now_us, 0)
+}
+
+/// Confirms a hold behind a failover. The clock then gives no fence below that of the hold, whoever has the lock.
 fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
     let found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
-    if !ours || (found.fence.number > fence && !mutant!(ConfirmOlder)) {
+    clock::raise(state, keys.clock(), fence, now_us);
+    if !found.is_owned_by(owner) && !mutant!(ConfirmUnowned) {
         return found.no();
     }
-    fence::write(state, keys.fence(), fence, found.fence.is_marked, found.left_ms.unwrap_or(0), now_us);
+    show_fence(state, keys, fence, now_us);
     Reply::new(Verdict::Ok, now_us, fence)
 }
 
-fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
+fn extend(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
     let found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(&**owner) || (found.fence.number > fence && !mutant!(ExtendOlder)) {
+    if !found.is_owned_by(owner) {
         return found.no();
     }
-    let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
-    fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
+    prolong(state, keys, ttl_ms, found.left_ms, now_us);
+    show_fence(state, keys, fence, now_us);
     Reply::new(Verdict::Ok, now_us, fence)
 }
 
-fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-    let mut found = match look(state, keys, now_us) {
+fn heal(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
+    let found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
+    clock::raise(state, keys.clock(), fence, now_us);
+    if found.is_owned_by(owner) {
+        prolong(state, keys, ttl_ms, found.left_ms, now_us);
+        show_fence(state, keys, fence, now_us);
+        return Reply::new(Verdict::Ok, now_us, fence);
+    }
     // A claim keeps a free lock for a waiter, and here the lock only looked free.
-    let is_anothers = |holder: &str| holder != &**owner && (!is_claim(holder) || mutant!(ClaimStopsHeal));
-    if found.holder.as_deref().is_some_and(is_anothers) || found.fence.number > fence {
+    if found.value().is_some_and(|holder| !is_claim(holder) || mutant!(ClaimStopsHeal)) {
         return found.no();
     }
-    if found.holder.as_deref() != Some(&**owner) {
-        take(state, keys, owner, ttl_ms, now_us);
-        found.left_ms = None;
-    }
-    let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
-    fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
+    write(state, keys, &with_fence(owner, fence), ttl_ms, now_us);
     Reply::new(Verdict::Ok, now_us, fence)
 }
 
-fn release(
-    state: &mut State,
-    keys: &Keys,
-    (owner, leave): (&str, Option<&str>),
-    single_server: bool,
-    kept_ms: u64,
-    now_us: u64,
-) -> Reply {
+fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>), kept_ms: u64, now_us: u64) -> Reply {
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
-    let found = match look_whatever_the_fence(state, keys, now_us) {
+    let found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
+    if !found.is_owned_by(owner) && !mutant!(ReleaseUnowned) {
         return match leave {
-            Some(entry) => pass_on(state, keys, entry, found, single_server),
+            Some(entry) => pass_on(state, keys, entry, found),
             None => found.no(),
         };
     }
@@ -240,18 +232,24 @@ fn release(
         queue::tell_later(state, keys, kept_ms, now_us);
         return Reply::new(Verdict::Ok, now_us, 0);
     }
-    let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
+    let nobody_waits = leave.is_none() && !found.value().is_some_and(shows_waiters);
     state.remove(keys.lock());
     if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
-        queue::wake(state, keys, single_server, false, now_us);
+        queue::wake(state, keys, true, false, now_us);
     }
     Reply::new(Verdict::Ok, now_us, 0)
 }
 
-fn leave(state: &mut State, keys: &Keys, entry: &str, single_server: bool, now_us: u64) -> Reply {
+/// A refused release tells the last fence that the clock has given.
+fn told_last(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Reply {
+    let is_refused = matches!(reply.verdict, Verdict::No { .. });
+    Reply { last_fence: if is_refused { clock::last(state, keys.clock(), now_us) } else { 0 }, ..reply }
+}
+
+fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
     queue::leave(state, keys, entry, now_us);
-    match look_whatever_the_fence(state, keys, now_us) {
-        Ok(found) => pass_on(state, keys, entry, found, single_server),
+    match look(state, keys, now_us) {
+        Ok(found) => pass_on(state, keys, entry, found),
         Err(conflict) => conflict,
     }
 }
@@ -268,35 +266,52 @@ fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
 
 /// The state of a lock before the operation.
 pub(super) struct Found {
-    fence: Fence,
-    pub(super) holder: Option<Arc<str>>,
+    /// The value of the key, with everything that stands behind the owner.
+    value: Option<Arc<str>>,
     /// `None` without a holder, and for one without expiry.
     left_ms: Option<u64>,
     now_us: u64,
 }
 
 impl Found {
+    fn value(&self) -> Option<&str> {
+        self.value.as_deref()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// Whether the value has this owner.
+    pub(super) fn is_owned_by(&self, owner: &str) -> bool {
+        self.value().is_some_and(|value| owner_of(value) == owner)
+    }
+
+    /// Whether the lock is kept for this waiter.
+    pub(super) fn is_claimed_by(&self, entry: &str) -> bool {
+        self.value() == Some(&claim(entry))
+    }
+
+    /// Whether the value says that somebody waits.
+    pub(super) fn shows_waiters(&self) -> bool {
+        self.value().is_some_and(shows_waiters)
+    }
+
     pub(super) fn no(&self) -> Reply {
         self.reply(Verdict::No { holder: self.shown(), remaining: self.remaining() })
     }
 
     pub(super) fn reply(&self, verdict: Verdict) -> Reply {
-        Reply::new(verdict, self.now_us, self.fence.number)
+        Reply::new(verdict, self.now_us, self.value().and_then(fence_of).unwrap_or_default())
     }
 
-    /// Whether an acquire has to look at the queue.
-    fn is_queued(&self, state: &State, keys: &Keys) -> bool {
-        let may_be = self.holder.is_some() || !self.fence.denies_waiters();
-        may_be && state.get(keys.queue(), self.now_us).is_some()
-    }
-
-    /// The part of the holder's value that a reply shows.
+    /// The part of the owner that a reply shows.
     pub(super) fn shown(&self) -> Option<String> {
-        self.holder.as_ref().map(|holder| cut(holder).to_owned())
+        self.value().map(|value| cut(owner_of(value)).to_owned())
     }
 
     pub(super) fn remaining(&self) -> Remaining {
-        match (&self.holder, self.left_ms) {
+        match (&self.value, self.left_ms) {
             (None, _) => Remaining::Gone,
             (Some(_), None) => Remaining::Forever,
             (Some(_), Some(left)) => Remaining::For(Duration::from_millis(left)),
@@ -304,35 +319,26 @@ impl Found {
     }
 }
 
+/// Looks at the lock's key.
+///
+/// # Errors
+/// The refusal, if it is no string.
 pub(super) fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
-    let fence = fence::read(state, keys.fence(), now_us).map_err(|found| conflict(0, found, now_us))?;
-    holder(state, keys, fence, now_us)
-}
-
-/// The state of a lock, even if its fence is unreadable: a release doesn't depend on the fence. An unreadable fence counts as
-/// zero.
-pub(super) fn look_whatever_the_fence(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
-    holder(state, keys, fence::read(state, keys.fence(), now_us).unwrap_or_default(), now_us)
-}
-
-fn holder(state: &State, keys: &Keys, fence: Fence, now_us: u64) -> Result<Found, Reply> {
-    let Some(entry) = state.get(keys.lock(), now_us) else {
-        return Ok(Found { fence, holder: None, left_ms: None, now_us });
-    };
+    let Some(entry) = state.get(keys.lock(), now_us) else { return Ok(Found { value: None, left_ms: None, now_us }) };
     match &entry.value {
-        Value::Text(text) => Ok(Found { fence, holder: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
-        foreign => Err(conflict(fence.number, foreign.type_name().to_owned(), now_us)),
+        Value::Text(text) => Ok(Found { value: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
+        foreign => Err(conflict(0, foreign.type_name().to_owned(), now_us)),
     }
 }
 
 /// Wakes the next waiter in the place of one that has left: the server may have notified that one, or kept the lock for it.
-fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found, single_server: bool) -> Reply {
-    if found.holder.as_deref() == Some(&claim(entry)) && !mutant!(LeaverKeepsClaim) {
+fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found) -> Reply {
+    if found.is_claimed_by(entry) && !mutant!(LeaverKeepsClaim) {
         state.remove(keys.lock());
-        found = Found { holder: None, left_ms: None, ..found };
+        found = Found { value: None, left_ms: None, ..found };
     }
-    if found.holder.is_none() && !mutant!(LeaverKeepsHint) {
-        queue::wake(state, keys, single_server, false, found.now_us);
+    if !found.is_held() && !mutant!(LeaverKeepsHint) {
+        queue::wake(state, keys, true, false, found.now_us);
     }
     found.no()
 }
@@ -341,18 +347,17 @@ pub(super) fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
     Reply::new(Verdict::Conflict { found }, now_us, fence)
 }
 
-fn take(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, now_us: u64) {
-    state.put(keys.lock(), Value::Text(owner.clone()), now_us, Some(ttl_ms));
+/// Writes the lock's value anew. It says whether somebody waits.
+fn write(state: &mut State, keys: &Keys, value: &str, ttl_ms: u64, now_us: u64) {
+    let is_queued = state.get(keys.queue(), now_us).is_some() && !mutant!(WaitersForgotten);
+    let value = if is_queued { with_waiters(value) } else { value.to_owned() };
+    state.put(keys.lock(), Value::Text(value.into()), now_us, Some(ttl_ms));
 }
 
-/// Raises the expiry of our lock if it would end earlier. Gives what remains.
-fn prolong(state: &mut State, keys: &Keys, ttl_ms: u64, left_ms: Option<u64>, now_us: u64) -> u64 {
-    match left_ms {
-        Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
-        _ => {
-            state.expire(keys.lock(), now_us, ttl_ms);
-            ttl_ms
-        }
+/// Raises the expiry of our lock if it would end earlier.
+fn prolong(state: &mut State, keys: &Keys, ttl_ms: u64, left_ms: Option<u64>, now_us: u64) {
+    if !left_ms.is_some_and(|left| left >= ttl_ms && !mutant!(ExtensionShortens)) {
+        state.expire(keys.lock(), now_us, ttl_ms);
     }
 }
 

@@ -67,13 +67,6 @@ pub(crate) fn is_time(proposal: u64) -> bool {
     (FIRST_TIME..LIMIT).contains(&proposal)
 }
 
-/// Puts a fence back that a single server has overwritten for an acquire with this ttl: only its expiry is another one.
-pub(super) fn put_back(state: &mut State, key: &str, ttl_ms: u64, now_us: u64) {
-    if state.get(key, now_us).and_then(Entry::text).is_some() {
-        state.expire(key, now_us, ttl_ms.saturating_add(KEPT_MS));
-    }
-}
-
 /// Marks the fence, because somebody waits.
 pub(super) fn mark(state: &mut State, key: &str, now_us: u64) {
     if mutant!(WaiterNotMarked) {

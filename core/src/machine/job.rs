@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use self::ending::end;
 use self::record::{DEAD, DONE, RUNNING, Record};
-use super::exclusive::{AcquireArgs, Exclusive, conflict, find_free, look, look_whatever_the_fence, vote};
+use super::exclusive::{AcquireArgs, Exclusive, conflict, find_free, look, take};
 use super::fence::KEPT_MS;
 use super::queue;
 use super::rules::Rules;
 use super::state::State;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::is_claim;
+use crate::op::holder::{is_claim, owner_of};
 use crate::op::job::{AttemptNumber, FireTime, JobRecord, NotBegun, Terms};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
@@ -32,7 +32,7 @@ impl Rules for Job {
             Verb::EndAttempt { ending, attempt, leave } => end(state, keys, (by, attempt), ending, leave.as_deref(), now_us),
             Verb::Reset => reset(state, keys, now_us),
             Verb::JobStatus => status(state, keys, now_us),
-            Verb::Extend { ttl_ms, lock_only: false, .. } => {
+            Verb::Extend { ttl_ms, .. } => {
                 outlast(state, keys, by, *ttl_ms, now_us);
                 Exclusive.apply(state, op, now_us)
             }
@@ -69,7 +69,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         _ => (),
     }
     let free = find_free(state, keys, &args, now_us)?;
-    if free.found.holder.as_deref() != Some(&**by) {
+    if !free.found.is_owned_by(by) {
         if attempts >= max.saturating_add(u32::from(mutant!(OneAttemptTooMany))) {
             let error = record.died(max);
             state.put_fields(keys.record(), &[("state", DEAD), ("error", &error), ("died", "1")], now_us);
@@ -85,7 +85,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
             return Err(Reply { queued, ..free.found.reply(verdict) });
         }
     }
-    let voted = vote(state, keys, &args, &free, now_us);
+    let voted = take(state, keys, &args, &free, now_us)?;
     // A request that comes twice counts once.
     let is_counted = record.is_open(by) && !mutant!(AttemptCountedTwice);
     let number = attempts + u32::from(!is_counted);
@@ -150,7 +150,7 @@ fn is_later(
     let is_backup = if is_later { waits } else { record.max(terms) > 1 };
     let holder = state.get(keys.lock(), now_us).and_then(|entry| entry.text()).unwrap_or_default();
     // A lock that is kept for a waiter is free soon.
-    if !is_backup && !holder.is_empty() && holder != &**args.owner && !is_claim(holder) {
+    if !is_backup && !holder.is_empty() && owner_of(holder) != &**args.owner && !is_claim(holder) {
         return Err(Reply::new(not_begun(NotBegun::Running), now_us, 0));
     }
     Ok(is_later)
@@ -171,16 +171,16 @@ fn reset(state: &mut State, keys: &Keys, now_us: u64) -> Reply {
         Ok(record) => record,
         Err(found) => return conflict(0, found, now_us),
     };
-    let found = match look_whatever_the_fence(state, keys, now_us) {
+    let found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    let runs = record.text("state") == RUNNING && found.holder.as_deref() == Some(record.text("by"));
+    let runs = record.text("state") == RUNNING && found.is_owned_by(record.text("by"));
     if runs || !record.exists() {
         return found.no();
     }
     state.remove(keys.record());
-    if found.holder.is_none() {
+    if !found.is_held() {
         queue::wake(state, keys, true, false, now_us);
     }
     Reply::new(Verdict::Ok, now_us, 0)
@@ -214,8 +214,8 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
 
 /// Keeps the record of an attempt that runs for longer than a record is kept.
 fn outlast(state: &mut State, keys: &Keys, by: &str, ttl_ms: u64, now_us: u64) {
-    let is_held = state.get(keys.lock(), now_us).and_then(|entry| entry.text()) == Some(by);
-    // A record that a person has written may have no `keep`.
+    let is_held = look(state, keys, now_us).is_ok_and(|found| found.is_owned_by(by));
+    // A record that a person has written may have no retention.
     if let Ok(record) = Record::read(state, keys, now_us)
         && is_held
         && !record.text("retention").is_empty()

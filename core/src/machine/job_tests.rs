@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::machine::{Env, State, Value, apply};
 use crate::name::{Keys, Kind};
+use crate::op::holder::named::{in_short, named};
 use crate::op::job::{AttemptNumber, Ending, FireTime, JobRecord, NotBegun, OpenAttempt, Terms};
 use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
@@ -35,8 +36,8 @@ impl Bench {
     }
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
-        let op = Op::Lock(LockOp { keys: Arc::clone(&self.keys), by: by.into(), verb });
-        apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false })
+        let op = Op::Lock(LockOp { keys: Arc::clone(&self.keys), by: named(by).into(), verb });
+        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
     }
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {
@@ -319,9 +320,9 @@ fn a_record_of_another_type_stays_as_it_is() {
 fn a_long_run_keeps_its_record() {
     let mut bench = Bench::new(2);
     let fence = bench.begins("a", 1);
-    let extend = |lock_only| Verb::Extend { ttl_ms: 86_400_000, fence, lock_only, timed: false };
+    let extend = || Verb::Extend { ttl_ms: 86_400_000, fence };
     for _ in 0..5 {
-        assert_eq!(bench.apply("a", extend(false)).verdict, Verdict::Ok);
+        assert_eq!(bench.apply("a", extend()).verdict, Verdict::Ok);
         bench.pass(86_000_000);
     }
     bench.pass(1_000_000);
@@ -337,7 +338,7 @@ fn a_record_that_does_not_say_how_long_it_is_kept_is_left_alone_by_an_extension(
     bench.state.put_fields(&record, &[("retention", "")], bench.now_us);
     let left = bench.state.get(&record, bench.now_us).unwrap().left_ms(bench.now_us);
     // Nobody but a person writes the same value again.
-    bench.state.put(&lock, Value::Text("a".into()), bench.now_us, Some(1_000));
-    assert_eq!(bench.apply("a", Verb::Extend { ttl_ms: 86_400_000, fence, lock_only: false, timed: false }).verdict, Verdict::Ok);
+    bench.state.put(&lock, Value::Text(named("a").into()), bench.now_us, Some(1_000));
+    assert_eq!(bench.apply("a", Verb::Extend { ttl_ms: 86_400_000, fence }).verdict, Verdict::Ok);
     assert_eq!(bench.state.get(&record, bench.now_us).unwrap().left_ms(bench.now_us), left);
 }

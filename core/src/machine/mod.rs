@@ -5,9 +5,9 @@
 //! The machine is the executable specification of the scripts in `core/src/scripts`. A differential test compares the two, reply
 //! by reply and key by key. The machine is also the server behind `memory://`.
 //!
-//! A lock has two keys beside its queue. The *lock* is a plain string, the owner's value, with an expiry; other lock libraries
-//! write it, too. The *fence* counts the votes cast, and is kept for a day after its last use. A server of a quorum has one more
-//! key, its *marker*.
+//! The *lock* is a plain string with an expiry: the owner's value, and on one server notes behind it; other lock libraries write it, too.
+//! On one server the *clock* of the lock's slot gives the fences. On a server of a quorum the *fence* is a key of the lock's own, which
+//! counts the votes cast and is kept for a day after its last use, and the server has one more key, its *marker*.
 //!
 //! | operation | refused | done |
 //! | --- | --- | --- |
@@ -30,19 +30,23 @@
 //! keys are checked in the order marker, fence, lock. Only a release ignores the fence, because the deletion of one's own lock
 //! must not depend on it. A lock without expiry has a holder like any other.
 
+mod clock;
 mod cut;
 mod exclusive;
 mod fence;
+mod history;
 mod job;
 mod listing;
 pub(crate) mod marker;
 mod members;
+mod notes;
 mod part;
 mod queue;
+mod quorum;
 mod rules;
 mod state;
 
-pub use crate::op::holder::{claim, is_claim};
+pub use crate::op::holder::{claim, fence_of, is_claim, owner_of};
 pub use cut::SHOWN_BYTES;
 pub(crate) use fence::is_time;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
@@ -57,6 +61,7 @@ pub use state::{Message, State};
 
 use self::exclusive::Exclusive;
 use self::job::Job;
+use self::quorum::Quorum;
 use self::rules::Rules;
 use crate::name::{Keys, Kind};
 use crate::op::{Op, Reply, ServerFacts, Verb, Verdict};
@@ -65,6 +70,7 @@ use crate::op::{Op, Reply, ServerFacts, Verb, Verdict};
 fn rules_of(kind: Kind) -> &'static dyn Rules {
     match kind {
         Kind::Exclusive => &Exclusive,
+        Kind::Quorum => &Quorum,
         Kind::Job => &Job,
     }
 }
@@ -84,6 +90,12 @@ pub struct Env<'a> {
 
 /// Applies one operation, atomically, and gives the reply.
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
+    let reply = apply_now(state, op, env);
+    state.forget_seen();
+    reply
+}
+
+fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     let now_us = env.now_us;
     match op {
         Op::Lock(op) => {
@@ -99,9 +111,11 @@ pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Trust { quorum_config } => marker::trust(state, quorum_config, env),
         Op::Marker { remove } => marker::show(state, *remove, env),
         Op::Scan { part, listed, .. } => listing::scan(state, *listed, part, now_us),
-        Op::Present { keys } => listing::present(state, keys, now_us),
+        Op::Peek { key } => listing::peek(state, key, now_us),
         // This server has none.
         Op::AwaitReplicas { .. } => Reply::new(Verdict::Replicated { count: 0 }, now_us, 0),
+        Op::Log(note) => history::log(state, note, now_us),
+        Op::History { before, since_ms, count } => history::show(state, *before, *since_ms, *count, now_us),
         Op::Publish { channel, message } => {
             state.publish(channel.to_string(), message.to_string());
             Reply::new(Verdict::Ok, now_us, 0)

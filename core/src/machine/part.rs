@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::exclusive::conflict;
-use super::fence;
+use super::clock;
+use super::exclusive::{conflict, take_alone};
 use super::state::{State, Value};
 use super::{Env, apply as apply_whole};
 use crate::error::Remaining;
@@ -13,11 +13,7 @@ use crate::op::{LockOp, Op, Part, PartOp, Queued, Reply, Verb, Verdict};
 pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Reply {
     let PartOp { whole, part } = op;
     match part {
-        Part::RaiseFence => raise(state, whole, env.now_us),
-        Part::SeeFence => match fence::read(state, whole.keys.fence(), env.now_us) {
-            Ok(fence) => Reply::new(nobody_seen(), env.now_us, fence.number),
-            Err(found) => conflict(0, found, env.now_us),
-        },
+        Part::Tick => tick(state, whole, env.now_us),
         Part::CountAttempt { fence } => count(state, op, *fence, env),
         Part::Reset { holder } => {
             let lock = holder.as_deref().map(|holder| (whole.keys.lock(), holder));
@@ -27,31 +23,12 @@ pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Reply {
                 _ => reply,
             }
         }
-        Part::Extend => {
-            let mut whole = whole.clone();
-            if let Verb::Extend { lock_only, .. } = &mut whole.verb {
-                *lock_only = false;
-            }
-            alone(state, op.key(), None, &Op::Lock(whole), env)
-        }
-        Part::Take | Part::Release | Part::Look | Part::EndAttempt | Part::Status => {
-            let mut whole = whole.clone();
-            whole.verb = match whole.verb {
-                // What belongs to a job is counted later.
-                Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, .. } => {
-                    Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job: None }
-                }
-                verb => verb,
-            };
-            let reply = alone(state, op.key(), None, &Op::Lock(whole), env);
-            let fence = if *part == Part::Take { 0 } else { reply.fence };
-            Reply { queued: Queued::Nothing, fence, ..reply }
+        Part::Take => take_alone(state, whole, env.now_us),
+        Part::Extend | Part::Release | Part::Look | Part::EndAttempt | Part::Status => {
+            let reply = alone(state, op.key(), None, &Op::Lock(whole.clone()), env);
+            Reply { queued: Queued::Nothing, ..reply }
         }
     }
-}
-
-fn nobody_seen() -> Verdict {
-    Verdict::Seen { holder: None, remaining: Remaining::Gone }
 }
 
 /// Applies an operation where there is no key but `key`, and perhaps a lock with a holder, and keeps what becomes of that key.
@@ -67,15 +44,12 @@ fn alone(state: &mut State, key: &str, lock: Option<(&str, &str)>, op: &Op, env:
     reply
 }
 
-fn raise(state: &mut State, LockOp { keys, verb, .. }: &LockOp, now_us: u64) -> Reply {
-    let found = match fence::read(state, keys.fence(), now_us) {
-        Ok(found) => found,
-        Err(found) => return conflict(0, found, now_us),
-    };
-    let Verb::Acquire { ttl_ms, proposal, .. } = verb else { return Reply::new(nobody_seen(), now_us, found.number) };
-    let vote = fence::vote(found.number, *proposal, now_us);
-    fence::write(state, keys.fence(), vote, found.is_marked, *ttl_ms, now_us);
-    Reply::new(Verdict::Vote, now_us, vote)
+fn tick(state: &mut State, LockOp { keys, verb, .. }: &LockOp, now_us: u64) -> Reply {
+    let floor = if let Verb::Acquire { proposal, .. } = verb { *proposal } else { 0 };
+    match clock::tick(state, keys.clock(), floor, now_us) {
+        Ok(fence) => Reply::new(Verdict::Vote, now_us, fence),
+        Err(found) => conflict(0, found, now_us),
+    }
 }
 
 fn count(state: &mut State, op: &PartOp, fence: u64, env: &Env<'_>) -> Reply {
@@ -94,7 +68,6 @@ fn count(state: &mut State, op: &PartOp, fence: u64, env: &Env<'_>) -> Reply {
             state.put_fields(keys.record(), &[("fence", &*fence.to_string())], env.now_us);
             Reply { fence, ..reply }
         }
-        Verdict::Later { .. } => Reply { fence, ..reply },
         _ => reply,
     }
 }

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use super::cut::cut;
 use super::fence;
 use super::members::Members;
+use super::notes::note_waiters;
 use super::state::{State, Value};
 use crate::mutant::mutant;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::holder::claim;
 use crate::op::{Place, Queued};
 
@@ -176,7 +177,11 @@ pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64
         state.put_member(keys.queue(), client, -signed(life), now_us);
     }
     state.expire(keys.queue(), now_us, KEPT_MS);
-    fence::mark(state, keys.fence(), now_us);
+    match keys.kind() {
+        Kind::Quorum => fence::mark(state, keys.fence(), now_us),
+        Kind::Exclusive | Kind::Job if mutant!(WaiterNotMarked) || known.is_some() && mutant!(KnownWaiterNotMarked) => {}
+        Kind::Exclusive | Kind::Job => note_waiters(state, keys, now_us),
+    }
     if known.is_none() {
         drop_dead_clients(state, keys, now_us);
     }

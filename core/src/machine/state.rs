@@ -1,9 +1,10 @@
 //! The keys of one server: a small key-value store with expiry, with the part of Redis that the operations use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::members::Members;
+use crate::op::HistoryEntry;
 
 /// Below this number of keys, an expired key is freed only by the next access to it.
 const SWEEP_FROM: usize = 1024;
@@ -17,6 +18,8 @@ pub struct State {
     entries: BTreeMap<String, Entry>,
     sweep_at: usize,
     published: Vec<Message>,
+    /// The time that a clock sees next, if it isn't that of the operation.
+    seen_us: Option<u64>,
 }
 
 /// A published message.
@@ -46,6 +49,10 @@ pub enum Value {
     Members(Members),
     /// A hash.
     Fields(BTreeMap<Arc<str>, Arc<str>>),
+    /// A stream without entries: the last id that it gave, in milliseconds and a number.
+    Clock(u64, u64),
+    /// The history.
+    Log(VecDeque<HistoryEntry>),
     /// A value of any other type, by the type's name (`list`, `set`, …). No operation makes one; tests do.
     Foreign(Arc<str>),
 }
@@ -58,6 +65,7 @@ impl Value {
             Self::Text(_) => "string",
             Self::Members(_) => "zset",
             Self::Fields(_) => "hash",
+            Self::Clock(..) | Self::Log(_) => "stream",
             Self::Foreign(name) => name,
         }
     }
@@ -149,6 +157,17 @@ impl State {
         }
     }
 
+    /// Adds to the history, of which the last `length` entries stay. A key of another type stays as it is.
+    pub(super) fn put_entry(&mut self, key: &str, entry: HistoryEntry, length: usize, now_us: u64) {
+        if self.get(key, now_us).is_none() {
+            self.put(key, Value::Log(VecDeque::new()), now_us, None);
+        }
+        if let Some(Entry { value: Value::Log(entries), .. }) = self.entries.get_mut(key) {
+            entries.push_back(entry);
+            entries.drain(..entries.len().saturating_sub(length));
+        }
+    }
+
     /// Whether a key is of a type that has no members.
     pub(super) fn is_foreign_to_members(&self, key: &str, now_us: u64) -> bool {
         self.get(key, now_us).is_some() && self.members(key, now_us).is_none()
@@ -180,6 +199,20 @@ impl State {
     /// Publishes a message (`PUBLISH`).
     pub fn publish(&mut self, channel: String, payload: String) {
         self.published.push(Message { channel, payload });
+    }
+
+    /// A clock sees this time in the next operation: a server reads its time more than once in a script.
+    pub fn clock_sees(&mut self, us: u64) {
+        self.seen_us = Some(us);
+    }
+
+    pub(super) fn forget_seen(&mut self) {
+        self.seen_us = None;
+    }
+
+    /// The time that a clock sees in an operation at `now_us`.
+    pub(super) fn clock_time(&self, now_us: u64) -> u64 {
+        self.seen_us.unwrap_or(now_us)
     }
 
     /// Deletes every key (`FLUSHALL`), as a server that forgets its data.

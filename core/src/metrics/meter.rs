@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::LossReason;
-use crate::event::EventKind;
+use crate::event::{Event, EventKind};
 use crate::metrics::histogram::Times;
 use crate::metrics::published::Published;
 use crate::metrics::table::{self, Row};
@@ -50,9 +50,18 @@ pub(crate) const LOSSES: [LossReason; 8] = [
     LossReason::Ended,
 ];
 
-/// What a release after the end of validity found: nobody, or a rival that held the lock before.
-pub(crate) const OVERLAPS: [EventKind; 2] = [EventKind::Expired, EventKind::Race];
-pub(crate) const OVERLAP_NAMES: [&str; 2] = ["unknown", "race"];
+/// What a release after the end of validity found: that another program has held the lock, that none has, or neither.
+pub(crate) const OVERLAPS: [&str; 3] = ["proved", "excluded", "unknown"];
+
+/// What the end of a hold says of an overlap, if there may have been one.
+pub(crate) const fn overlap(event: &Event) -> Option<&'static str> {
+    match event.kind {
+        EventKind::Race => Some("proved"),
+        EventKind::Expired if event.is_excluded => Some("excluded"),
+        EventKind::Expired => Some("unknown"),
+        _ => None,
+    }
+}
 
 /// A number that only grows.
 #[derive(Debug)]
@@ -128,7 +137,7 @@ pub(crate) struct Meter {
     pub(crate) acquires: Tally<8>,
     pub(crate) holds: Tally<6>,
     pub(crate) losses: Tally<8>,
-    pub(crate) overlaps: Tally<2>,
+    pub(crate) overlaps: Tally<3>,
     pub(crate) renewals: Counter,
     pub(crate) late_renewals: Counter,
     pub(crate) extensions: Counter,
@@ -159,7 +168,7 @@ impl Meter {
             acquires: Tally::new(&about, &table::ACQUIRES, "end", ACQUIRE_ENDS.map(EventKind::as_str)),
             holds: Tally::new(&about, &table::HOLDS, "end", HOLD_ENDS.map(EventKind::as_str)),
             losses: Tally::new(&about, &table::LOSSES, "reason", LOSSES.map(LossReason::as_str)),
-            overlaps: Tally::new(&about, &table::EXCEEDED, "overlap", OVERLAP_NAMES),
+            overlaps: Tally::new(&about, &table::EXCEEDED, "overlap", OVERLAPS),
             renewals: about.counter(&table::RENEWALS),
             late_renewals: about.counter(&table::LATE_RENEWALS),
             extensions: about.counter(&table::EXTENSIONS),

@@ -9,9 +9,7 @@ use super::{MetricValue, Metrics, Sample};
 use crate::error::LossReason;
 use crate::event::EventKind;
 use crate::metrics::histogram::{Histogram, Times};
-use crate::metrics::meter::{
-    ACQUIRE_ENDS, Counter, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAP_NAMES, ServerMeter, is_job, plain,
-};
+use crate::metrics::meter::{ACQUIRE_ENDS, Counter, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAPS, ServerMeter, is_job, plain};
 use crate::name::Label;
 
 /// What a client holds and waits for now, of one label.
@@ -85,7 +83,7 @@ impl Reading {
         tally(&table::ACQUIRES, "end", &mut ends.map(|(end, count)| (end.as_str(), count)));
         tally(&table::HOLDS, "end", &mut named(HOLD_ENDS, holds));
         tally(&table::LOSSES, "reason", &mut LOSSES.map(LossReason::as_str).into_iter().zip(meter.losses.read()));
-        tally(&table::EXCEEDED, "overlap", &mut OVERLAP_NAMES.into_iter().zip(meter.overlaps.read()));
+        tally(&table::EXCEEDED, "overlap", &mut OVERLAPS.into_iter().zip(meter.overlaps.read()));
         if is_job {
             tally(&table::JOB_ATTEMPTS, "end", &mut named(JOB_ENDS, meter.jobs.read()));
         }

@@ -64,7 +64,7 @@ table! {
     HOLDS "locktender_holds_total" Counter Sum "Holds that ended, by their end.";
     LOSSES "locktender_losses_total" Counter Sum "Holds that were lost, by the reason.";
     EXCEEDED "locktender_validity_exceeded_total" Counter Sum
-        "Releases after the key was gone: overlap is race if another hold in between is proved, else unknown.";
+        "Releases after the key was gone: overlap is proved if another hold came between, excluded if none did, else unknown.";
     RENEWALS "locktender_renewals_total" Counter Sum "Renewals that were confirmed.";
     LATE_RENEWALS "locktender_late_renewals_total" Counter Sum "Renewals that were confirmed with less than a third of the ttl left.";
     EXTENSIONS "locktender_extensions_total" Counter Sum "Extensions that a holder asked for and that were confirmed.";

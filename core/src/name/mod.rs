@@ -3,8 +3,10 @@
 //! The lock is the plain string key `<prefix><name>`. So holders of other lock libraries and of this one exclude each other on
 //! one name. All other data is in *side keys* in the lock's cluster slot.
 
+mod clock_tag;
 mod label;
 mod safe;
+pub(crate) mod slot;
 
 use std::sync::Arc;
 
@@ -25,6 +27,9 @@ const TAGGED_SIDE: &str = ":~lt:tag:";
 /// The last part of the key of a fence.
 const FENCE: &str = "fence";
 
+/// The last part of the key of a clock. It stands behind a number that no lock's side keys stand behind with this word.
+const CLOCK: &str = "clock";
+
 /// The last part of the key of a job's record.
 const RECORD: &str = "job";
 
@@ -37,14 +42,27 @@ const MAX_PREFIX_BYTES: usize = 256;
 /// The marker of a server of a quorum: one for all locks.
 const MARKER: &str = "{~lt}:marker";
 
+/// The history of a server, or of a cluster: one for all locks.
+pub(crate) const HISTORY: &str = "{~lt}:log";
+
 /// Kind: which holders a lock admits at the same time. The machine and the scripts have a folder or a file for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// One holder, and no other.
     Exclusive,
+    /// The same by the votes of a majority of several servers.
+    Quorum,
     /// The lock of a job: exclusive, and beside it a record of the job's attempts and of its end.
     Job,
+}
+
+impl Kind {
+    /// The kind of a lock on so many servers.
+    #[must_use]
+    pub const fn of_lock(servers: usize) -> Self {
+        if servers > 1 { Self::Quorum } else { Self::Exclusive }
+    }
 }
 
 /// The keys of one lock, in the order in which every script receives them, and the lock's kind.
@@ -54,6 +72,7 @@ pub struct Keys {
     label: Label,
     name: Arc<str>,
     lock: Arc<str>,
+    /// The fence of a lock of a quorum. Of any other lock the clock of its slot, which gives all fences there.
     fence: String,
     queue: String,
     marker: String,
@@ -88,6 +107,9 @@ impl Keys {
         if lock == MARKER {
             return refuse(format!("\"{MARKER}\" is the key of a server's marker"));
         }
+        if lock == HISTORY {
+            return refuse(format!("\"{HISTORY}\" is the key of the history"));
+        }
         let base = match tags(&lock) {
             Tags::One => tagged(&lock),
             Tags::None => braced(&lock),
@@ -100,10 +122,10 @@ impl Keys {
     }
 
     /// Keys with `prefix` that no lock has. A user needs the same rights for them as for a lock's keys.
-    pub(crate) fn of_no_lock(prefix: &str, single_server: bool) -> Self {
+    pub(crate) fn of_no_lock(kind: Kind, prefix: &str, single_server: bool) -> Self {
         let lock = format!("{prefix}{SIDE}probe");
         let base = if matches!(tags(&lock), Tags::One) { tagged(&lock) } else { braced(&lock) };
-        Self::on(Kind::Job, &base, "", lock, single_server)
+        Self::on(kind, &base, "", lock, single_server)
     }
 
     fn on(kind: Kind, base: &str, name: &str, lock: String, single_server: bool) -> Self {
@@ -112,7 +134,11 @@ impl Keys {
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
         let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
         let label = Label::of(kind, name);
-        let (fence, queue) = (beside(FENCE), beside("queue"));
+        let fence = match kind {
+            Kind::Quorum => beside(FENCE),
+            Kind::Exclusive | Kind::Job => format!("{{{}}}{SIDE}{CLOCK}", clock_tag::clock_tag(&lock)),
+        };
+        let queue = beside("queue");
         Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record }
     }
 
@@ -151,9 +177,15 @@ impl Keys {
         (Arc::clone(&self.name), Arc::clone(&self.lock))
     }
 
-    /// The key of the fence.
+    /// The key of the fence of a lock of a quorum.
     #[must_use]
     pub fn fence(&self) -> &str {
+        &self.fence
+    }
+
+    /// The key of the clock that gives the fences of a lock on one server.
+    #[must_use]
+    pub fn clock(&self) -> &str {
         &self.fence
     }
 
@@ -199,51 +231,51 @@ pub(crate) fn record_of(lock: &str) -> String {
     [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, RECORD].concat()
 }
 
-/// A key beside a lock that tells of it when keys are listed.
+/// What keys are listed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// The fence: of a lock that was held within a day.
-    Fences,
-    /// The record: of a job.
+    /// Locks, by their own keys.
+    Locks,
+    /// Jobs, by their records.
     Records,
 }
 
 impl Listed {
-    const fn end(self) -> &'static str {
-        match self {
-            Self::Fences => FENCE,
-            Self::Records => RECORD,
-        }
-    }
-
     /// Whether the key may be such a one.
     pub(crate) fn may_be(self, key: &str) -> bool {
-        key.ends_with(&[SIDE, self.end()].concat()) || key.ends_with(&[TAGGED_SIDE, self.end()].concat())
+        match self {
+            Self::Locks => !key.contains(SIDE) && key != MARKER && key != HISTORY,
+            Self::Records => key.ends_with(&[SIDE, RECORD].concat()) || key.ends_with(&[TAGGED_SIDE, RECORD].concat()),
+        }
     }
 
     /// A glob pattern of Redis for those of locks whose keys contain `part`. It matches other keys, too.
     pub(crate) fn pattern(self, part: &str) -> String {
-        let mut pattern = String::from("*");
+        let mut pattern = String::from(if self == Self::Records { "*" } else { "" });
         for character in part.chars() {
             if matches!(character, '*' | '?' | '[' | ']' | '^' | '\\') {
                 pattern.push('\\');
             }
             pattern.push(character);
         }
-        pattern + "*" + SIDE + "*" + self.end()
+        if self == Self::Records { pattern + "*" + SIDE + "*" + RECORD } else { pattern + "*" }
     }
 
-    /// The name of the lock beside which `key` is, of a client with `prefix`; `None` if it is no such lock's.
+    /// The name of the lock of which `key` tells, of a client with `prefix`; `None` if it is no such lock's.
     pub(crate) fn name_of<'a>(self, key: &'a str, prefix: &str) -> Option<&'a str> {
-        let side = key.strip_suffix(self.end())?;
-        let lock = match side.strip_suffix(TAGGED_SIDE) {
-            Some(lock) => lock,
-            None => side.strip_suffix(SIDE)?.strip_prefix('{')?.strip_suffix('}')?,
+        let lock = match self {
+            Self::Locks => key,
+            Self::Records => {
+                let side = key.strip_suffix(RECORD)?;
+                match side.strip_suffix(TAGGED_SIDE) {
+                    Some(lock) => lock,
+                    None => side.strip_suffix(SIDE)?.strip_prefix('{')?.strip_suffix('}')?,
+                }
+            }
         };
         let name = lock.strip_prefix(prefix)?;
-        let kind = if self == Self::Records { Kind::Job } else { Kind::Exclusive };
-        let keys = Keys::new(kind, prefix, name, true).ok()?;
-        let own = if self == Self::Records { keys.record() } else { keys.fence() };
+        let keys = Keys::new(Kind::Job, prefix, name, true).ok()?;
+        let own = if self == Self::Records { keys.record() } else { keys.lock() };
         (own == key).then_some(name)
     }
 }
@@ -307,32 +339,37 @@ mod tests {
             ("a}b{c}", "a}b{c}", "a}b{c}:~lt:tag:fence"),
             ("ключ 鍵 🔑", "ключ 鍵 🔑", "{ключ 鍵 🔑}:~lt:fence"),
         ] {
-            let keys = Keys::new(Kind::Exclusive, "", name, true).unwrap();
+            let keys = Keys::new(Kind::Quorum, "", name, true).unwrap();
             assert_eq!((keys.lock(), keys.fence()), (lock, fence), "{name}");
         }
     }
 
     #[test]
-    fn a_fence_tells_the_name_of_its_lock() {
+    fn a_record_tells_the_name_of_its_lock() {
         for prefix in ["", "prod:", "{p}", "a[b]*"] {
             for name in ["orders:42", "{shop}:orders", "a{b", "x{{y}}", "ключ 鍵 🔑", "a*?[\\\\b^]"] {
-                let Ok(keys) = Keys::new(Kind::Exclusive, prefix, name, true) else { continue };
-                assert!(Listed::Fences.may_be(keys.fence()));
-                assert_eq!(Listed::Fences.name_of(keys.fence(), prefix), Some(name), "{prefix} {name}");
-                assert_eq!(Listed::Fences.name_of(keys.queue(), prefix), None);
+                let Ok(keys) = Keys::new(Kind::Job, prefix, name, true) else { continue };
+                for (listed, key, other) in
+                    [(Listed::Records, keys.record(), keys.lock()), (Listed::Locks, keys.lock(), keys.record())]
+                {
+                    assert!(listed.may_be(key) && !listed.may_be(other));
+                    assert_eq!(listed.name_of(key, prefix), Some(name), "{prefix} {name}");
+                    assert_eq!(listed.name_of(keys.queue(), prefix), None);
+                }
             }
         }
-        for (fence, prefix) in [
-            ("{other:a}:~lt:fence", "prod:"),
-            ("{prod:}:~lt:fence", "prod:"),
-            ("{{x}}:~lt:fence", ""),
-            ("x:~lt:tag:fence", ""),
-            ("x:~lt:fence", ""),
-            ("fence", ""),
+        for (record, prefix) in [
+            ("{other:a}:~lt:job", "prod:"),
+            ("{prod:}:~lt:job", "prod:"),
+            ("{{x}}:~lt:job", ""),
+            ("x:~lt:tag:job", ""),
+            ("x:~lt:job", ""),
+            ("job", ""),
         ] {
-            assert_eq!(Listed::Fences.name_of(fence, prefix), None, "{fence} {prefix}");
+            assert_eq!(Listed::Records.name_of(record, prefix), None, "{record} {prefix}");
         }
-        assert_eq!(Listed::Fences.pattern("a[b]*"), r"*a\[b\]\**:~lt:*fence");
+        assert_eq!(Listed::Records.pattern("a[b]*"), r"*a\[b\]\**:~lt:*job");
+        assert_eq!(Listed::Locks.pattern("a[b]*"), r"a\[b\]\**");
     }
 
     #[test]
@@ -342,7 +379,11 @@ mod tests {
         for number in 0..pieces.len().pow(4) {
             let name: String = (0..4u32).map(|at| pieces[number / pieces.len().pow(at) % pieces.len()]).collect();
             let Ok(keys) = Keys::new(Kind::Job, "", &name, true) else { continue };
-            for key in keys.in_order() {
+            // Locks of one slot share its clock.
+            for key in keys.in_order().filter(|key| *key != keys.clock()) {
+                let word = key.rsplit(':').next();
+                let is_side = key != keys.lock();
+                assert!(!is_side || !matches!(word, Some("clock" | "log")), "{key} could be a clock, or the history");
                 let owner = owners.entry(key.to_owned()).or_insert_with(|| name.clone());
                 assert_eq!(*owner, name, "both have the key {key}");
             }
@@ -353,7 +394,7 @@ mod tests {
     #[test]
     fn the_prefix_is_part_of_every_key_and_of_no_name() {
         let keys = Keys::new(Kind::Exclusive, "prod:", "a", true).unwrap();
-        let four = ["prod:a", "{prod:a}:~lt:fence", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"];
+        let four = ["prod:a", "{21262}:~lt:clock", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"];
         assert_eq!(keys.in_order().collect::<Vec<_>>(), four);
         let job = Keys::new(Kind::Job, "prod:", "a", true).unwrap();
         assert_eq!(record_of(job.lock()), job.record());
@@ -365,21 +406,24 @@ mod tests {
     #[test]
     fn a_name_for_trying_rights_is_none_that_a_lock_can_have() {
         for prefix in ["", "prod:", "{shop}:", "a}", "{a}{b}"] {
-            let keys = Keys::of_no_lock(prefix, true);
+            let keys = Keys::of_no_lock(Kind::Job, prefix, true);
             assert!(keys.lock().starts_with(prefix), "a user's rights may depend on it");
             assert!(Keys::new(Kind::Exclusive, "", keys.lock(), true).is_err(), "{prefix}");
         }
-        assert_eq!(Keys::of_no_lock("prod:", false).fence(), "{prod::~lt:probe}:~lt:fence");
+        assert_eq!(Keys::of_no_lock(Kind::Quorum, "prod:", false).fence(), "{prod::~lt:probe}:~lt:fence");
     }
 
     #[test]
     fn names_that_cannot_be_locks_are_refused() {
         let long = "x".repeat(MAX_NAME_BYTES + 1);
-        for name in ["", &long, "a\0b", "a:~lt:b", MARKER, "{a}{b}", "a}", "{}", "}{", "{}{a}"] {
+        for name in ["", &long, "a\0b", "a:~lt:b", MARKER, HISTORY, "{a}{b}", "a}", "{}", "}{", "{}{a}"] {
             let error = Keys::new(Kind::Exclusive, "", name, true).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{name:?}");
         }
         assert!(Keys::new(Kind::Exclusive, "", &"x".repeat(MAX_NAME_BYTES), true).is_ok());
         assert!(Keys::new(Kind::Exclusive, "{t}", "{u}", true).is_err(), "prefix and name together have two tags");
+        let error = Keys::new(Kind::Exclusive, "{~lt}:", "log", true).unwrap_err();
+        assert!(error.to_string().contains("is the key of the history"), "{error}");
+        assert!(!Listed::Locks.may_be(HISTORY));
     }
 }

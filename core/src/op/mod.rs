@@ -1,6 +1,7 @@
 //! Operations: what a server can be asked to do, and what it answers. Servers, the protocol and the machine share these words.
 
 mod failure;
+pub mod history;
 pub(crate) mod holder;
 pub mod job;
 mod part;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 pub(crate) use self::failure::Redirect;
 pub use self::failure::{Failure, FailureKind};
+pub use self::history::{HistoryEntry, HistoryNote, HoldState};
 pub use self::part::{Part, PartOp};
 pub use self::reply::{ClusterFacts, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
@@ -50,10 +52,21 @@ pub enum Op {
         /// A part of the lock's key. The server may leave out locks whose keys don't contain it.
         part: Arc<str>,
     },
-    /// Tell which of these keys are strings.
-    Present {
-        /// The keys.
-        keys: Arc<[String]>,
+    /// Show whether the value of a key begins as that of a lock of this library.
+    Peek {
+        /// The key.
+        key: Arc<str>,
+    },
+    /// Note in the history how a hold stands.
+    Log(Box<HistoryNote>),
+    /// Show the latest entries of the history, the last one first.
+    History {
+        /// Up to the entry before this id; `None` for the last one.
+        before: Option<(u64, u64)>,
+        /// No entry that was written earlier than this, by the server's clock in milliseconds.
+        since_ms: u64,
+        /// At most so many.
+        count: u32,
     },
     /// Tell those who listen to a channel.
     Publish {
@@ -96,11 +109,12 @@ pub struct LockOp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verb {
-    /// Take the lock if it is free, write the owner value, and cast a vote for a fence.
+    /// Take the lock if it is free, and write the owner value. On a quorum it casts a vote for a fence, and on one server it gets one.
     Acquire {
         /// The key's time to live, milliseconds.
         ttl_ms: u64,
-        /// The fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw.
+        /// On a quorum the fence the client would like: its clock, microseconds since the epoch, or one more than the last fence it saw.
+        /// On one server the fence that it has seen, which the new one has to be above, or 0.
         proposal: u64,
         /// The hold to take over, of another process.
         adopt: Option<Adoption>,
@@ -124,10 +138,6 @@ pub enum Verb {
         ttl_ms: u64,
         /// Our fence.
         fence: u64,
-        /// Whether the fence is neither compared nor kept longer: on a single server nobody gets another one while the lock is ours.
-        lock_only: bool,
-        /// Whether the answer shows the server's time in any case.
-        timed: bool,
     },
     /// Write the key again on a server that lost it; sent only after a majority confirmed the extension.
     Heal {
@@ -140,16 +150,11 @@ pub enum Verb {
     Release {
         /// A waiter's entry that leaves the queue. If that waiter was told of a release, the next one is told instead.
         leave: Option<Arc<str>>,
-        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
-        single_server: bool,
         /// For how long the lock is kept from everybody, instead of being free; milliseconds.
         kept_ms: u64,
     },
     /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
-    Leave {
-        /// Whether this server alone decides who is next, and so may keep the lock for a waiter.
-        single_server: bool,
-    },
+    Leave,
     /// End an attempt of a job: note in its record how, and do what a release does.
     EndAttempt {
         /// How it ends.
@@ -210,13 +215,13 @@ impl Op {
     /// told why the last one failed.
     #[must_use]
     pub const fn asks_afresh(&self) -> bool {
-        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. } | Self::Scan { .. } | Self::Present { .. })
+        matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. } | Self::Scan { .. } | Self::Peek { .. })
     }
 
     /// Whether the operation may wait for a reconnect: only what gives back may, everything else dies with its round.
     #[must_use]
     pub const fn survives_reconnect(&self) -> bool {
-        matches!(self.verb(), Some(Verb::Release { .. } | Verb::Leave { .. } | Verb::EndAttempt { .. }))
+        matches!(self.verb(), Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }))
     }
 
     /// Whether an answer counts whenever it comes, until the operation's deadline: a hold counts an extension from its sending.
@@ -240,16 +245,14 @@ impl Op {
             return None;
         }
         let LockOp { keys, by, verb } = self.on_lock()?;
-        let (leave, single_server) = match verb {
-            Verb::Acquire { place, quorum_config, .. } => {
-                (place.as_ref().map(|place| Arc::clone(&place.entry)), QuorumConfig::is_single_server(quorum_config.as_ref()))
-            }
+        let leave = match verb {
+            Verb::Acquire { place, .. } => place.as_ref().map(|place| Arc::clone(&place.entry)),
             // Nobody waits for a key that was missing.
-            Verb::Heal { .. } => (None, false),
+            Verb::Heal { .. } => None,
             _ => return None,
         };
         let verb = match keys.kind() {
-            Kind::Exclusive => Verb::Release { leave, single_server, kept_ms: 0 },
+            Kind::Exclusive | Kind::Quorum => Verb::Release { leave, kept_ms: 0 },
             Kind::Job => Verb::EndAttempt { ending: Ending::GivenBack, attempt: OpenAttempt::default(), leave },
         };
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))
@@ -263,7 +266,7 @@ impl Op {
             Verb::Release { leave, .. } | Verb::EndAttempt { leave, .. } => {
                 ours.by == *value || leave.is_some() && leave == place
             }
-            Verb::Leave { .. } => place.as_ref() == Some(&ours.by),
+            Verb::Leave => place.as_ref() == Some(&ours.by),
             _ => false,
         };
         takes_back && ours.keys == *keys
@@ -278,7 +281,7 @@ impl Op {
                 Verb::Confirm { .. } => "confirm",
                 Verb::Extend { .. } => "extend",
                 Verb::Heal { .. } => "heal",
-                Verb::Release { .. } | Verb::Leave { .. } => "release",
+                Verb::Release { .. } | Verb::Leave => "release",
                 Verb::EndAttempt { .. } => "end",
                 Verb::Reset => "reset",
                 Verb::Inspect => "inspect",
@@ -286,13 +289,12 @@ impl Op {
             },
             Self::Part(op) => match op.part {
                 Part::Take => "take",
-                Part::RaiseFence => "raise",
+                Part::Tick => "tick",
                 Part::CountAttempt { .. } => "count",
                 Part::Extend => "extend",
                 Part::Release => "release",
                 Part::EndAttempt => "note",
                 Part::Look => "look",
-                Part::SeeFence => "fence",
                 Part::Status => "status",
                 Part::Reset { .. } => "forget",
             },
@@ -302,7 +304,9 @@ impl Op {
             Self::Probe { .. } => "probe",
             Self::Trust { .. } => "trust",
             Self::Scan { .. } => "scan",
-            Self::Present { .. } => "present",
+            Self::Peek { .. } => "peek",
+            Self::Log(_) => "log",
+            Self::History { .. } => "history",
             Self::Publish { .. } => "publish",
             Self::AwaitReplicas { .. } => "wait",
         }
@@ -357,13 +361,6 @@ pub struct QuorumConfig {
     pub servers: u32,
     /// The longest time a hold may remain, milliseconds.
     pub max_ttl_ms: u64,
-}
-
-impl QuorumConfig {
-    /// Whether there is no other server.
-    pub(crate) fn is_single_server(config: Option<&Self>) -> bool {
-        config.is_none_or(|config| config.servers == 1)
-    }
 }
 
 impl fmt::Display for QuorumConfig {

@@ -19,16 +19,16 @@ pub struct PartOp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// Of an acquire: take the lock's key, cast no vote and line nobody up.
+    /// Of an acquire: take the lock's key, without a fence, and line nobody up.
     Take,
-    /// Of an acquire: raise the fence, and so cast the vote.
-    RaiseFence,
+    /// Of an acquire: ask the clock for the fence.
+    Tick,
     /// Of an acquire for a job: count the attempt that begins with this fence, if one may begin.
     CountAttempt {
-        /// The vote.
+        /// The fence.
         fence: u64,
     },
-    /// An extension that compares no fence.
+    /// An extension of the lock alone.
     Extend,
     /// A release that tells nobody.
     Release,
@@ -36,8 +36,6 @@ pub enum Part {
     EndAttempt,
     /// Of an inspect: show the holder.
     Look,
-    /// Of an inspect: show the fence.
-    SeeFence,
     /// Of a job's status: show the record.
     Status,
     /// Of a reset: forget the record, unless an attempt of this holder runs.
@@ -54,7 +52,7 @@ impl PartOp {
         let keys: &Keys = &self.whole.keys;
         match self.part {
             Part::Take | Part::Extend | Part::Release | Part::Look => keys.lock(),
-            Part::RaiseFence | Part::SeeFence => keys.fence(),
+            Part::Tick => keys.clock(),
             Part::CountAttempt { .. } | Part::EndAttempt | Part::Status | Part::Reset { .. } => keys.record(),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Remaining;
+use crate::op::HistoryEntry;
 use crate::op::holder;
 use crate::op::job::{AttemptNumber, EarlierRun, JobEnd, JobRecord};
 
@@ -86,8 +87,10 @@ pub enum Verdict {
     },
     /// Marker: what it says, if there is one.
     Marker(Option<String>),
-    /// Present: for each of the keys, in their order, whether it is a string.
-    Present(Vec<bool>),
+    /// Peek: whether the value begins as one of this library.
+    Peeked(bool),
+    /// History: these entries, the last one first.
+    Logged(Arc<[HistoryEntry]>),
 }
 
 /// What a server says of itself.
@@ -147,10 +150,15 @@ pub struct Reply {
     pub verdict: Verdict,
     /// The server's clock, microseconds since the epoch; 0 if the answer doesn't say.
     pub time_us: u64,
-    /// The lock's fence counter after the operation; 0 if there is none, and after a release that is done.
+    /// The fence of the hold that the operation is about, or that the value in the key shows; 0 if it shows none, and after a release that
+    /// is done. On a quorum the lock's fence counter after the operation.
     pub fence: u64,
+    /// A release that was refused: the last fence that the clock of the lock's slot has given; 0 if it isn't known.
+    pub last_fence: u64,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,
+    /// Whether the server had no replica that could take its place, when the connection was made.
+    pub is_alone: bool,
     /// The socket on which it came: the number of those that its connection has had so far, modulo 256; 0 where the transport
     /// counts none.
     pub socket: u8,
@@ -172,7 +180,9 @@ impl Reply {
             verdict,
             time_us,
             fence,
+            last_fence: 0,
             run_id: None,
+            is_alone: false,
             socket: 0,
             repeated: false,
             queued: Queued::Nothing,

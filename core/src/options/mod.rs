@@ -18,6 +18,7 @@ macro_rules! with_defaults {
     };
 }
 
+mod app;
 mod lock;
 mod members;
 mod span;
@@ -31,8 +32,10 @@ use rustls::pki_types::ServerName;
 use crate::credentials::SharedProvider;
 use crate::error::Error;
 use crate::name::{check_family, check_prefix};
+use crate::owner::host_name;
 use crate::wording::Text;
 
+use app::check_app;
 pub use lock::{LockOptions, LockOverrides, Wait};
 pub use members::instead_of_member;
 #[cfg(feature = "command")]
@@ -40,9 +43,6 @@ pub(crate) use span::MAX_SPAN;
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
 pub(crate) use span::{MIN_KEEP, check_span, wire_millis};
 pub use unknown::{Place, instead_of};
-
-/// The longest text option, in UTF-8 bytes.
-const MAX_APP_BYTES: usize = 256;
 
 /// The most replicas that a client may wait for.
 const MAX_REPLICAS: u32 = 100;
@@ -145,6 +145,8 @@ with_defaults! {
         address_map: BTreeMap<String, String> = BTreeMap::new();
         /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
         log_holds: bool = false;
+        /// Whether this client's holds are noted in the history of a single server or of a cluster. Default true.
+        history: bool = true;
         /// Whether operations do their I/O on the tokio runtime in which they are called, else on this crate's own thread. Default true;
         /// false in a program built with `panic = "abort"`. See
         /// [`ClientBuilder::callers_runtime`](crate::ClientBuilder::callers_runtime).
@@ -173,9 +175,7 @@ impl ClientOptions {
     /// `INVALID_ARGUMENT` naming the option and what was given.
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_prefix(&self.prefix)?;
-        if let Some(app) = self.app_name().filter(|app| app.len() > MAX_APP_BYTES || app.contains('\0')) {
-            return Err(Error::invalid("app", app, format!("at most {MAX_APP_BYTES} UTF-8 bytes without NUL")));
-        }
+        check_app(&self.app_name().unwrap_or_default(), &host_name())?;
         check_span("connect_timeout", self.connect_timeout)?;
         self.response_timeout.map_or(Ok(()), |span| check_span("response_timeout", span))?;
         check_span("unavailable_after", self.unavailable_after)?;

@@ -10,7 +10,7 @@ use crate::wording::{Language, Part, Text};
 /// The shortest ttl that can be kept: drift and one round trip use up a shorter one.
 pub const MIN_TTL: Duration = Duration::from_millis(10);
 
-/// The longest ttl: a lock's fence is kept for a day after its last use, so a key must not outlive it.
+/// The longest ttl: on a quorum a lock's fence is kept for a day after its last use, so a key must not outlive it.
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The shortest time for which a job that is over is remembered.

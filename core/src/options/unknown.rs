@@ -35,7 +35,7 @@ const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
 const ONCE: [&str; 6] = ["at", "every", "late", "overlap", "max_attempts", "retry_delay"];
 
 /// The options of a client in every language.
-const CLIENT: [&str; 15] = [
+const CLIENT: [&str; 16] = [
     "prefix",
     "app",
     "connect_timeout",
@@ -51,6 +51,7 @@ const CLIENT: [&str; 15] = [
     "tls_key",
     "tls_name",
     "address_map",
+    "history",
 ];
 
 /// The option names of other libraries, without `_`, case and unit, and the answer for each.

@@ -52,6 +52,8 @@ pub(super) struct Acquiring {
     lined_up: bool,
     queued_emitted: bool,
     warned: bool,
+    /// Whether the lock was another's in an earlier round.
+    pub(super) met_busy: bool,
 }
 
 impl Acquiring {
@@ -72,6 +74,7 @@ impl Acquiring {
             lined_up: false,
             queued_emitted: false,
             warned: false,
+            met_busy: false,
         }
     }
 
@@ -183,7 +186,8 @@ impl Acquiring {
             stays |= place.as_ref().is_some_and(|place| place.stays);
             let verb = Verb::Acquire {
                 ttl_ms: wire_millis(recipe.key_ttl()),
-                proposal: now.proposal(servers).max(self.last_fence + 1),
+                // On one server the clock of its slot gives the fence, above the one that was seen.
+                proposal: if servers > 1 { now.proposal(servers).max(self.last_fence + 1) } else { self.last_fence },
                 adopt: recipe.adopt.clone(),
                 fair: recipe.options.fair,
                 place,
@@ -353,6 +357,7 @@ impl Acquiring {
         if let Some((holder, by_majority)) = tally.holder.or_else(|| kept.map(|kept| (kept, true))) {
             slot.inspect(|slot| slot.end_outage());
             self.outage.end();
+            self.met_busy = true;
             self.emit_busy(&holder, now, context);
             if recipe.busy_is_none {
                 return Decision::Ended(Ok(None));

@@ -51,7 +51,7 @@ pub(in crate::protocol) fn leaving(commands: &[Command]) -> Vec<String> {
     let leaves = |command: &Command| match command {
         Command::Send { request, .. } => match &request.op {
             Op::Lock(LockOp { verb: Verb::Release { leave, .. }, .. }) => leave.as_ref().map(ToString::to_string),
-            Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => Some(entry.to_string()),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => Some(entry.to_string()),
             _ => None,
         },
         _ => None,
@@ -252,7 +252,7 @@ fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
         while let Some(command) = asked.pop() {
             // Each removal finds nothing.
             if let Command::Send { server, tag, request } = command {
-                if matches!(&request.op, Op::Lock(LockOp { verb: Verb::Release { leave: Some(leave), .. }, .. }) | Op::Lock(LockOp { by: leave, verb: Verb::Leave { .. }, .. }) if **leave == *entry)
+                if matches!(&request.op, Op::Lock(LockOp { verb: Verb::Release { leave: Some(leave), .. }, .. }) | Op::Lock(LockOp { by: leave, verb: Verb::Leave, .. }) if **leave == *entry)
                 {
                     asked.clear();
                     acquire.round = 0;

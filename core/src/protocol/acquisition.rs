@@ -3,7 +3,7 @@
 mod giving_back;
 mod late;
 
-use crate::op::{Answer, Queued, Reply};
+use crate::op::{Answer, HoldState, Queued, Reply};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,7 +161,10 @@ impl Acquisition {
                 self.lose(recipe, loss, now.tick, out);
             }
             State::Releasing(releasing) => {
-                if let Some(caller) = releasing.caller.take_if(|caller| now.tick >= caller.gives_up) {
+                let gives_up = releasing.caller.is_some_and(|caller| now.tick >= caller.gives_up);
+                if gives_up && releasing.is_looking() {
+                    releasing.looked(recipe, None);
+                } else if let Some(caller) = releasing.caller.take_if(|_| gives_up) {
                     releasing.stop_waiting(recipe, caller, &self.removals, out);
                 }
             }
@@ -182,6 +185,8 @@ impl Acquisition {
                     removal.answer((server, tag.sent), now, &answer);
                 }
             }
+            State::Releasing(releasing) if tag.step == Step::Look => releasing.looked(recipe, Some(&answer)),
+            _ if tag.step == Step::Look => (),
             State::Acquiring(acquiring) if ballot && acquiring.is_in(tag.round) => {
                 let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
                 let decision = acquiring.answer((server, tag), answer, now, &mut context);
@@ -210,7 +215,8 @@ impl Acquisition {
             Decision::Pending => (),
             Decision::Granted(round, fence) => {
                 let (waited, woken) = (now.since(acquiring.started), acquiring.woken());
-                let hold = Hold::begin(recipe, round, fence, now, out);
+                let mut hold = Hold::begin(recipe, round, fence, now, out);
+                hold.met_busy = acquiring.met_busy;
                 out.extend(ending::unfinished(recipe, &hold).map(Command::EmitOfAnother));
                 let mut event = hold.event(recipe, EventKind::Acquired);
                 event.took = Some(waited);
@@ -277,6 +283,8 @@ impl Acquisition {
             out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
         }
         out.push(Command::Lost(loss.clone()));
+        let note = hold.last_note(recipe, HoldState::Lost, now).filter(|_| loss.reason != LossReason::Closed);
+        out.extend(note.map(Command::Log));
         self.state = State::Lost(hold, loss);
     }
 

@@ -53,8 +53,6 @@ pub(super) struct Extension {
     pub(super) sent: Tick,
     /// The span that shall remain, as sent.
     pub(super) span: Duration,
-    /// Whether the fence is left alone.
-    pub(super) lock_only: bool,
     /// The time at which the round stops waiting for answers, and another round may begin.
     pub(super) times_out: Tick,
     quorum: Quorum,
@@ -63,12 +61,7 @@ pub(super) struct Extension {
 
 impl Extension {
     pub(super) fn new(round: u32, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
-        Self { round, sent, span, lock_only: false, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
-    }
-
-    /// The same round, which leaves the fence alone or not.
-    pub(super) fn of_the_lock_alone(self, lock_only: bool) -> Self {
-        Self { lock_only, ..self }
+        Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
     }
 
     /// Takes a server's answer. `readings` are the hold's last readings of the servers' clocks.

@@ -25,7 +25,7 @@ impl Hold {
 
     /// A server may have lost the key: the next extension is due now, also of a hold that isn't renewed.
     pub(super) fn doubt(&mut self, now: Tick) {
-        self.doubted_at = Some(now);
+        (self.doubted_at, self.failed_over) = (Some(now), !mutant!(FailoverExcludes));
         if self.extensions.current().is_none() {
             self.next_renewal = now;
         }

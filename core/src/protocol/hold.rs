@@ -11,12 +11,11 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
-use crate::op::{Answer, Verb, Verdict};
+use crate::op::{Answer, HistoryNote, HoldState, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, LONGEST_PAUSE, Progress, least_pause};
-use crate::protocol::fence_end::FenceEnd;
 use crate::protocol::removal::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
 use crate::protocol::rounds::{Heard, Rounds};
@@ -24,6 +23,9 @@ use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::Request;
 use crate::validity::{self, Reading};
+
+/// A hold that lasts so long has its end in the history.
+const NOTED_FROM: Duration = Duration::from_secs(1);
 
 /// The connection for renewals is opened after the ttl divided by this number.
 const WARMTH: u32 = 20;
@@ -48,7 +50,6 @@ pub(super) struct Hold {
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
     warms_at: Tick,
     pub(super) extensions: Rounds,
-    fence_end: FenceEnd,
     /// The number of rounds in a row that timed out.
     timeouts: u32,
     /// The latest expiry that a server may have given to the key.
@@ -56,6 +57,12 @@ pub(super) struct Hold {
     /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
     pub(super) unsure_until: Vec<Tick>,
     pub(super) requests: ExtendRequests,
+    /// Whether its acquire found the lock held by another program.
+    pub(super) met_busy: bool,
+    /// Whether the history says that it holds.
+    is_noted: bool,
+    /// Whether another node may answer since the grant.
+    pub(super) failed_over: bool,
 }
 
 impl Hold {
@@ -77,7 +84,6 @@ impl Hold {
             fence,
             kept_until: now.after(recipe.key_ttl()),
             unsure_until: (0..recipe.servers.len()).map(unsure).collect(),
-            fence_end: FenceEnd::of_grant(round.sent),
             timeouts: 0,
             granted: now,
             validity_end: validity_end.min(hold_end),
@@ -89,6 +95,9 @@ impl Hold {
             healed_at: Tick::default(),
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
+            met_busy: false,
+            is_noted: false,
+            failed_over: round.doubted_at.is_some(),
             round,
             extensions: Rounds::default(),
             requests: ExtendRequests::default(),
@@ -139,6 +148,25 @@ impl Hold {
             }
             _ => loss,
         }
+    }
+
+    pub(super) fn is_on_one_server(&self) -> bool {
+        self.round.readings.len() == 1
+    }
+
+    /// The time of a single server when it last confirmed the hold, microseconds since the epoch.
+    pub(super) fn confirmed_us(&self) -> u64 {
+        self.round.readings[0].map_or(self.fence, |reading| reading.server_us)
+    }
+
+    fn note(&self, recipe: &Recipe, state: HoldState) -> HistoryNote {
+        HistoryNote { lock: recipe.keys.lock().into(), owner: Arc::clone(self.owner()), fence: self.fence, state }
+    }
+
+    /// What the history says of the end of the hold. A short hold that found the lock free is not in it.
+    pub(super) fn last_note(&self, recipe: &Recipe, state: HoldState, now: Tick) -> Option<HistoryNote> {
+        let is_noted = self.met_busy || now.since(self.granted) >= NOTED_FROM;
+        (recipe.logs() && is_noted).then(|| self.note(recipe, state))
     }
 
     /// Ends the renewals; no further answer matters. Gives the callers that still wait for an extend.
@@ -258,18 +286,19 @@ impl Hold {
         let timeout = share.max(least_pause(recipe)).min(recipe.response_timeout);
         let key_span = recipe.key_span(span);
         self.kept_until = self.kept_until.max(now.after(key_span)).max(self.validity_end.after(key_span));
+        if self.doubted_at.is_some() && self.is_on_one_server() && !mutant!(ClockNotRaised) {
+            // The clock of the node that answers now may be behind. Nobody waits for the answer.
+            let op = recipe.op(Arc::clone(&self.round.owner), Verb::Confirm { fence: self.fence });
+            let tag = Tag { round: 0, step: Step::Leave, sent: now };
+            out.push(Command::Send { server: 0, tag, request: Request::new(op, self.validity_end) });
+        }
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
-        // On a single server nobody else gets a fence while the lock is ours. So the fence only has to live long enough.
-        let lock_only = recipe.servers.len() == 1 && self.fence_end.is_behind(now.after(key_span));
-        let timed = !self.round.readings[0].is_some_and(|reading| reading.is_fresh(now));
-        let op = recipe.op(
-            Arc::clone(&self.round.owner),
-            Verb::Extend { ttl_ms: wire_millis(key_span), fence: self.fence, lock_only, timed },
-        );
+        let verb = Verb::Extend { ttl_ms: wire_millis(key_span), fence: self.fence };
+        let op = recipe.op(Arc::clone(&self.round.owner), verb);
         let request = Request::new(op, self.validity_end);
         out.extend((0..recipe.servers.len()).map(|server| Command::Send { server, tag, request: request.clone() }));
         let extension = Extension::new(*rounds, now, span, now.after(timeout), recipe.quorum());
-        self.extensions.begin(extension.of_the_lock_alone(lock_only));
+        self.extensions.begin(extension);
     }
 
     /// Takes a server's answer to an extension.
@@ -320,9 +349,6 @@ impl Hold {
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
         let remaining = self.validity_end.since(now);
         self.validity_end = if mutant!(RenewalShortens) { end } else { self.validity_end.max(end) };
-        if !extension.lock_only {
-            self.fence_end.move_behind(extension.reach());
-        }
         self.timeouts = 0;
         self.next_renewal = self.renewal_after(recipe).max(now);
         let fulfilled = self.requests.fulfil(extension.round);
@@ -332,6 +358,9 @@ impl Hold {
         // Before the answers: an event of what a caller does next must not overtake this one.
         out.push(Command::Emit(event));
         out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
+        if recipe.logs() && !std::mem::replace(&mut self.is_noted, true) {
+            out.push(Command::Log(self.note(recipe, HoldState::Holds)));
+        }
         self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at && !mutant!(EarlierEraConfirms));
         if !self.requests.is_empty() || self.doubted_at.is_some() {
             self.next_renewal = now;

@@ -6,16 +6,12 @@ use std::time::Duration;
 use crate::clock::{Now, Tick};
 use crate::error::{Code, Error, Loss, LossReason};
 use crate::event::EventKind;
-use crate::machine::FENCE_KEPT_MS;
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Reply, Verb, Verdict};
 use crate::options::LockOptions;
 use crate::protocol::waiting::tests::{at, gone, ms};
 use crate::protocol::{Acquisition, Amount, CallId, Command, Input, Manner, Recipe, Release, Step, Tag, waiting};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-
-/// The time for which a server keeps a fence after the lock's end.
-const FENCE_KEPT: Duration = Duration::from_millis(FENCE_KEPT_MS);
 
 pub(in crate::protocol) fn recipe(servers: usize, ttl: Duration) -> Recipe {
     let recipe = waiting::tests::recipe(servers);
@@ -48,10 +44,6 @@ pub(in crate::protocol) struct Bench {
     warmed: Vec<Tick>,
     /// The end of the key on a server that obeys every request as soon as it is sent.
     pub(in crate::protocol) kept_until: Tick,
-    /// The extensions that touched the fence, and the shortest time for which it outlived the lock.
-    touches: usize,
-    fence_ends: Tick,
-    fence_outlives: Duration,
 }
 
 impl Bench {
@@ -61,7 +53,6 @@ impl Bench {
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let (touches, fence_ends, fence_outlives) = (0, at(0).after(FENCE_KEPT), FENCE_KEPT);
         let (lost, warmed, event, events_before) = (None, Vec::new(), None, Vec::new());
         let now = at(0);
         let mut bench = Self {
@@ -77,9 +68,6 @@ impl Bench {
             lost,
             warmed,
             kept_until,
-            touches,
-            fence_ends,
-            fence_outlives,
         };
         bench.handle(Input::Start, &mut |_, _| None);
         for server in 0..servers {
@@ -99,13 +87,8 @@ impl Bench {
                     if server == 0 {
                         self.tries.push(self.now);
                     }
-                    if let Op::Lock(LockOp { verb: Verb::Extend { ttl_ms, lock_only, .. }, .. }) = request.op {
+                    if let Op::Lock(LockOp { verb: Verb::Extend { ttl_ms, .. }, .. }) = request.op {
                         self.kept_until = self.kept_until.max(self.now.after(ms(ttl_ms)));
-                        if !lock_only {
-                            self.touches += 1;
-                            self.fence_ends = self.kept_until.after(FENCE_KEPT);
-                        }
-                        self.fence_outlives = self.fence_outlives.min(self.fence_ends.since(self.kept_until));
                     }
                     if let Some((after, answer)) = answer(server, self.now) {
                         self.answers.push((self.now.after(after), server, tag, answer));
@@ -321,26 +304,6 @@ fn an_answer_comes_behind_the_event_that_it_is_about() {
     bench.extend(2, |_, _| None);
     bench.run(at(20_000), |_, _| None);
     assert_eq!(bench.events_before, [Some(EventKind::Extended), Some(EventKind::Lost)]);
-}
-
-fn a_fence_outlives_its_lock_by_a_day() {
-    for (ttl, most) in [(ms(9_000), 6), (ms(600_000), 10), (HOUR, 100)] {
-        let mut bench = Bench::held(recipe(1, ttl));
-        bench.run(at(0).after(3 * HOUR), |_, _| Some((ms(1), yes(Verdict::Ok))));
-        assert!(bench.lost.is_none() && bench.fence_outlives >= 24 * HOUR, "{ttl:?}: {:?}", bench.fence_outlives);
-        assert!((1..=most).contains(&bench.touches), "{ttl:?}: {} times", bench.touches);
-    }
-}
-
-#[test]
-fn a_fence_outlives_its_lock_by_a_day_though_few_extensions_touch_it() {
-    a_fence_outlives_its_lock_by_a_day();
-}
-
-#[test]
-fn a_fence_that_no_extension_touches_is_noticed() {
-    use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::FenceForgotten, a_fence_outlives_its_lock_by_a_day);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct LockInfo {
     pub fields: Option<OwnerFields>,
     /// The time for which the key remains.
     pub remaining: Remaining,
-    /// The last fence issued, 0 if none is known.
+    /// The fence of the hold, 0 if its value shows none. On a quorum the last one issued.
     pub fence: u64,
     /// The number of waiters in the queue. The waiters of one process count as one, unless the lock is fair.
     pub waiters: u64,

@@ -14,7 +14,6 @@ mod context;
 mod ending;
 mod extend_requests;
 mod extension;
-mod fence_end;
 mod force_release;
 mod heal;
 mod hold;
@@ -23,8 +22,11 @@ mod job_status;
 mod jump;
 #[cfg(test)]
 mod key_span_tests;
+#[cfg(test)]
+mod looking_tests;
 mod observing;
 mod outage;
+mod overlap;
 #[cfg(test)]
 mod place_tests;
 mod release;
@@ -63,7 +65,7 @@ use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::job::{AttemptNumber, Ending, JobEnd, Terms};
-use crate::op::{Adoption, Answer, LockOp, Op, QuorumConfig, Verb};
+use crate::op::{Adoption, Answer, HistoryNote, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait, wire_millis};
 use crate::owner::Signature;
 use crate::server::Request;
@@ -120,6 +122,8 @@ pub struct Recipe {
     pub adopt: Option<Adoption>,
     /// For a job: its terms. Each acquire begins an attempt then.
     pub job: Option<Terms>,
+    /// Whether the hold is noted in the history of the server; on a quorum it never is.
+    pub history: bool,
     /// The signature of this process in its owner values.
     pub signature: Arc<Signature>,
     /// The time in which a server has to answer.
@@ -139,6 +143,11 @@ impl Recipe {
     pub fn waits_in_queues(&self) -> bool {
         let only_adopts = self.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
         !only_adopts && self.options.wait != Wait::For(Duration::ZERO)
+    }
+
+    /// Whether holds are noted.
+    fn logs(&self) -> bool {
+        self.history && self.servers.len() == 1
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -191,15 +200,14 @@ pub struct Tag {
 
 /// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue. The lock is kept for `kept` more.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>, kept: Duration) -> Op {
-    let (single_server, kept_ms) = (recipe.servers.len() == 1, wire_millis(kept));
-    recipe.op(owner, Verb::Release { leave: leaves, single_server, kept_ms })
+    recipe.op(owner, Verb::Release { leave: leaves, kept_ms: wire_millis(kept) })
 }
 
 /// The command that takes a waiter out of a server's queue. Its answer doesn't matter: without it, the client soon counts as dead
 /// there. Until then, it waits for a connection.
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
-    let op = recipe.op(Arc::clone(entry), Verb::Leave { single_server: recipe.servers.len() == 1 });
+    let op = recipe.op(Arc::clone(entry), Verb::Leave);
     let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }
@@ -214,6 +222,7 @@ pub enum Step {
     Heal,
     Release,
     Leave,
+    Look,
 }
 
 /// Identifies a caller's extend or release.
@@ -330,6 +339,17 @@ pub enum Command {
         tag: Tag,
         /// The request.
         request: Request,
+    },
+    /// Note in the history of the only server how the hold stands. Nobody waits for an answer.
+    Log(HistoryNote),
+    /// Ask the only server for its history. One answer may be for several who ask.
+    Look {
+        /// The tag of the answer.
+        tag: Tag,
+        /// No earlier entry matters, in milliseconds of the server's clock.
+        since_ms: u64,
+        /// Whether the server failed over, and so many may ask at the same time.
+        failed_over: bool,
     },
     /// Prepare the connection for renewals.
     Warm,

@@ -50,6 +50,7 @@ impl Process {
             busy_is_none: one_shot,
             adopt: None,
             job: None,
+            history: true,
             signature: Arc::new(Signature::new(None, "h", 1)),
             response_timeout: ms(1_000),
             unavailable_after: ms(5_000),

@@ -36,27 +36,44 @@ impl Outcome {
 pub struct Release {
     /// The outcome.
     pub outcome: Outcome,
-    /// With [`Outcome::Taken`]: the value of the key now. `None` if that hold has ended since.
+    /// With [`Outcome::Taken`]: the owner value of who has the lock instead, or had it in between; `None` if nothing tells who.
     pub rival: Option<String>,
-    /// With [`Outcome::Taken`]: the fence of the latest hold that came between, if the servers show it. A fence is about the
+    /// With [`Outcome::Taken`]: the fence of that hold, if the servers show it. A fence is about the
     /// microsecond in which it was issued, so it also shows when that hold began.
     pub rival_fence: Option<u64>,
     /// The time from the end of validity to the first request of the release, by this machine's clock.
     pub overrun: Duration,
+    /// Whether the hold of the rival has ended since.
+    pub(crate) rival_has_ended: bool,
+    /// With [`Outcome::Expired`]: whether it is certain that no other hold came between.
+    pub(crate) is_excluded: bool,
     /// With [`Outcome::Released`]: for how long nobody else gets the lock, because of its [`min_hold`](crate::Lock::min_hold).
     pub kept: Duration,
 }
 
 impl Release {
     /// The release of a lock that was ours.
-    pub(super) const fn ours(overrun: Duration, kept: Duration) -> Self {
-        Self { outcome: Outcome::Released, rival: None, rival_fence: None, overrun, kept }
+    pub(super) fn ours(overrun: Duration, kept: Duration) -> Self {
+        Self { kept, ..Self::of(Outcome::Released, overrun) }
+    }
+
+    /// A release with an outcome and no details.
+    pub(super) fn of(outcome: Outcome, overrun: Duration) -> Self {
+        let (rival, rival_fence, kept) = (None, None, Duration::ZERO);
+        Self { outcome, rival, rival_fence, rival_has_ended: false, is_excluded: false, overrun, kept }
+    }
+
+    /// Whether it is certain that no other hold came between.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn excludes_others(&self) -> bool {
+        self.is_excluded
     }
 
     /// The release after a loss. A rival that the loss showed stays true, even if no server shows it any more.
     pub(super) fn after(mut self, loss: Option<&Loss>) -> Self {
         if let Some(loss) = loss.filter(|loss| loss.reason == LossReason::Taken && self.outcome != Outcome::Released) {
-            self.outcome = Outcome::Taken;
+            (self.outcome, self.is_excluded) = (Outcome::Taken, false);
             self.rival_fence = self.rival_fence.max(loss.rival_fence);
         }
         self
@@ -66,10 +83,11 @@ impl Release {
     pub(super) fn sentence(&self) -> Option<String> {
         match self.outcome {
             Outcome::Released => None,
+            Outcome::Expired if self.is_excluded => Some("its key had gone, and no other hold came between".to_owned()),
             Outcome::Expired => Some("its key had gone, and no other hold is seen to have come between".to_owned()),
             Outcome::Taken => {
                 let ended = || "another hold came between, and has ended since".to_owned();
-                Some(others(self.rival.as_deref(), self.rival_fence).unwrap_or_else(ended))
+                Some(others(self.rival.as_deref(), self.rival_fence, self.rival_has_ended).unwrap_or_else(ended))
             }
         }
     }

@@ -7,11 +7,16 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{Event, EventKind};
 use crate::op::job::{Ending, OpenAttempt};
+use crate::op::{Answer, HistoryEntry, HoldState, Reply, Verdict};
 use crate::protocol::hold::Hold;
+use crate::protocol::overlap::{Ours, next_hold};
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::removal::{Removal, Value};
 use crate::protocol::witness::Witness;
-use crate::protocol::{CallId, Command, Manner, Recipe};
+use crate::protocol::{CallId, Command, Manner, Recipe, Step, Tag};
+
+/// How far the clocks of two nodes of a cluster may be apart, so that what one of them has noted is found by the time of the other.
+const CLOCKS_APART_MS: u64 = 10_000;
 
 /// A hold that is being released. Its removal is among those of its acquisition.
 #[derive(Debug)]
@@ -29,6 +34,19 @@ pub(super) struct Releasing {
     pub(super) is_again: bool,
     /// Whether the end of the body has got its loss: no other caller gets an answer.
     pub(super) is_reported: bool,
+    pub(super) look: Look,
+}
+
+/// The look at the history, where a hold had expired and nobody holds the lock.
+#[derive(Debug, Default)]
+pub(super) enum Look {
+    /// Not asked for.
+    #[default]
+    Unasked,
+    /// Asked for, and what the release found before.
+    Asked(Release),
+    /// Over. The next hold, if it is proved, is in the release.
+    Over(Release),
 }
 
 /// The caller that waits for the outcome of a release, and its time limit.
@@ -82,27 +100,99 @@ impl Releasing {
         removals.iter().find(|removal| removal.round == self.hold.round_number())
     }
 
+    /// Whether an answer about the history is awaited.
+    pub(super) const fn is_looking(&self) -> bool {
+        matches!(self.look, Look::Asked(_))
+    }
+
+    /// Takes the answer about the history; `None` if it takes too long.
+    pub(super) fn looked(&mut self, recipe: &Recipe, answer: Option<&Answer>) {
+        self.look = match std::mem::take(&mut self.look) {
+            Look::Asked(found) => {
+                let entries: &[HistoryEntry] = match answer {
+                    Some(Ok(Reply { verdict: Verdict::Logged(entries), .. })) => entries,
+                    _ => &[],
+                };
+                let (lock, owner, fence) = (recipe.keys.lock(), &**self.hold.owner(), self.hold.fence);
+                let adopted = recipe.adopt.as_ref().map(|adopt| &*adopt.owner);
+                Look::Over(match next_hold(entries, &Ours { lock, owner, fence, adopted }) {
+                    Some(next) => Release {
+                        outcome: Outcome::Taken,
+                        rival: Some(next.owner.to_string()),
+                        rival_fence: Some(next.fence),
+                        rival_has_ended: true,
+                        ..found
+                    },
+                    None => found,
+                })
+            }
+            look => look,
+        };
+    }
+
+    /// Asks for the history if a hold that has ended may have come between.
+    fn look(&mut self, recipe: &Recipe, found: Release, removal: &Removal, now: Tick, out: &mut Vec<Command>) -> Option<Release> {
+        let (hold, expired) = (&self.hold, found.outcome == Outcome::Expired);
+        let Some(refused) = removal.refused.as_ref().filter(|_| expired && !self.is_unclaimed && hold.is_on_one_server()) else {
+            return Some(found);
+        };
+        let confirmed_us = hold.confirmed_us();
+        if !hold.failed_over && refused.excludes(hold.fence, confirmed_us, hold.round.run_ids[0].as_ref()) {
+            return Some(Release { is_excluded: true, ..found });
+        }
+        if !recipe.logs() || !refused.knows(hold.fence) {
+            return Some(found);
+        }
+        let tag = Tag { round: hold.round_number(), step: Step::Look, sent: now };
+        // The history may be on another node of a cluster, whose clock is another one.
+        let since_ms = (confirmed_us / 1_000).saturating_sub(CLOCKS_APART_MS);
+        out.push(Command::Look { tag, since_ms, failed_over: hold.failed_over });
+        self.look = Look::Asked(found);
+        None
+    }
+
+    /// What the release found, with the votes that its servers have shown.
+    fn find(
+        &mut self,
+        recipe: &Recipe,
+        (removals, witness): (&[Removal], &Witness),
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) -> Option<Release> {
+        match std::mem::take(&mut self.look) {
+            Look::Over(found) => Some(found),
+            look @ Look::Asked(_) => {
+                self.look = look;
+                None
+            }
+            Look::Unasked => {
+                let (later, latest) = self.hold.others(witness);
+                let removal = self.removal(removals)?;
+                let found = removal.outcome(later, |count| witness.proves(count))?;
+                // A vote that isn't proved to be another's may be of one of our own earlier rounds, read late.
+                let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
+                self.look(recipe, Release { rival_fence, ..found }, removal, now, out)
+            }
+        }
+    }
+
     /// Ends the release if its outcome is known, and gives the outcome to the caller. Says besides whether it is unknown how the attempt
     /// ended.
     pub(super) fn conclude(
-        &self,
+        &mut self,
         recipe: &Recipe,
         (removals, witness): (&[Removal], &Witness),
         now: Tick,
         out: &mut Vec<Command>,
     ) -> Option<(Released, bool)> {
-        let (later, latest) = self.hold.others(witness);
-        let removal = self.removal(removals)?;
-        let found = removal.outcome(later, |count| witness.proves(count))?;
-        // A vote that isn't proved to be another's may be of one of our own earlier rounds, read late.
-        let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
-        let release = Release { rival_fence, ..found }.after(self.loss.as_ref());
+        let release = self.find(recipe, (removals, witness), now, out)?.after(self.loss.as_ref());
+        let removal = self.removal(removals);
         let kind = match release.outcome {
             Outcome::Released => EventKind::Released,
             Outcome::Expired => EventKind::Expired,
             Outcome::Taken => EventKind::Race,
         };
-        let unheard = removal.unheard(recipe).filter(|_| kind == EventKind::Expired);
+        let unheard = removal.and_then(|removal| removal.unheard(recipe)).filter(|_| kind == EventKind::Expired);
         let is_unknown = unheard.is_some() && self.ending.as_ref().is_some_and(|ending| *ending != Ending::GivenBack);
         if !self.is_again {
             let mut event = self.hold.event(recipe, kind);
@@ -111,6 +201,7 @@ impl Releasing {
             event.message = unheard.or_else(|| release.sentence());
             event.took = Some(now.since(self.hold.granted));
             event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
+            event.is_excluded = release.is_excluded;
             out.push(Command::Emit(event));
         }
         out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::Emit));
@@ -123,10 +214,20 @@ impl Releasing {
             unended: None,
         };
         if let Some(caller) = self.caller {
-            let unknown = || Error::not_released(recipe.name(), recipe.servers.len(), removal.errors(recipe));
+            let unknown = || {
+                Error::not_released(
+                    recipe.name(),
+                    recipe.servers.len(),
+                    removal.map(|removal| removal.errors(recipe)).unwrap_or_default(),
+                )
+            };
             let told = if is_unknown { Err(unknown()) } else { released.tell(recipe, caller.manner) };
             out.push(Command::Released(caller.call, told));
         }
+        let is_noted =
+            self.is_again || self.is_unclaimed || self.loss.as_ref().is_some_and(|loss| loss.reason != LossReason::Closed);
+        let state = if kind == EventKind::Released { HoldState::Released } else { HoldState::Lost };
+        out.extend(self.hold.last_note(recipe, state, now).filter(|_| !is_noted).map(Command::Log));
         Some((released, is_unknown))
     }
 
@@ -194,7 +295,16 @@ impl Released {
         let reason = loss.map_or(found, |loss| loss.reason);
         let lost = loss.cloned().unwrap_or_else(|| Loss::new(reason, release.overrun));
         let rival = release.rival.or(lost.rival);
-        Err(Error::lost(recipe.name(), Loss { rival, rival_fence: release.rival_fence, overrun: release.overrun, ..lost }))
+        Err(Error::lost(
+            recipe.name(),
+            Loss {
+                rival,
+                rival_fence: release.rival_fence,
+                rival_has_ended: release.rival_has_ended,
+                overrun: release.overrun,
+                ..lost
+            },
+        ))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::mutant::mutant;
 use crate::op::holder::kept;
 use crate::op::job::{Ending, OpenAttempt};
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verb, Verdict};
+use crate::protocol::overlap::Refused;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
 use crate::server::Request;
@@ -86,6 +87,8 @@ pub(super) struct Removal {
     /// The time of one more request to each server, whatever the server has answered.
     stragglers: Vec<Tick>,
     failed: Vec<Option<Failure>>,
+    /// The last refusal, unless an earlier request may have been done.
+    pub(super) refused: Option<Refused>,
 }
 
 impl Removal {
@@ -117,6 +120,7 @@ impl Removal {
             servers: vec![Progress::Unneeded; recipe.servers.len()],
             stragglers: vec![Tick::NEVER; recipe.servers.len()],
             failed: vec![None; recipe.servers.len()],
+            refused: None,
         };
         removal.prolong(recipe, now);
         for server in 0..recipe.servers.len() {
@@ -244,6 +248,10 @@ impl Removal {
         if answer.is_err() && sent != last {
             return;
         }
+        self.refused = match answer {
+            Ok(reply) if !(unsure || reply.repeated) || mutant!(ProofWhileUnanswered) => Some(Refused::of(reply)),
+            _ => None,
+        };
         self.servers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => Progress::Deleted,
             // The request may have come before the write. Or the answer to the write was read late, and another program has taken
@@ -349,7 +357,7 @@ impl Removal {
         }
         let taken = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
         let outcome = if taken { Outcome::Taken } else { Outcome::Expired };
-        Some(Release { outcome, rival, rival_fence: None, overrun: self.overrun, kept: Duration::ZERO })
+        Some(Release { rival, ..Release::of(outcome, self.overrun) })
     }
 
     /// The outcome in words, if too few servers have answered for one, and so only the ttl has ended the hold.

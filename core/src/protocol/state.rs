@@ -34,6 +34,7 @@ impl State {
     pub(super) fn doubt(&mut self, now: Tick) -> bool {
         match self {
             Self::Held(hold) if !mutant!(NewEraIgnored) => hold.doubt(now),
+            Self::Lost(hold, _) | Self::Releasing(Releasing { hold, .. }) => hold.failed_over = !mutant!(FailoverExcludes),
             // The votes of the old primary may be on their way to here.
             Self::Acquiring(acquiring) if !mutant!(EarlierEraGrants) => {
                 acquiring.round.iter_mut().for_each(|round| round.doubted_at = Some(now));

@@ -29,6 +29,7 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         busy_is_none: false,
         adopt: None,
         job: None,
+        history: true,
         signature: Arc::new(Signature::new(None, "h", 1)),
         response_timeout: ms(1_000),
         unavailable_after: ms(5_000),

@@ -62,8 +62,8 @@ local function queue()
     return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
   end
 
-  -- Where the waiter stands, and its arrival; nothing if it can't be lined up. `fence` is the text of the fence, which is marked.
-  local function line_up(entry, arrival, now, fence)
+  -- Where the waiter stands, and its arrival; nothing if it can't be lined up.
+  local function line_up(entry, arrival, now)
     local client = string.match(entry, '^%a:([^:]*):')
     local known = client and redis.pcall('ZSCORE', KEYS[3], entry)
     if not client or type(known) == 'table' then
@@ -83,11 +83,7 @@ local function queue()
       return nil
     end
     redis.pcall('PEXPIRE', KEYS[3], 60000)
-    if not fence then
-      redis.pcall('SET', KEYS[2], '0q', 'PX', 90000000)
-    elseif string.sub(fence, -1) ~= 'q' then
-      redis.pcall('SET', KEYS[2], fence .. 'q', 'KEEPTTL')
-    end
+    note_waiters()
     -- Every newcomer may bring a client, and takes some dead ones away.
     if not known then
       local dead = redis.pcall('ZRANGEBYSCORE', KEYS[3], '(-' .. number(now), '(0', 'LIMIT', 0, CLIENTS)

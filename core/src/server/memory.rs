@@ -171,15 +171,15 @@ impl ServerClock {
 mod tests {
     use super::*;
     use crate::name::{Keys, Kind};
-    use crate::op::Verdict;
-    use crate::op::{LockOp, Verb};
+    use crate::op::holder::named::{in_short, named};
+    use crate::op::{LockOp, Verb, Verdict};
     use std::sync::mpsc;
 
     fn ask(server: &MemoryServer, owner: &str, deadline: Tick) -> Answer {
         let keys = Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
         let op = Op::Lock(LockOp {
             keys,
-            by: owner.into(),
+            by: named(owner).into(),
             verb: Verb::Acquire {
                 ttl_ms: 60_000,
                 proposal: 0,
@@ -192,7 +192,7 @@ mod tests {
         });
         let (sender, receiver) = mpsc::channel();
         server.submit(Request::new(op, deadline), Completion::new(move |answer| sender.send(answer).unwrap()));
-        receiver.try_recv().expect("completed inside submit")
+        receiver.try_recv().expect("completed inside submit").map(in_short)
     }
 
     #[test]

@@ -307,6 +307,12 @@ impl LockActor {
                 let completion = Completion::new(move |answer| actor.send(Input::Answer { server, tag, answer }));
                 self.session.server(server).submit(request, completion);
             }
+            Command::Log(note) => self.session.log(note),
+            Command::Look { tag, since_ms, failed_over } => {
+                let actor = Arc::clone(self);
+                let asked = move |answer| actor.send(Input::Answer { server: 0, tag, answer });
+                self.session.look_back(since_ms, failed_over, Box::new(asked));
+            }
             Command::Warm => self.session.warm(),
             Command::Listen => self.session.listen(&self.recipe),
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),

@@ -1,7 +1,7 @@
 //! Listing: which locks are held, and which jobs there are, by what the servers show.
 //!
-//! `SCAN` finds the fences, part by part, so that no server stops for a list, and `MGET` tells which of their locks have a holder. Only
-//! these are inspected, some at a time. Jobs are found by their records.
+//! `SCAN` finds the strings, part by part, so that no server stops for a list, and `GETRANGE` tells by their first bytes which are locks of
+//! this library. Only these are inspected, some at a time. Jobs are found by their records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Listing {
 
     /// Makes the list, in the order of the names.
     pub(crate) async fn make(self, session: Arc<Session>) -> Result<Vec<LockInfo>, Error> {
-        let names = Arc::new(self).names(&session, Listed::Fences).await?;
+        let names = Arc::new(self).names(&session, Listed::Locks).await?;
         let seen = each(names, |name| look(&session, name)).await?;
         Ok(seen.into_iter().filter_map(|(_, lock)| lock).collect())
     }
@@ -96,20 +96,37 @@ impl Listing {
                 return Err(Failure::unknown(FailureKind::Protocol, "a scan was answered with something else"));
             };
             let names = keys.iter().filter_map(|key| listed.name_of(key, &session.options.prefix));
-            let names: Vec<&str> = names.filter(|name| self.pattern.matches(name)).collect();
-            let locks: Arc<[String]> = names.iter().map(|name| [&session.options.prefix, *name].concat()).collect();
+            let names: Vec<String> = names.filter(|name| self.pattern.matches(name)).map(str::to_owned).collect();
             if listed == Listed::Records {
-                found.extend(names.into_iter().map(str::to_owned));
-            } else if !locks.is_empty()
-                && let Verdict::Present(present) = ask(Op::Present { keys: locks }).await?
-            {
-                let with_holder = names.into_iter().zip(present).filter(|(_, present)| *present);
-                found.extend(with_holder.map(|(name, _)| name.to_owned()));
+                found.extend(names);
+            } else {
+                found.extend(self.ours(session, server, names).await?);
             }
             if next == 0 || found.len() >= self.limit {
                 return Ok(found);
             }
             cursor = next;
+        }
+    }
+
+    /// The names among these whose keys hold a value of this library.
+    async fn ours(&self, session: &Arc<Session>, server: usize, names: Vec<String>) -> Result<Vec<String>, Failure> {
+        let timeout = session.options.connect_timeout + session.response_timeout();
+        let (mut names, mut ours, mut asked) = (names.into_iter(), Vec::new(), JoinSet::new());
+        loop {
+            while asked.len() < AT_ONCE
+                && let Some(name) = names.next()
+            {
+                let (session, key) = (Arc::clone(session), [&session.options.prefix, &*name].concat().into());
+                asked.spawn(async move { (name, ask_one(&session, server, Op::Peek { key }, timeout).await) });
+            }
+            let Some(answered) = asked.join_next().await else { return Ok(ours) };
+            let other = |error: &dyn std::fmt::Display| Failure::unknown(FailureKind::Other, error.to_string());
+            match answered.map_err(|error| other(&error))? {
+                (name, Ok(answer)) if answer.clone()?.verdict == Verdict::Peeked(true) => ours.push(name),
+                (_, Ok(_)) => {}
+                (_, Err(error)) => return Err(other(&error)),
+            }
         }
     }
 }
@@ -142,7 +159,8 @@ async fn each<T: Send + 'static>(names: BTreeSet<String>, ask: impl Fn(String) -
 fn look(session: &Arc<Session>, name: String) -> Call<Option<LockInfo>> {
     let session = Arc::clone(session);
     Call::new(move |responder| {
-        match Keys::new(Kind::Exclusive, &session.options.prefix, &name, session.quorum_config.is_none()) {
+        let kind = Kind::of_lock(session.server_count());
+        match Keys::new(kind, &session.options.prefix, &name, session.quorum_config.is_none()) {
             Ok(keys) => {
                 let (op, servers) = (Op::inspect(Arc::new(keys)), Arc::clone(&session.addresses));
                 let timeout = session.response_timeout();

@@ -9,6 +9,7 @@ pub(crate) mod announce;
 pub(crate) mod ask_all;
 pub(crate) mod bodies;
 pub(crate) mod caller;
+mod history;
 pub(crate) mod listing;
 mod own_holds;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::Input;
 use crate::server::{Listener, Server};
+use crate::session::history::History;
 pub(crate) use crate::session::registry::Registry;
 use crate::session::tasks::Tasks;
 use crate::session::wakeups::Wakeups;
@@ -76,6 +78,7 @@ pub(crate) struct Session {
     pub(crate) tasks: Tasks,
     wakeups: Wakeups,
     warnings: Warnings,
+    history: History,
 }
 
 impl Session {
@@ -110,6 +113,7 @@ impl Session {
             registry,
             tasks: Tasks::default(),
             warnings: Warnings::default(),
+            history: History::default(),
         }
     }
 

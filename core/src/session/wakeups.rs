@@ -183,8 +183,8 @@ impl Session {
     /// Takes a waiter that has left off the server's queue, so that the server wakes the next one. A message still named it.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
-        let (single_server, has_marker) = (self.server_count() == 1, self.quorum_config.is_some());
-        let Some(Ok(keys)) = name.map(|name| Keys::new(Kind::Exclusive, &self.options.prefix, name, !has_marker)) else {
+        let (kind, has_marker) = (Kind::of_lock(self.server_count()), self.quorum_config.is_some());
+        let Some(Ok(keys)) = name.map(|name| Keys::new(kind, &self.options.prefix, name, !has_marker)) else {
             return;
         };
         let entry = {
@@ -194,7 +194,7 @@ impl Session {
             }
             queues.entry(hinted.fair, hinted.number)
         };
-        let op = Op::Lock(LockOp { keys: Arc::new(keys), by: entry, verb: Verb::Leave { single_server } });
+        let op = Op::Lock(LockOp { keys: Arc::new(keys), by: entry, verb: Verb::Leave });
         let deadline = Tick::now().after(self.response_timeout());
         self.server(server).submit(Request::new(op, deadline), Completion::new(|_| ()));
     }

@@ -8,7 +8,7 @@ WRONG = [
     stat(
         "Proved races",
         "How often, in the shown time, another holder was proved to have had the lock before this one released it: data may be wrong.",
-        [now(total(of(EXCEEDED, overlap="race")))],
+        [now(total(of(EXCEEDED, overlap="proved")))],
         (1, RED),
     ),
     stat(
@@ -96,7 +96,7 @@ TRAFFIC = [
             over_time(rate("", of("locktender_attempts_total")), "attempt"),
             over_time(rate("", of("locktender_busy_total")), "busy"),
             over_time(rate("", of("locktender_acquires_total", end="acquired")), "acquired"),
-            over_time(new("", of(EXCEEDED, overlap="race")), "race"),
+            over_time(new("", of(EXCEEDED, overlap="proved")), "race"),
         ],
         unit="ops",
         overrides=[override("race", unit="short", custom__drawStyle="bars", custom__fillOpacity=80, custom__axisPlacement="right")],

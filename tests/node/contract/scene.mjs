@@ -9,14 +9,14 @@ import { Client, LockError, safeName } from 'locktender'
 import { certificate } from '../support/checkout.mjs'
 import { mismatch, spelled, Variables } from './matching.mjs'
 import { repliesOf, replyOf } from './place.mjs'
-import { describe, ended, look, observed, outcomeOf, show, showHold, statusOf } from './seen.mjs'
+import { describe, ended, look, observed, outcomeOf, show, showGrant, showHold, statusOf } from './seen.mjs'
 
 /** How long something that is certain to happen may take. */
 const PATIENCE_MS = 20_000
 
 /** The steps that open a client, if there is none yet. */
 const USES_A_CLIENT = new Set([
-  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'locks', 'holds', 'force_release', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead', 'observe',
+  'open', 'acquire', 'try_acquire', 'body', 'adopt', 'inspect', 'locks', 'history', 'holds', 'force_release', 'wait_free', 'events', 'close', 'begin', 'run', 'status', 'reset', 'campaign', 'try_campaign', 'lead', 'observe',
   'metrics',
 ])
 
@@ -304,6 +304,16 @@ export class Scene {
     },
 
     // A majority has released a lock, and let it expire, before the last server of a quorum.
+    history: async (step) => {
+      let grants
+      const asked = async () => {
+        grants = await this.#client(step).history(step.name, { limit: step.limit })
+        return !step.until || grants[0]?.state === step.until
+      }
+      await eventually(() => `the history is ${JSON.stringify(grants)}`, asked)
+      return { count: grants.length, grants: grants.map(showGrant) }
+    },
+
     wait_free: async (step) => {
       const lock = this.#lock(step)
       const left = () => repliesOf(this.#place, 'EXISTS', lock.name)

@@ -44,6 +44,10 @@ export function show(info) {
   return { free: false, name, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
 }
 
+export function showGrant({ name, owner, fields, fence, began, ended, state }) {
+  return { name, owner, fence, state, pid: fields?.pid ?? null, lasted_ms: ended && ended - began }
+}
+
 export function showHold({ name, kind, owner, fence, heldForMs, remainingMs }) {
   return { name, kind, owner, fence, held_for_ms: heldForMs, remaining_ms: remainingMs }
 }

@@ -17,6 +17,11 @@ import { Program, Tether } from './program.mjs'
 /** How much higher the port of a cluster's bus is: all versions do it so by default. */
 export const BUS = 10_000
 
+/** The owner value of a hold, without what the scripts write behind it. */
+export function ownerOf(value) {
+  return value?.replace(/( id=[0-9a-f-]{36}) .*/, '$1') ?? null
+}
+
 /**
  * A server of its own process, gone when closed and when the test process dies. It keeps no process alive.
  *
@@ -134,6 +139,11 @@ export class RealServer {
 
   get unixUrl() {
     return `unix://${this.socket}${this.password ? `?pass=${this.password}` : ''}`
+  }
+
+  /** The owner in the value of a lock's key. */
+  async holder(key) {
+    return ownerOf(await this.command('GET', key))
   }
 
   /** Asks the server directly, past the library under test: RESP2 replies, rejected with an error reply. */

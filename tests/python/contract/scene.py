@@ -16,7 +16,7 @@ from support.checkout import certificate
 
 from .matching import Variables, mismatch
 from .place import Place
-from .seen import counted, describe, ended, look, observed, outcome, show, show_hold, status
+from .seen import counted, describe, ended, look, observed, outcome, show, show_grant, show_hold, status
 
 # How long something that is certain to happen may take, in seconds.
 PATIENCE = 20.0
@@ -328,6 +328,15 @@ class Scene:
     async def _do_locks(self, step: dict[str, Any]) -> dict[str, Any]:
         locks = await self._done(self._client(step), "locks", step["pattern"], limit=step.get("limit"))
         return {"count": len(locks), "locks": [show(lock) for lock in locks]}
+
+    async def _do_history(self, step: dict[str, Any]) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            grants = await self._done(self._client(step), "history", step.get("name"), limit=step.get("limit"))
+            if "until" not in step or grants and grants[0].state == step["until"]:
+                return {"count": len(grants), "grants": [show_grant(grant) for grant in grants]}
+            assert time.monotonic() < deadline, f"the history is {grants}"
+            await self._pause(0.005)
 
     async def _do_holds(self, step: dict[str, Any]) -> dict[str, Any]:
         return {"holds": [show_hold(hold) for hold in self._client(step).holds()]}

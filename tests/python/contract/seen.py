@@ -28,6 +28,12 @@ def look(held: Any) -> dict[str, Any]:
     }
 
 
+def show_grant(grant: Any) -> dict[str, Any]:
+    seen = {name: getattr(grant, name) for name in ("name", "owner", "fence", "state")}
+    lasted_ms = grant.ended and (grant.ended - grant.began).total_seconds() * 1e3
+    return {**seen, "pid": grant.fields and grant.fields.pid, "lasted_ms": lasted_ms}
+
+
 def show_hold(hold: Any) -> dict[str, Any]:
     seen = {name: getattr(hold, name) for name in ("name", "kind", "owner", "fence")}
     return {**seen, "held_for_ms": hold.held_for * 1e3, "remaining_ms": hold.remaining * 1e3}

@@ -19,7 +19,7 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]] | None] = {
     "acquires": ("end", ("acquired", "not_acquired", "timed_out", "cancelled", "failed", "done", "dead", "skipped")),
     "holds": ("end", ("released", "handed_over", "expired", "race", "lost", "dropped")),
     "losses": ("reason", ("expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed", "ended")),
-    "validity_exceeded": ("overlap", ("unknown", "race")),
+    "validity_exceeded": ("overlap", ("proved", "excluded", "unknown")),
     "renewals": None,
     "late_renewals": None,
     "extensions": None,

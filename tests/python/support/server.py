@@ -1,6 +1,7 @@
 """Server: a real server as a value."""
 
 import random
+import re
 import shutil
 import socket
 import tempfile
@@ -20,6 +21,11 @@ from .program import Program, Tether
 
 # How much higher the port of a cluster's bus is: all versions do it so by default.
 BUS = 10_000
+
+
+def owner_of(value: str) -> str:
+    """The owner value of a hold, without what the scripts write behind it."""
+    return re.sub(r"( id=[0-9a-f-]{36}) .*", r"\1", value)
 
 
 def free_port() -> int:
@@ -170,6 +176,11 @@ class RealServer:
         with redis.Redis(unix_socket_path=str(self.socket), protocol=2, **options) as client:
             client.response_callbacks.clear()
             return client.execute_command(*words)
+
+    def holder(self, key: str) -> str | None:
+        """The owner in the value of a lock's key."""
+        value = self.command("GET", key)
+        return value if value is None else owner_of(value)
 
     def line(self, name: str) -> list[str]:
         """Who stands in line for the lock of this name."""

@@ -162,6 +162,11 @@ impl RealServer {
         self.connection()?.command(words)
     }
 
+    /// The owner in the value of a lock's key.
+    pub fn holder(&self, key: &str) -> Option<String> {
+        self.command(&["GET", key]).text().map(|value| locktender::machine::owner_of(&value).to_owned())
+    }
+
     /// Asks the server directly, without the library under test. An error reply fails the test.
     pub fn command(&self, words: &[&str]) -> Reply {
         match self.try_command(words).unwrap() {

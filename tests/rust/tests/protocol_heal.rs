@@ -30,7 +30,7 @@ fn recipe() -> Arc<Recipe> {
     options.renew = false;
     options.wait = Wait::For(Duration::ZERO);
     Arc::new(Recipe {
-        keys: Arc::new(Keys::new(Kind::Exclusive, "", "orders", false).unwrap()),
+        keys: Arc::new(Keys::new(Kind::Quorum, "", "orders", false).unwrap()),
         servers: ["a", "b", "c"].map(str::to_owned).into(),
         quorum_config: Some(CONFIG),
         options,
@@ -38,6 +38,7 @@ fn recipe() -> Arc<Recipe> {
         busy_is_none: true,
         adopt: None,
         job: None,
+        history: true,
         signature: Arc::new(Signature::new(None, "host", 1)),
         response_timeout: Duration::from_millis(200),
         unavailable_after: Duration::from_secs(5),

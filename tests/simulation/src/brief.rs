@@ -23,7 +23,7 @@ pub(super) fn brief(op: &Op) -> String {
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { ttl_ms, .. } }) => {
             format!("heal {} {} ttl={ttl_ms}", keys.name(), tail(owner))
         }
-        Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave { .. } }) => format!("leave {} {}", keys.name(), waiter(entry)),
+        Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave }) => format!("leave {} {}", keys.name(), waiter(entry)),
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Release { leave, .. } }) => {
             let leave = leave.as_ref().map_or(String::new(), |entry| format!(" leaving {}", waiter(entry)));
             format!("release {} {}{leave}", keys.name(), tail(owner))

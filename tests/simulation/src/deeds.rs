@@ -63,6 +63,8 @@ impl World {
             }
             Command::Warm => self.warm(client),
             Command::Send { .. }
+            | Command::Log(_)
+            | Command::Look { .. }
             | Command::Listen
             | Command::NotNotified(_)
             | Command::Jumped(_)

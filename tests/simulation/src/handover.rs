@@ -103,7 +103,7 @@ impl World {
         let entry = match op {
             Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }) => &place.entry,
             Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
-            | Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => entry,
+            | Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => entry,
             _ => return,
         };
         handover.queued_by.remove(entry);

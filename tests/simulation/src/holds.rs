@@ -3,6 +3,7 @@
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Grant, Tag};
 use locktender::internals::validity::end;
+use locktender::op::{HistoryEntry, HoldState};
 use locktender::{LossReason, Outcome, Release};
 
 use super::clock::{Instant, micros, ms};
@@ -111,14 +112,25 @@ impl World {
         // be the vote of an acquire of ours that had no answer.
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
         let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
-        let overlap = others.filter(|grant| grant.fence > ours && grant.returned < let_go).count() > 0;
+        // Not told are a hold of which nobody has noted anything, one whose fence is of a clock that was ahead, and whatever the release
+        // could not ask for.
+        let proves = |HistoryEntry { id: (ms, number), note }: &HistoryEntry, fence: u64| {
+            let is_of_lock = *note.lock == *entry.recipe.keys.lock() && note.fence == fence;
+            is_of_lock && note.state != HoldState::Lost && fence <= ms * 1_000 + number
+        };
+        let is_shown = |fence: u64| entry.shown.iter().any(|entry| proves(entry, fence));
+        let overlap = others.clone().any(|grant| grant.fence > ours && grant.returned < let_go && is_shown(grant.fence));
         let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered && !self.forgot;
         let missed = proved && release.outcome == Outcome::Expired;
+        // Whatever has happened to the server: nobody had the lock between.
+        let voted = entry.owner.as_deref().map(|owner| self.history.voted(owner));
+        let wrongly_excluded =
+            release.excludes_others() && others.clone().any(|grant| Some(grant.voted) > voted && grant.returned < let_go);
         // The loss may have named a rival that has released the lock since, and whose fence the servers no longer prove.
         let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
         let was_named = loss.is_some_and(|loss| loss.rival.is_some() || loss.rival_fence.is_some());
         let fits = if release.outcome == Outcome::Taken { named || was_named } else { !named };
-        accused && !missed && fits
+        accused && !missed && !wrongly_excluded && fits
     }
 
     pub(super) fn granted_tick(&self, client: usize, slot: usize) -> Tick {

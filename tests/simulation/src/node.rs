@@ -3,8 +3,9 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use locktender::internals::name::Keys;
-use locktender::machine::{Entry, Env, State, Value, apply, claim, is_claim};
+use locktender::internals::name::{Keys, Kind};
+use locktender::machine::{Entry, Env, State, Value, apply, claim, fence_of, is_claim, owner_of};
+
 use locktender::op::{Adoption, LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Clock, Instant, ms};
@@ -98,12 +99,15 @@ impl Node {
     /// The value of a lock, and the instant at which it will be gone.
     pub(super) fn lock(&self, keys: &Keys, now: Instant) -> Option<(&str, Instant)> {
         let entry = self.state.get(keys.lock(), self.wall_us(now))?;
-        Some((entry.text()?, entry.expires_ms.map_or(Instant::MAX, |at| self.gone_at(at))))
+        Some((owner_of(entry.text()?), entry.expires_ms.map_or(Instant::MAX, |at| self.gone_at(at))))
     }
 
     /// The highest fence of a lock.
     pub(super) fn fence(&self, keys: &Keys, now: Instant) -> u64 {
-        self.state.get(keys.fence(), self.wall_us(now)).and_then(number).unwrap_or(0)
+        let key = if keys.kind() == Kind::Quorum { keys.fence() } else { keys.lock() };
+        let entry = self.state.get(key, self.wall_us(now));
+        let shown = |entry: &Entry| if keys.kind() == Kind::Quorum { number(entry) } else { fence_of(entry.text()?) };
+        entry.and_then(shown).unwrap_or(0)
     }
 
     /// Saves the present state as a snapshot.
@@ -169,16 +173,19 @@ impl Node {
     }
 }
 
-/// The number of a fence, without its mark.
+/// The number of a fence, without its mark, or the last one that a clock gave.
 fn number(entry: &Entry) -> Option<u64> {
-    entry.text()?.trim_end_matches('q').parse().ok()
+    match &entry.value {
+        Value::Clock(ms, count) => Some(ms * 1_000 + count),
+        _ => entry.text()?.trim_end_matches('q').parse().ok(),
+    }
 }
 
 fn keys_of(op: &Op) -> Option<&Keys> {
     match op {
         Op::Lock(LockOp { keys, verb: Verb::Acquire { .. } | Verb::Confirm { .. }, .. })
         | Op::Lock(LockOp { keys, verb: Verb::Extend { .. } | Verb::Heal { .. }, .. })
-        | Op::Lock(LockOp { keys, verb: Verb::Release { .. } | Verb::Leave { .. }, .. })
+        | Op::Lock(LockOp { keys, verb: Verb::Release { .. } | Verb::Leave, .. })
         | Op::Lock(LockOp { keys, verb: Verb::Inspect, .. }) => Some(keys),
         _ => None,
     }
@@ -194,7 +201,7 @@ struct Seen {
 impl Seen {
     fn of(state: &State, keys: &Keys, now_us: u64) -> Self {
         let entry = state.get(keys.lock(), now_us);
-        let text = |value: &Value| if let Value::Text(text) = value { Some(text.clone()) } else { None };
+        let text = |value: &Value| if let Value::Text(text) = value { Some(owner_of(text).into()) } else { None };
         let fence = state.get(keys.fence(), now_us).and_then(number);
         Self {
             holder: entry.and_then(|entry| text(&entry.value)),
@@ -216,7 +223,7 @@ impl Seen {
                 let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
                 held == &**owner || adopt.as_ref().is_some_and(|adopt| *adopt.owner == *held) || kept
             }),
-            Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => before.is_none_or(|held| held == claim(entry)),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => before.is_none_or(|held| held == claim(entry)),
             Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
                 if before.is_none_or(|held| held == claim(entry)) =>
             {
@@ -229,7 +236,10 @@ impl Seen {
             }
             _ => false,
         };
-        let changed = before != after.holder.as_deref() || self.expires_ms != after.expires_ms || self.fence != after.fence;
+        // A confirmation raises the clock whatever it answers.
+        let raises = matches!(op, Op::Lock(LockOp { keys, verb: Verb::Confirm { .. } | Verb::Heal { .. }, .. }) if keys.kind() != Kind::Quorum);
+        let changed =
+            before != after.holder.as_deref() || self.expires_ms != after.expires_ms || self.fence != after.fence && !raises;
         if changed && !may {
             return Err(format!("{op:?} changed the key of {before:?}"));
         }

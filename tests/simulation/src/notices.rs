@@ -66,7 +66,7 @@ impl World {
     fn pass_on(&mut self, client: usize, server: usize, hinted: &Hinted<'_>) {
         let Some(keys) = self.keys.iter().find(|keys| keys.lock() == hinted.lock).cloned() else { return };
         let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
-        let op = Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave { single_server: self.plan.servers == 1 } });
+        let op = Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave });
         let sent = self.read_clocks(client).tick;
         let tag = Tag { round: 0, step: Step::Leave, sent };
         self.submit(client, server, 0, tag, Request::new(op, sent.after(self.plan.response_timeout)));

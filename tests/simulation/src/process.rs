@@ -1,11 +1,13 @@
 //! Process: a client's clocks and acquisitions, and how it stops and dies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::internals::clock::{Now, Tick};
 use locktender::internals::protocol::{Command, Input, Step, Tag};
 use locktender::internals::wait::LocalQueues;
-use locktender::op::{LockOp, Op, Verb, Verdict};
+use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
+use locktender::server::Request;
 
 use super::clock::{Clock, Instant, ms};
 use super::queue::Happening;
@@ -97,6 +99,9 @@ impl World {
         if let Input::Answer { tag: Tag { step: Step::Acquire, .. }, answer: Err(failure), .. } = &input {
             self.processes[client].slots[slot].unanswered |= failure.maybe_applied;
         }
+        if let Input::Answer { answer: Ok(Reply { verdict: Verdict::Logged(entries), .. }), .. } = &input {
+            self.processes[client].slots[slot].shown = Arc::clone(entries);
+        }
         let mut extended = None;
         if let Input::Answer { tag: tag @ Tag { step: Step::Extend, round, .. }, answer: Ok(reply), .. } = &input {
             let confirmed = usize::from(reply.verdict == Verdict::Ok);
@@ -134,6 +139,11 @@ impl World {
             match command {
                 send @ Command::Send { .. } if pause.is_some() => self.processes[client].held_back.push((slot, send)),
                 Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
+                Command::Log(note) => self.ask(client, slot, Step::Leave, Op::Log(Box::new(note))),
+                Command::Look { tag, since_ms, .. } => {
+                    let op = Op::History { before: None, since_ms, count: 1_000 };
+                    self.ask(client, slot, tag.step, op);
+                }
                 Command::Listen => self.listen(client),
                 Command::Yield => self.pass(client, slot),
                 Command::Quit(departure) => self.quit(client, slot, departure),
@@ -151,6 +161,13 @@ impl World {
             self.pause(client, ends.saturating_sub(self.now) + after);
         }
         self.set_wake(client, slot, wake_at);
+    }
+
+    /// Sends a request about the history.
+    fn ask(&mut self, client: usize, slot: usize, step: Step, op: Op) {
+        let sent = self.read_clocks(client).tick;
+        let deadline = sent.after(self.plan.response_timeout);
+        self.submit(client, 0, slot, Tag { round: 0, step, sent }, Request::new(op, deadline));
     }
 
     /// Notes the acquisition whose value a round writes, for a later check that finds the value on a server.

@@ -7,7 +7,9 @@ use locktender::Remaining;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
 use locktender::machine::UNKNOWN_ERA;
-use locktender::op::{Adoption, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
+use locktender::op::{
+    Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict,
+};
 
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
 pub(super) fn command(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
@@ -34,43 +36,28 @@ fn number(bytes: &[u8], at: &mut usize) -> Option<usize> {
 pub(super) fn script(word: &str) -> Option<&'static str> {
     static NAMES: OnceLock<HashMap<String, &'static str>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
-        let Ok(keys) = Keys::new(Kind::Exclusive, "", "any", true).map(Arc::new) else { return HashMap::new() };
-        let owner: Arc<str> = Arc::from("");
-        let (adopt, place, quorum_config) = (None, None, None);
         let (ttl_ms, fence) = (1, 1);
-        let ops = [
-            Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job: None },
-            }),
-            Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Confirm { fence } }),
-            Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Extend { ttl_ms, fence, lock_only: false, timed: true },
-            }),
-            Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: Arc::clone(&owner),
-                verb: Verb::Extend { ttl_ms, fence, lock_only: true, timed: true },
-            }),
-            Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::clone(&owner), verb: Verb::Heal { ttl_ms, fence } }),
-            Op::Lock(LockOp {
-                keys: Arc::clone(&keys),
-                by: owner,
-                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
-            }),
-            Op::inspect(keys),
-            Op::Greet { quorum_config },
-            Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } },
-        ];
-        let both = |op: &Op| {
-            let (script, name) = (Script::of(op)?, name(op));
+        let of_lock = |kind| {
+            let keys = Keys::new(kind, "", "any", true).map(Arc::new).ok()?;
+            let (adopt, place, quorum_config) = (None, None, None);
+            let verbs = [
+                Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job: None },
+                Verb::Confirm { fence },
+                Verb::Extend { ttl_ms, fence },
+                Verb::Heal { ttl_ms, fence },
+                Verb::Release { leave: None, kept_ms: 0 },
+                Verb::Inspect,
+            ];
+            Some(verbs.map(|verb| Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::from(""), verb })))
+        };
+        let of_locks = [Kind::Exclusive, Kind::Quorum].into_iter().filter_map(of_lock).flatten();
+        let others = [Op::Greet { quorum_config: None }, Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } }];
+        let both = |op: Op| {
+            let (script, name) = (Script::of(&op)?, name(&op));
             let words = [false, true].map(|header| [script.sha(header).to_string(), script.text(header).to_owned()]);
             Some(words.into_iter().flatten().map(move |word| (word, name)))
         };
-        ops.iter().filter_map(both).flatten().collect()
+        of_locks.chain(others).filter_map(both).flatten().collect()
     });
     names.get(word).copied()
 }
@@ -91,8 +78,12 @@ pub(super) fn greeted_in(words: &[String]) -> &str {
 
 /// The name of an operation's script.
 fn name(op: &Op) -> &'static str {
-    if matches!(op.verb(), Some(Verb::Extend { lock_only: true, .. })) { "renew" } else { op.name() }
+    let proposes = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum) && matches!(op.verb(), Some(Verb::Acquire { .. }));
+    if proposes { PROPOSES } else { op.name() }
 }
+
+/// The script of an acquire with a proposal: one more word stands behind it.
+const PROPOSES: &str = "propose";
 
 /// The operation of a script that is called with these words.
 pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<Op> {
@@ -104,58 +95,65 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
     let owner = || Arc::<str>::from(text(0));
     let quorum_config = |at: usize| Some(QuorumConfig { servers: u32::try_from(number(at)?).ok()?, max_ttl_ms: number(at + 1)? });
     Some(match script {
-        "acquire" => {
-            let (mode, adopted) = (text(4), text(7));
+        "acquire" | PROPOSES => {
+            let behind = if script == PROPOSES { 4 } else { 3 };
+            let (mode, adopted) = (text(behind), text(behind + 3));
             let count = |at: usize| if text(at).is_empty() { Some(0) } else { number(at) };
-            let place =
-                if mode.len() > 1 { Some(Place { entry: mode.into(), arrival: count(5)?, stays: count(6)? == 1 }) } else { None };
+            let place = if mode.len() > 1 {
+                Some(Place { entry: mode.into(), arrival: count(behind + 1)?, stays: count(behind + 2)? == 1 })
+            } else {
+                None
+            };
             Op::Lock(LockOp {
                 keys: keys()?,
                 by: owner(),
                 verb: Verb::Acquire {
                     ttl_ms: number(1)?,
-                    proposal: number(2)?,
+                    proposal: count(2)?,
                     adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
                     fair: mode.starts_with('f'),
                     place,
-                    quorum_config: marked(text(8)),
+                    quorum_config: marked(text(behind + 4)),
                     job: None,
                 },
             })
         }
         "confirm" => Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Confirm { fence: number(1)? } }),
-        "extend" => Op::Lock(LockOp {
-            keys: keys()?,
-            by: owner(),
-            verb: Verb::Extend { ttl_ms: number(1)?, fence: number(2)?, lock_only: false, timed: true },
-        }),
-        // The fence isn't sent.
-        "renew" => {
-            let timed = number(2).is_some();
-            Op::Lock(LockOp {
-                keys: keys()?,
-                by: owner(),
-                verb: Verb::Extend { ttl_ms: number(1)?, fence: 0, lock_only: true, timed },
-            })
-        }
+        "extend" => Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Extend { ttl_ms: number(1)?, fence: number(2)? } }),
         "heal" => Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Heal { ttl_ms: number(1)?, fence: number(2)? } }),
         // A waiter that leaves a queue has no hold: its own name is no owner.
-        "release" if text(0) == text(1) => {
-            Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Leave { single_server: text(2) != "1" } })
-        }
+        "release" if text(0) == text(1) => Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Leave }),
         "release" => {
             let leave = Some(text(1)).filter(|leave| !leave.is_empty()).map(Arc::from);
-            Op::Lock(LockOp {
-                keys: keys()?,
-                by: owner(),
-                verb: Verb::Release { leave, single_server: text(2) != "1", kept_ms: 0 },
-            })
+            Op::Lock(LockOp { keys: keys()?, by: owner(), verb: Verb::Release { leave, kept_ms: 0 } })
         }
         "inspect" => Op::inspect(keys()?),
         "greet" => Op::Greet { quorum_config: quorum_config(0) },
         "trust" => Op::Trust { quorum_config: quorum_config(0)? },
         _ => return None,
     })
+}
+
+/// The operation on the history of these words.
+pub(super) fn about_history(words: &[String]) -> Option<Op> {
+    let text = |at: usize| words.get(at).map(String::as_str);
+    let number = |at: usize| text(at)?.parse().ok();
+    if text(0) == Some("XREVRANGE") {
+        return Some(Op::History { before: None, since_ms: number(3)?, count: text(5)?.parse().ok()? });
+    }
+    let note =
+        HistoryNote { lock: text(6)?.into(), owner: text(8)?.into(), fence: number(10)?, state: HoldState::read(text(12)?)? };
+    Some(Op::Log(Box::new(note)))
+}
+
+/// The answer about the history.
+pub(super) fn shown(reply: &Reply) -> String {
+    let Verdict::Logged(entries) = &reply.verdict else { return bulk("1-0") };
+    let entry = |HistoryEntry { id: (ms, number), note }: &HistoryEntry| {
+        let fields = ["l", &note.lock, "o", &note.owner, "f", &note.fence.to_string(), "s", note.state.as_str()].map(bulk);
+        format!("*2\r\n{}*8\r\n{}", bulk(&format!("{ms}-{number}")), fields.concat())
+    };
+    format!("*{}\r\n{}", entries.len(), entries.iter().map(entry).collect::<String>())
 }
 
 fn bulk(text: &str) -> String {
@@ -165,16 +163,18 @@ fn bulk(text: &str) -> String {
 /// The number that a script may answer in place of a list, where it does what was asked for and there is nothing more to say. Which
 /// one it answers depends on what it finds; here it is one of the two.
 fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
-    let lock_only = matches!(op.verb(), Some(Verb::Extend { lock_only: true, .. }));
-    if reply.queued != Queued::Nothing || reply.time_us.is_multiple_of(2) && !lock_only {
+    let is_quorum = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum);
+    let is_number = !is_quorum && matches!(op.verb(), Some(Verb::Extend { .. }));
+    if reply.queued != Queued::Nothing || reply.time_us.is_multiple_of(2) && !is_number {
         return None;
     }
     let number = |number: u64| i64::try_from(number).ok();
     match (op, &reply.verdict) {
-        (Op::Lock(LockOp { verb: Verb::Acquire { proposal, .. }, .. }), Verdict::Vote) if reply.fence == *proposal => {
+        (Op::Lock(LockOp { verb: Verb::Acquire { proposal, .. }, .. }), Verdict::Vote)
+            if is_quorum && reply.fence == *proposal =>
+        {
             number(if reply.time_us % 4 == 1 { 0 } else { reply.time_us })
         }
-        (Op::Lock(LockOp { verb: Verb::Extend { timed: false, .. }, .. }), Verdict::Ok) => Some(-1),
         (Op::Lock(LockOp { verb: Verb::Extend { .. }, .. }), Verdict::Ok) => number(reply.time_us).map(|time| -time),
         (Op::Lock(LockOp { verb: Verb::Release { .. }, .. }), Verdict::Ok) => Some(1),
         _ => None,
@@ -197,11 +197,12 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
         // After a release the lock has no owner; after all other operations it is ours.
         done => {
-            let is_gone = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave { .. }));
+            let is_gone = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave));
             let tag = if *done == Verdict::Vote { "vote" } else { "ok" };
             (tag, op.owner().filter(|_| !is_gone).map(|owner| &**owner), nobody)
         }
     };
+    let is_refused = matches!(reply.verdict, Verdict::No { .. }) && reply.last_fence > 0;
     let holder = fourth.map_or("$-1\r\n".to_owned(), bulk);
     let remaining = match remaining {
         Remaining::For(span) => i64::try_from(span.as_millis()).unwrap_or(i64::MAX),
@@ -215,12 +216,14 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
             format!(":{count}\r\n*{}\r\n{}", first.len(), first.iter().map(|entry| bulk(entry)).collect::<String>())
         }
         // Every other server is of version 7.
+        _ if is_refused => format!("$-1\r\n:{}\r\n", reply.last_fence),
         _ if matches!(op, Op::Greet { .. }) => format!(":{}\r\n", if reply.time_us.is_multiple_of(2) { 0 } else { 0x0007_0000 }),
         _ => String::new(),
     };
     let more = match &reply.queued {
         Queued::At { .. } | Queued::Waiters { .. } => 2,
         Queued::NotNotified(_) => 1,
+        _ if is_refused => 2,
         _ => usize::from(matches!(op, Op::Greet { .. })),
     };
     let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);
@@ -238,12 +241,13 @@ pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
 }
 
 /// A server's answer to `INFO`, of each section.
-pub(super) fn info(run_id: &str, (era, followed): (&str, Option<&str>), time_us: u64) -> String {
+pub(super) fn info(run_id: &str, (era, followed): (&str, Option<&str>), replicas: u8, time_us: u64) -> String {
     let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
     let server =
         format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\nserver_time_usec:{time_us}\r\n");
     let before = followed.unwrap_or("0000");
-    bulk(&format!("{server}role:master\r\nmaster_replid:{era}\r\nmaster_replid2:{before}\r\n"))
+    let replicas = format!("connected_slaves:{replicas}\r\nrepl_backlog_active:{replicas}\r\n");
+    bulk(&format!("{server}role:master\r\n{replicas}master_replid:{era}\r\nmaster_replid2:{before}\r\n"))
 }
 
 /// A server's answer to `TIME`.

@@ -349,12 +349,6 @@ impl World {
         }
     }
 
-    /// The first half of an extension, with the fence that its client knows.
-    pub(super) fn with_fence(&self, client: usize, server: usize, op: &Op) -> Option<Op> {
-        let Op::Lock(LockOp { verb: Verb::Extend { lock_only: true, .. }, .. }) = op else { return None };
-        self.routes[client][server].asked(op).map(|(_, asked)| asked.clone())
-    }
-
     /// The tag of an operation that a server reads. An undo has no tag: the connection itself has sent it.
     pub(super) fn tag_of(&self, client: usize, server: usize, op: &Op) -> Tag {
         let sent = self.read_clocks(client).tick;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::internals::name::Keys;
-use locktender::machine::Value;
+use locktender::machine::{Value, owner_of};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;
@@ -58,14 +58,17 @@ impl World {
         let now_us = node.wall_us(self.now);
         let mut found = None;
         for (key, entry) in node.state.iter(now_us) {
-            if entry.expires_ms.is_none() && key != Keys::server_marker() {
+            // A clock is kept: its slot has one, however many locks there are.
+            let is_kept = key == Keys::server_marker() || matches!(entry.value, Value::Clock(..) | Value::Log(_));
+            if entry.expires_ms.is_none() && !is_kept {
                 found = Some(format!("s{server}: {key} has no expiry"));
             }
-            let Value::Text(owner) = &entry.value else { continue };
-            if !self.keys.iter().any(|keys| keys.lock() == key) || !self.is_leftover(server, owner) {
+            let Value::Text(value) = &entry.value else { continue };
+            let owner: Arc<str> = owner_of(value).into();
+            if !self.keys.iter().any(|keys| keys.lock() == key) || !self.is_leftover(server, &owner) {
                 continue;
             }
-            found = Some(format!("s{server}: {key} is still there: {:?}, {owner}", self.history.whose(owner)));
+            found = Some(format!("s{server}: {key} is still there: {:?}, {owner}", self.history.whose(&owner)));
         }
         if let Some(why) = found {
             self.violate(why);

@@ -2,7 +2,7 @@
 
 use locktender::internals::redis::{Input as Event, Role};
 use locktender::machine::Message;
-use locktender::op::{LockOp, Op, Verb};
+use locktender::op::Op;
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
@@ -127,7 +127,8 @@ impl World {
                 "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
             }
             "INFO" => {
-                let info = |node: &Node| resp::info(node.run_id(), (node.era(), node.followed()), node.wall_us(now));
+                let replicas = u8::from(self.plan.fails_over);
+                let info = |node: &Node| resp::info(node.run_id(), (node.era(), node.followed()), replicas, node.wall_us(now));
                 self.node(at.0, at.1).map_or(String::new(), info)
             }
             "TIME" => self.node(at.0, at.1).map_or(String::new(), |node| resp::time(node.wall_us(now))),
@@ -135,6 +136,10 @@ impl World {
                 let Some(session) = self.session(client, server, way, conn) else { return String::new() };
                 session.subscribed |= command == "SSUBSCRIBE";
                 resp::subscribed(session.speaks_resp3, &command.to_ascii_lowercase(), argument)
+            }
+            "XADD" | "XREVRANGE" => {
+                let Some(op) = resp::about_history(words) else { return "-ERR wrong arguments\r\n".to_owned() };
+                self.node_mut(at).map_or(String::new(), |node| resp::shown(&node.apply(&op, "", now).0))
             }
             "EVAL" | "EVALSHA" => {
                 let Some(script) = resp::script(argument) else { return "-ERR no script of a lock\r\n".to_owned() };
@@ -159,14 +164,6 @@ impl World {
     /// Does an operation; gives the answer of the script.
     fn perform(&mut self, client: usize, at: (usize, u32), (op, greeted_in): (&Op, &str), late: Late) -> String {
         let (server, now) = (at.0, self.now);
-        // The first half of an extension that touches the lock alone names no fence, and does nothing where the lock isn't ours.
-        let asked = self.with_fence(client, server, op);
-        let op = asked.as_ref().unwrap_or(op);
-        if let Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { lock_only: true, .. } }) = op
-            && self.node(server, at.1).and_then(|node| node.lock(keys, now)).is_none_or(|(holder, _)| holder != &**owner)
-        {
-            return ":0\r\n".to_owned();
-        }
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let Some(node) = self.node_mut(at) else { return String::new() };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use locktender::Loss;
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Acquisition, CallId, Grant, Manner, Recipe};
+use locktender::op::HistoryEntry;
 
 use super::clock::Instant;
 
@@ -80,6 +81,8 @@ pub(super) struct Slot {
     pub(super) refused: bool,
     /// Whether a server has answered to the release that the lock is not ours.
     pub(super) release_refused: bool,
+    /// What the server has shown of its history.
+    pub(super) shown: Arc<[HistoryEntry]>,
     /// Whether the outcome of the release is decided, also if no caller was told.
     pub(super) decided: bool,
     /// Whether an acquire has had no answer, and may be read at any time.
@@ -120,6 +123,7 @@ impl Slot {
             spans: BTreeMap::new(),
             refused: false,
             release_refused: false,
+            shown: Arc::new([]),
             decided: false,
             unanswered: false,
             first_span: 0,

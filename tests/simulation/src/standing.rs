@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use locktender::internals::name::Keys;
-use locktender::machine::{CLAIM_MS, Message, claim};
+use locktender::internals::name::{Keys, Kind};
+use locktender::machine::{CLAIM_MS, Message, claim, owner_of};
 use locktender::op::{Adoption, LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
 use super::clock::Instant;
@@ -37,7 +37,7 @@ impl Standing {
         let queue = members.map(|members| members.from(0).map(|(at, entry)| (entry.clone(), at.unsigned_abs())).collect());
         Self {
             now_us,
-            holder: lock.and_then(|entry| entry.text().map(Arc::from)),
+            holder: lock.and_then(|entry| entry.text().map(|value| Arc::from(owner_of(value)))),
             left_ms: lock.and_then(|entry| entry.left_ms(now_us)).unwrap_or(0),
             queue: queue.unwrap_or_default(),
         }
@@ -60,7 +60,7 @@ impl Standing {
     fn is_freed_by(&self, op: &Op, first: Option<&(Arc<str>, u64)>) -> Option<bool> {
         let leaves = |entry: &Arc<str>| self.holder.is_none() || self.is_held_by(&claim(entry));
         match op {
-            Op::Lock(LockOp { by: entry, verb: Verb::Leave { .. }, .. }) => leaves(entry).then_some(false),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => leaves(entry).then_some(false),
             Op::Lock(LockOp { by: owner, verb: Verb::Release { leave, .. }, .. }) => {
                 (self.is_held_by(owner) || leave.as_ref().is_some_and(leaves)).then_some(false)
             }
@@ -88,14 +88,13 @@ impl Standing {
         notified: &[String],
         lives: impl Fn(&str) -> bool,
     ) -> Result<(), String> {
-        let (leaver, place, single) = match op {
-            Op::Lock(LockOp { verb: Verb::Release { leave, single_server, .. }, .. }) => (leave.as_ref(), None, *single_server),
-            Op::Lock(LockOp { by: entry, verb: Verb::Leave { single_server, .. }, .. }) => (Some(entry), None, *single_server),
-            Op::Lock(LockOp { verb: Verb::Acquire { place, quorum_config, .. }, .. }) => {
-                (None, place.as_ref(), quorum_config.is_none_or(|config| config.servers == 1))
-            }
-            _ => (None, None, false),
+        let (leaver, place) = match op {
+            Op::Lock(LockOp { verb: Verb::Release { leave, .. }, .. }) => (leave.as_ref(), None),
+            Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => (Some(entry), None),
+            Op::Lock(LockOp { verb: Verb::Acquire { place, .. }, .. }) => (None, place.as_ref()),
+            _ => (None, None),
         };
+        let single = op.keys().is_some_and(|keys| keys.kind() != Kind::Quorum);
         let queue: Vec<_> = self.queue.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();
         // A server in quarantine changes nothing.
         let is_quarantined = matches!(reply.verdict, Verdict::Quarantine { .. });

@@ -129,6 +129,7 @@ impl World {
             busy_is_none: one_shot,
             adopt,
             job: None,
+            history: true,
             signature: self.signature.clone(),
             response_timeout: self.plan.response_timeout,
             unavailable_after: self.plan.unavailable_after,

@@ -136,7 +136,7 @@ impl World {
         let route = |rng: &mut fastrand::Rng| settings.as_ref().map(|settings| Route::new(ways, settings, rng));
         let routes = processes.iter().map(|_| (0..plan.servers).filter_map(|_| route(&mut rng)).collect()).collect();
         let keys = (0..plan.names).filter_map(|name| {
-            Keys::new(Kind::Exclusive, "", &format!("l{name}"), quorum_of(&plan).is_none()).ok().map(Arc::new)
+            Keys::new(Kind::of_lock(plan.servers), "", &format!("l{name}"), quorum_of(&plan).is_none()).ok().map(Arc::new)
         });
         let mut world = Self {
             rng,
@@ -185,7 +185,11 @@ impl World {
             for keys in &self.keys {
                 for node in &mut self.nodes {
                     let fence = self.epoch_us + plan.ahead_us + self.rng.u64(..4);
-                    node.state.put(keys.fence(), Value::Text(fence.to_string().into()), node.clock.at(0), Some(FENCE_KEPT_MS));
+                    let (value, kept_ms) = match keys.kind() {
+                        Kind::Quorum => (Value::Text(fence.to_string().into()), Some(FENCE_KEPT_MS)),
+                        _ => (Value::Clock(fence / 1_000, fence % 1_000), None),
+                    };
+                    node.state.put(keys.fence(), value, node.clock.at(0), kept_ms);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Blocking twins: the verbs of a client for code without an executor.
 
-use super::Client;
+use super::{Client, Grant};
 use crate::api::held::Held;
 use crate::error::Error;
 use crate::protocol::{LockInfo, ServerReport};
@@ -69,6 +69,22 @@ impl Client {
     /// As [`Client::locks`].
     pub fn locks_blocking(&self, pattern: impl Into<String>, limit: impl Into<Option<usize>>) -> Result<Vec<LockInfo>, Error> {
         self.locks(pattern, limit).wait()
+    }
+
+    /// [`Client::history`], blocking this thread.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-history-blocking")?;
+    /// for grant in client.history_blocking(None, None)? {
+    ///     println!("{} had {}", grant.owner, grant.name);
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::history`].
+    pub fn history_blocking(&self, name: Option<&str>, limit: impl Into<Option<usize>>) -> Result<Vec<Grant>, Error> {
+        self.history(name, limit).wait()
     }
 
     /// [`Client::close`], blocking this thread.

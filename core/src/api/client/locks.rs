@@ -22,7 +22,7 @@ pub struct HoldInfo {
     pub name: String,
     /// What the lock is for.
     pub kind: LockKind,
-    /// The owner value: the value of the key on the servers.
+    /// The owner value: the value of the key on the servers begins with it.
     pub owner: String,
     /// The fencing token.
     pub fence: u64,
@@ -33,13 +33,13 @@ pub struct HoldInfo {
 }
 
 impl Client {
-    /// Lists the locks that are held, by any client, and whose names match `pattern`, in the order of their names. `limit` is the most
-    /// of them; `None` for no limit.
+    /// Lists the locks that are held, by any client of this library, and whose names match `pattern`, in the order of their names.
+    /// `limit` is the most of them; `None` for no limit.
     ///
     /// In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so
-    /// that none of them stops for a list. It still costs some time for each key of the server, whatever it is for. A lock that is
-    /// acquired or released meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that only
-    /// another library has ever used isn't found.
+    /// that none of them stops for a list, and the first bytes of each string that may be a lock. It still costs some time for each key
+    /// of the server, whatever it is for. A lock that is acquired or released meanwhile may be in the list or not, and in a cluster also
+    /// one whose slot moves meanwhile. A lock that another library holds isn't listed: [`Lock::inspect`](crate::Lock::inspect) shows it.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -57,7 +57,7 @@ impl Client {
     /// Dropping the call ends it, and changes nothing.
     ///
     /// # Errors
-    /// `UNAVAILABLE`, `DENIED` (the user needs the commands `SCAN` and `MGET`), `INVALID_ARGUMENT`, `CLOSED`.
+    /// `UNAVAILABLE`, `DENIED` (the user needs the commands `SCAN` and `GETRANGE`), `INVALID_ARGUMENT`, `CLOSED`.
     pub fn locks(&self, pattern: impl Into<String>, limit: impl Into<Option<usize>>) -> Call<Vec<LockInfo>> {
         self.listed(pattern.into(), limit.into(), |listing, session, _| listing.make(session))
     }

@@ -8,7 +8,7 @@ use crate::event::{Event, EventKind};
 use crate::io::call::Call;
 use crate::machine::SHOWN_BYTES;
 use crate::name::Keys;
-use crate::op::{LockOp, Op, QuorumConfig, Verb};
+use crate::op::{LockOp, Op, Verb};
 use crate::protocol::{LockInfo, force_released};
 use crate::session::Session;
 use crate::session::ask_all::AskAll;
@@ -88,11 +88,7 @@ impl Lock {
             return Err(Error::key_conflict(self.name(), &format!("string of {SHOWN_BYTES} bytes or more")));
         }
         let name = self.name().to_owned();
-        let verb = Verb::Release {
-            leave: None,
-            single_server: QuorumConfig::is_single_server(session.quorum_config.as_ref()),
-            kept_ms: 0,
-        };
+        let verb = Verb::Release { leave: None, kept_ms: 0 };
         let op = Op::Lock(LockOp { keys: Arc::clone(&keys), by: seen.owner.as_str().into(), verb });
         let asked = Arc::clone(session);
         let is_ended: Call<bool> = Call::new(move |responder| {

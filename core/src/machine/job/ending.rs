@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use super::record::{DEAD, DONE, NEW, RETRYING, RUNNING, Record};
 use crate::error::Remaining;
-use crate::machine::exclusive::look_whatever_the_fence;
+use crate::machine::exclusive::look;
 use crate::machine::fence::KEPT_MS;
 use crate::machine::queue;
 use crate::machine::state::State;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::claim;
 use crate::op::job::{AttemptNumber, Ending, OpenAttempt};
 use crate::op::{Reply, Verdict};
 
@@ -31,11 +30,11 @@ pub(super) fn end(
         Err(foreign) => (Record::default(), Some(foreign)),
     };
     let existed = record.exists();
-    let found = match look_whatever_the_fence(state, keys, now_us) {
+    let found = match look(state, keys, now_us) {
         Ok(found) => found,
         Err(conflict) => return conflict,
     };
-    let owned = found.holder.as_deref() == Some(&**by);
+    let owned = found.is_owned_by(by);
     let noted = match ending {
         Ending::GivenBack => {
             give_back(state, keys, &record, by, now_us);
@@ -49,14 +48,12 @@ pub(super) fn end(
             note(state, keys, &record, (by, attempt), owned, ending, now_us)
         }
     };
-    let freed = owned || leave.is_some_and(|entry| found.holder.as_deref() == Some(&claim(entry)));
+    let freed = owned || leave.is_some_and(|entry| found.is_claimed_by(entry));
     if freed {
         state.remove(keys.lock());
     }
-    let tells = freed || leave.is_some() && found.holder.is_none();
-    // A fence without the mark shows that nobody waits.
-    let shows_fence = state.get(keys.fence(), now_us).and_then(|entry| entry.text()) == Some(&*attempt.fence.to_string());
-    let nobody_waits = owned && leave.is_none() && existed && shows_fence;
+    let tells = freed || leave.is_some() && !found.is_held();
+    let nobody_waits = owned && leave.is_none() && existed && !found.shows_waiters();
     match noted {
         Noted { is_over: true, .. } if nobody_waits && matches!(ending, Ending::Done { .. }) => (),
         Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),
@@ -67,7 +64,7 @@ pub(super) fn end(
     match foreign.filter(|_| *ending != Ending::GivenBack) {
         Some(found_type) => found.reply(Verdict::Conflict { found: found_type }),
         None if noted.is_done => Reply::new(Verdict::Ok, now_us, 0),
-        None if found.holder.is_some() && !freed => found.no(),
+        None if found.is_held() && !freed => found.no(),
         None => {
             let rival = Some(record.text("by")).filter(|rival| !rival.is_empty() && *rival != &**by);
             found.reply(Verdict::No { holder: rival.map(str::to_owned), remaining: Remaining::Gone })

@@ -6,7 +6,7 @@ use crate::error::{Error, LossReason};
 use crate::mutant::mutant;
 use crate::op::job::Ending;
 use crate::protocol::ending;
-use crate::protocol::releasing::{Caller, Releasing, nothing_to_do};
+use crate::protocol::releasing::{Caller, Look, Releasing, nothing_to_do};
 use crate::protocol::state::State;
 use crate::protocol::{CallId, Command, Manner, Recipe};
 
@@ -84,7 +84,17 @@ impl Acquisition {
         let may_go_back = loss.as_ref().is_none_or(|loss| loss.reason == LossReason::Closed) || mutant!(LostAttemptGivenBack);
         let ending = ending.or_else(|| (recipe.job.is_some() && may_go_back).then_some(Ending::GivenBack));
         let (explicit, is_unclaimed) = (manner.is_explicit(), manner == Manner::Unclaimed);
-        let mut releasing = Releasing { hold, loss, caller, explicit, is_unclaimed, ending, is_again: false, is_reported: false };
+        let mut releasing = Releasing {
+            hold,
+            loss,
+            caller,
+            explicit,
+            is_unclaimed,
+            ending,
+            is_again: false,
+            is_reported: false,
+            look: Look::Unasked,
+        };
         self.removals.push(releasing.begin(recipe, now, out));
         self.state = State::Releasing(releasing);
     }
@@ -99,7 +109,7 @@ impl Acquisition {
 
     /// Ends the release when its outcome is known.
     pub(super) fn conclude(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
-        let State::Releasing(releasing) = &self.state else { return };
+        let State::Releasing(releasing) = &mut self.state else { return };
         let Some((mut released, is_unknown)) = releasing.conclude(recipe, (&self.removals, &self.witness), now, out) else {
             return;
         };

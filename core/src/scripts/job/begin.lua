@@ -1,11 +1,10 @@
 -- Begins an attempt of a job: takes its lock as acquire does, and counts the attempt.
 --
--- KEYS     lock, fence, queue, marker, record
+-- KEYS     lock, clock, queue, marker, record
 -- ARGV     those of acquire; behind them, at the end: how many attempts are allowed, how long the record is kept (ms),
 --          '', or of a job that runs once per fire time: the fire time (ms), how old it may be (ms), and 'w' if it waits while an
 --          earlier one's work runs, else 's', with a blank between them
--- returns  time (µs)                                          the first attempt has begun, and the vote is the proposal
---          {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed,
+-- returns  {'vote', time (µs), fence, owner, remaining (ms), rank or nil, arrival or nil, number of the attempt, attempts allowed,
 --            attempts that failed before, and of the record that a later fire time replaced: {its fire time (ms) or 0, its attempts,
 --            the owner of the last one, what became of it if it was left unfinished, how long it was kept (ms)}}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
@@ -20,5 +19,4 @@
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local retention, allowed = table.remove(ARGV), table.remove(ARGV)
-local single_server, proposal = not ARGV[9], ARGV[3]
 local state, attempts, by, not_before, failures, last_error, is_anew, earlier

@@ -1,9 +1,8 @@
 -- Stands before end: the short way of work that is done, if nobody waits. Everything else is left to the rest.
 
 if ARGV[2] == 'done' and not ARGV[8] then
-  local found = redis.call('MGET', KEYS[1], KEYS[2])
-  -- Without the mark behind the fence, a 'q', nobody waits.
-  if found[1] == ARGV[1] and found[2] == ARGV[3] then
+  local value = redis.call('MGET', KEYS[1])[1]
+  if owner_of(value) == ARGV[1] and not shows_waiters(value) then
     local record = redis.pcall('HMGET', KEYS[5], 'state', 'by', 'fence')
     if record[1] == 'running' and record[2] == ARGV[1] and record[3] == ARGV[3] then
       -- DEL is never refused for lack of memory, and what comes behind it isn't either.

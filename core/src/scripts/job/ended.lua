@@ -1,7 +1,7 @@
 
 -- The rest of end: frees the lock.
 
-local freed = owned or leaves ~= '' and holder == 'claim ' .. leaves
+local freed = owned or leaves ~= '' and value == 'claim ' .. leaves
 
 if freed then
   redis.call('DEL', KEYS[1])

@@ -28,7 +28,7 @@ if at then
     end
     local value = not is_backup and redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #ARGV[1]))
     -- A lock that is kept for a waiter is free soon.
-    if type(value) == 'string' and value ~= '' and value ~= ARGV[1] and string.sub(value, 1, 6) ~= 'claim ' then
+    if type(value) == 'string' and value ~= '' and owner_of(value) ~= ARGV[1] and string.sub(value, 1, 6) ~= 'claim ' then
       return not_begun(now, 'running', '')
     end
   end

@@ -1,6 +1,6 @@
 -- Looks at a job's record, and changes nothing.
 --
--- KEYS     lock, fence, queue, marker, record
+-- KEYS     lock, clock, queue, marker, record
 -- ARGV     none
 -- returns  {'record', time (µs), fence, holder or nil, remaining (ms), nil, fields}   -1: no expiry, -2: no lock
 --          the fields: state, attempts, max, by, at (µs), error, result, not_before (ms), scheduled_time (ms), done_at (µs), each nil if
@@ -10,7 +10,6 @@
 
 local record = redis.pcall('HMGET', KEYS[5], 'state', 'attempts', 'max', 'by', 'at', 'error', 'result', 'not_before',
   'scheduled_time', 'done_at')
-local found = redis.call('MGET', KEYS[2])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 

@@ -2,4 +2,4 @@
 -- record stands in the places of all keys.
 
 local KEYS = { KEYS[1], KEYS[1], KEYS[1], KEYS[1], KEYS[1] }
-local holder = false
+local holder, value = false, false

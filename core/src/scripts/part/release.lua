@@ -9,7 +9,7 @@
 --          {'conflict', time, 0, what was found, -2}       the key holds what it shouldn't
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves
 
-local owned = holder == ARGV[1]
+local owned = owner_of(holder) == ARGV[1]
 if owned or ARGV[2] ~= '' and holder == 'claim ' .. ARGV[2] then
   redis.call('DEL', KEYS[1])
   holder = false
@@ -21,4 +21,4 @@ end
 if owned then
   return { 'ok', now, 0, false, -2 }
 end
-return { 'no', now, 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
+return { 'no', now, fence_of(holder), shown(holder), redis.call('PTTL', KEYS[1]) }

@@ -1,4 +1,4 @@
--- Takes a free lock without voting: a part of acquire, for a slot that moves to another node. The fence is raised by a script of its own.
+-- Takes a free lock without a fence: a part of acquire, for a slot that moves to another node. The clock is asked by a script of its own.
 --
 -- KEYS     lock
 -- ARGV     owner, ttl (ms), the waiter ('o' = only the owner to adopt counts as free), owner to adopt;
@@ -14,7 +14,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
 -- One byte more than what it may be compared with: a longer value is none of these, also when it is cut.
-local holder = redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #ARGV[1], #adopted, #entry + 6))
+local holder = redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #entry + 6))
 if type(holder) == 'table' then
   if string.sub(holder.err, 1, 9) ~= 'WRONGTYPE' then
     return holder
@@ -23,14 +23,15 @@ if type(holder) == 'table' then
 end
 -- Nothing is shown of a missing key, and of an empty string.
 holder = (holder ~= '' or redis.call('EXISTS', KEYS[1]) == 1) and holder
-local ours = holder
-  and (holder == ARGV[1] or holder == adopted and holder ~= '' or #entry > 1 and holder == 'claim ' .. entry)
+local owner = owner_of(holder)
+local ours = owner
+  and (owner == ARGV[1] or owner == adopted and owner ~= '' or #entry > 1 and holder == 'claim ' .. entry)
 if not ours and (holder or entry == 'o') then
   local word = entry == 'o' and 'no' or 'held'
-  return { word, now, 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
+  return { word, now, fence_of(holder), shown(holder), redis.call('PTTL', KEYS[1]) }
 end
 local remaining = tonumber(ARGV[2])
-if holder == ARGV[1] then
+if owner == ARGV[1] then
   remaining = math.max(remaining, redis.call('PTTL', KEYS[1]))
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', remaining)

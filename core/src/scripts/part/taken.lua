@@ -1,3 +1,4 @@
 
 -- Stands before due: the lock is ours. It was ours before if a request comes twice.
-local fence, holder = tonumber(ARGV[3]), state == 'running' and by == ARGV[1] and by or ''
+local fence, owner = tonumber(ARGV[3]), state == 'running' and by == ARGV[1] and by or ''
+local value = false

@@ -29,7 +29,6 @@ mod sentinel;
 mod sentinel_groups;
 mod sentinel_url;
 mod settings;
-pub(crate) mod slot;
 mod tls_names;
 mod transport;
 mod url;

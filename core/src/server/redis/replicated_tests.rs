@@ -21,7 +21,7 @@ impl Played {
     }
 
     fn extend(&self, fence: u64) {
-        self.submit(fence, Verb::Extend { ttl_ms: 1_000, fence, lock_only: true, timed: false });
+        self.submit(fence, Verb::Extend { ttl_ms: 1_000, fence });
     }
 
     fn submit(&self, number: u64, verb: Verb) {
@@ -65,11 +65,11 @@ fn names(jobs: &[Job]) -> Vec<&'static str> {
 #[test]
 fn only_what_writes_a_hold_or_how_an_attempt_ended_waits_for_replicas() {
     let keys = || Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
-    let release = Verb::Release { leave: None, single_server: true, kept_ms: 0 };
+    let release = Verb::Release { leave: None, kept_ms: 0 };
     let end = |ending| Verb::EndAttempt { ending, attempt: OpenAttempt::default(), leave: None };
     for (verb, expected) in [
         (Verb::Confirm { fence: 1 }, true),
-        (Verb::Extend { ttl_ms: 1, fence: 1, lock_only: false, timed: false }, true),
+        (Verb::Extend { ttl_ms: 1, fence: 1 }, true),
         (Verb::Heal { ttl_ms: 1, fence: 1 }, true),
         (release, false),
         (end(Ending::Done { result: "1".into() }), true),

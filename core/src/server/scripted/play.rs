@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::step::{Say, Step};
 use crate::error::Remaining;
 use crate::machine::{self, Env, State, Value};
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
+use crate::op::holder::with_fence;
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, QuorumConfig, Reply, Verb, Verdict};
 use crate::server::memory::MemoryServer;
 
@@ -84,7 +85,13 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             let remove = |state: &mut State| state.remove(keys.record());
             let mut reply = insist(state, &op, env, &[&free, &|state| state.remove(keys.fence()), &remove]);
             if let Some(fence) = fence {
-                put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
+                if keys.kind() == Kind::Quorum {
+                    put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
+                } else {
+                    put(state, keys.lock(), with_fence(owner, fence).into(), env, *ttl_ms);
+                    let (keys, by, verb) = (Arc::clone(keys), Arc::clone(owner), Verb::Confirm { fence });
+                    machine::apply(state, &Op::Lock(LockOp { keys, by, verb }), env);
+                }
                 reply.fence = fence;
             }
             reply
@@ -109,12 +116,14 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
             machine::apply(state, op, env)
         }
         // Nothing can prevent these operations.
-        Op::Lock(LockOp { verb: Verb::Leave { .. } | Verb::Reset, .. })
+        Op::Lock(LockOp { verb: Verb::Leave | Verb::Reset, .. })
         | Op::Part(_)
         | Op::Examine
         | Op::Probe { .. }
         | Op::Scan { .. }
-        | Op::Present { .. }
+        | Op::Peek { .. }
+        | Op::Log(_)
+        | Op::History { .. }
         | Op::Publish { .. }
         | Op::AwaitReplicas { .. }
         | Op::Marker { .. } => machine::apply(state, op, env),

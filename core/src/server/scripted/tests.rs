@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::*;
 use crate::error::Remaining;
 use crate::name::{Keys, Kind};
+use crate::op::holder::named::{in_short, named};
 use crate::op::{Answer, FailureKind, LockOp, Verb, Verdict};
 
 /// A time limit longer than any operation here takes.
@@ -17,7 +18,7 @@ fn keys() -> Arc<Keys> {
 fn acquire(owner: &str) -> Op {
     Op::Lock(LockOp {
         keys: keys(),
-        by: owner.into(),
+        by: named(owner).into(),
         verb: Verb::Acquire {
             ttl_ms: 60_000,
             proposal: 0,
@@ -31,20 +32,19 @@ fn acquire(owner: &str) -> Op {
 }
 
 fn extend(owner: &str) -> Op {
-    Op::Lock(LockOp {
-        keys: keys(),
-        by: owner.into(),
-        verb: Verb::Extend { ttl_ms: 60_000, fence: 7, lock_only: false, timed: true },
-    })
+    Op::Lock(LockOp { keys: keys(), by: named(owner).into(), verb: Verb::Extend { ttl_ms: 60_000, fence: 7 } })
 }
 
 fn release(owner: &str) -> Op {
-    Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 } })
+    Op::Lock(LockOp { keys: keys(), by: named(owner).into(), verb: Verb::Release { leave: None, kept_ms: 0 } })
 }
 
 fn submit(server: &ScriptedServer, op: Op) -> Receiver<Answer> {
     let (sender, receiver) = channel();
-    server.submit(Request::new(op, Tick::now().after(LONG)), Completion::new(move |answer| drop(sender.send(answer))));
+    server.submit(
+        Request::new(op, Tick::now().after(LONG)),
+        Completion::new(move |answer| drop(sender.send(answer.map(in_short)))),
+    );
     receiver
 }
 
@@ -78,7 +78,7 @@ fn each_operation_has_its_own_queue_and_then_its_always() {
     let seen: Vec<_> =
         server.seen().iter().map(|seen| (seen.op, seen.lock.clone().unwrap(), seen.owner.clone().unwrap())).collect();
     assert_eq!(seen.len(), 4);
-    assert_eq!(seen[1], ("extend", "k".into(), "a".into()));
+    assert_eq!(seen[1], ("extend", "k".into(), named("a")));
 }
 
 #[test]
@@ -88,7 +88,9 @@ fn granted_succeeds_whatever_is_in_the_way() {
     for op in [acquire("a"), acquire("b")] {
         assert_eq!(ask(&server, op).unwrap().verdict, Verdict::Vote);
     }
-    for op in [extend("c"), release("a"), Op::Lock(LockOp { keys: keys(), by: "d".into(), verb: Verb::Confirm { fence: 3 } })] {
+    for op in
+        [extend("c"), release("a"), Op::Lock(LockOp { keys: keys(), by: named("d").into(), verb: Verb::Confirm { fence: 3 } })]
+    {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
     let quorum_config = crate::op::QuorumConfig { servers: 3, max_ttl_ms: 1 };

@@ -56,7 +56,7 @@ fn an_acquire_ends_once_and_a_hold_ends_once() {
     let all = behind(&life, false);
     expect(
         &all,
-        &[("holds_total end=lost", 1.0), ("losses_total reason=missing", 1.0), ("validity_exceeded_total overlap=race", 1.0)],
+        &[("holds_total end=lost", 1.0), ("losses_total reason=missing", 1.0), ("validity_exceeded_total overlap=proved", 1.0)],
     );
     expect(&all, &[("wait_seconds", 1.0), ("attempts_total", 1.0), ("last_fence", 7.0), ("waiting", 0.0)]);
 }

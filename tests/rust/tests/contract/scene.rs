@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::hold::{Body, Got, Hold, begun};
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
-use crate::seen::{describe, look, ms, observed, plain, show, show_hold, status};
+use crate::seen::{describe, look, ms, observed, plain, show, show_grant, show_hold, status};
 use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
@@ -216,6 +216,7 @@ impl<'a> Scene<'a> {
                 let locks = self.client(&client).and_then(|own| own.locks_blocking(pattern, limit.map(|limit| limit as usize)));
                 locks.map(|locks| json!({ "count": locks.len(), "locks": locks.iter().map(|lock| show(Some(lock))).collect::<Vec<_>>() }))
             }
+            "history" => self.client(&client).and_then(|client| history(&client, &filled)),
             "holds" => self.client(&client).map(|own| json!({ "holds": own.holds().iter().map(show_hold).collect::<Vec<_>>() })),
             "force_release" => {
                 let owner = filled["owner"].as_str();
@@ -351,6 +352,19 @@ fn metrics(client: &Client, step: &Value) -> Value {
 }
 
 /// Waits until the lock is free on every server. A majority has released it, or let it expire, before the last one.
+fn history(client: &Client, step: &Value) -> Result<Value, Error> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let limit = step["limit"].as_u64().map(|limit| limit as usize);
+        let grants: Vec<Value> = client.history_blocking(step["name"].as_str(), limit)?.iter().map(show_grant).collect();
+        if step["until"].is_null() || grants.first().is_some_and(|latest| latest["state"] == step["until"]) {
+            return Ok(json!({ "count": grants.len(), "grants": grants }));
+        }
+        assert!(Instant::now() < until, "the history is {grants:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn wait_free(lock: &Lock, place: &Place) -> Result<Value, Error> {
     let until = Instant::now() + PATIENCE;
     let is_left = || place.replies(&["EXISTS", lock.name()]).into_iter().any(|reply| reply.int() == 1);

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Held, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRun, Observation};
+use locktender::{Attempt, Error, Grant, Held, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRun, Observation};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -81,6 +81,14 @@ pub fn show(info: Option<&LockInfo>) -> Value {
     json!({
         "free": false, "name": info.name, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
         "fence": info.fence, "waiters": info.waiters, "queue": info.queue,
+    })
+}
+
+pub fn show_grant(grant: &Grant) -> Value {
+    let lasted = grant.ended.map(|ended| ended.duration_since(grant.began).unwrap());
+    json!({
+        "name": grant.name, "owner": grant.owner, "pid": grant.fields.as_ref().and_then(|fields| fields.pid), "fence": grant.fence,
+        "state": grant.state.as_str(), "lasted_ms": lasted.map(ms),
     })
 }
 

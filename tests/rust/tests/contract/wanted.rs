@@ -62,6 +62,7 @@ pub fn scheduled(mut job: Job, wanted: &Value, start: SystemTime) -> Result<Job,
 
 pub fn client_options(wanted: &Value, options: &mut ClientOptions) -> Result<(), Error> {
     let text = |key: &str| wanted[key].as_str().map(str::to_owned);
+    options.history = wanted["history"].as_bool().unwrap_or(options.history);
     options.prefix = text("prefix").unwrap_or_default();
     (options.app, options.tls_ca, options.tls_cert, options.tls_key) =
         (text("app"), text("tls_ca"), text("tls_cert"), text("tls_key"));

@@ -14,7 +14,7 @@ const DEAD_CLIENTS: i64 = 25;
 impl Steps {
     /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
     pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
-        let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", false).unwrap());
+        let keys = Arc::new(Keys::new(Kind::Quorum, "", "a", false).unwrap());
         let (owner, quorum_config): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
         let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
         let long = "é".repeat(letters);
@@ -46,7 +46,7 @@ impl Steps {
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
                 by: Arc::clone(&owner),
-                verb: Verb::Extend { ttl_ms: 5_000, fence: 1, lock_only: false, timed: true },
+                verb: Verb::Extend { ttl_ms: 5_000, fence: 1 },
             })),
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
@@ -57,14 +57,14 @@ impl Steps {
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
                 by: Arc::clone(&owner),
-                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
+                verb: Verb::Release { leave: None, kept_ms: 0 },
             })),
             // The first waiter of the queue is told, in full if nobody cuts it.
             Step::Put(keys.lock().to_owned(), owner.to_string(), None),
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
                 by: Arc::clone(&owner),
-                verb: Verb::Release { leave: None, single_server: false, kept_ms: 0 },
+                verb: Verb::Release { leave: None, kept_ms: 0 },
             })),
             acquire(None, &place),
         ];
@@ -90,11 +90,7 @@ impl Steps {
         steps.push(member(WAITERS[2].to_owned(), arrival + DEAD_WAITERS));
         steps.push(member(CLIENTS[0].to_owned(), -arrival - 60_000_000));
         let release = || {
-            Step::Op(Op::Lock(LockOp {
-                keys: keys.clone(),
-                by: owner.clone(),
-                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
-            }))
+            Step::Op(Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, kept_ms: 0 } }))
         };
         let acquire = |waiter: &str| {
             let place = Some(Place { entry: waiter.into(), arrival: 0, stays: false });

@@ -39,7 +39,21 @@ pub(crate) const ALIKE: &[Named] = &[("x", 1), ("{x}", 1), ("{x}y", 1), ("x:~", 
 /// Names of locks on single servers, as each shard of a cluster is one.
 pub(crate) const PARTED: &[Named] = &[("a", 1), ("{shop}:b", 1)];
 
-pub(crate) const OWNERS: [&str; 3] = ["host=a id=1", "host=b id=2", "c"];
+pub(crate) const OWNERS: [&str; 3] = [
+    "host=a pid=1 id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b",
+    "app=b host=b pid=2 id=0193d1d2-3c4d-7e5f-8a6b-000000000002",
+    "host=ü id=0193d1d2-3c4d-7e5f-8a6b-000000000003",
+];
+
+/// Values of the lock's key that begin as one of ours, and the words behind an owner.
+const NOTED: [&str; 6] = [
+    "host=a pid=1 id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b waiters=1",
+    "host=a pid=1 id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b waiters=1 fence=7",
+    "app=b host=b pid=2 id=0193d1d2-3c4d-7e5f-8a6b-000000000002 later=1 fence=1800000000000000",
+    "app=b host=b pid=2 id=0193d1d2-3c4d-7e5f-8a6b-000000000002x",
+    "foreign id=0193d1d2-3c4d-7e5f-8a6b-000000000002 fence=9",
+    "host=b id=short",
+];
 /// Far apart, so that no tolerance hides a wrong one.
 const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
 pub(crate) const FLEETS: [QuorumConfig; 4] = [
@@ -74,11 +88,11 @@ pub(crate) struct Steps {
 
 impl Steps {
     pub(crate) fn new(seed: u64, locks: &[Named]) -> Self {
-        let keys = |kind| -> Vec<Arc<Keys>> {
-            locks.iter().map(|(name, servers)| Arc::new(Keys::new(kind, "", name, *servers == 1).unwrap())).collect()
+        let keys = |kind: fn(usize) -> Kind| -> Vec<Arc<Keys>> {
+            locks.iter().map(|(name, servers)| Arc::new(Keys::new(kind(*servers), "", name, *servers == 1).unwrap())).collect()
         };
         let (rng, job, in_parts) = (Rng::with_seed(seed), 0, false);
-        Self { rng, keys: keys(Kind::Exclusive), jobs: keys(Kind::Job), job, in_parts }
+        Self { rng, keys: keys(Kind::of_lock), jobs: keys(|_| Kind::Job), job, in_parts }
     }
 
     /// The same operations, of which only a part is done.
@@ -90,7 +104,7 @@ impl Steps {
     pub(crate) fn others(&self, step: &Step) -> Vec<&str> {
         let Step::Op(op) = step else { return Vec::new() };
         let others = self.jobs.iter().filter(|keys| Some(keys.lock()) != op.keys().map(|keys| keys.lock()));
-        others.flat_map(|keys| [keys.lock(), keys.fence(), keys.queue(), keys.record()]).collect()
+        others.flat_map(|keys| [keys.lock(), keys.queue(), keys.record()]).collect()
     }
 
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.
@@ -112,11 +126,11 @@ impl Steps {
             *quorum_config = None;
         }
         let mut parts = match &whole.verb {
-            Verb::Acquire { .. } => vec![Part::Take, Part::RaiseFence],
+            Verb::Acquire { .. } => vec![Part::Take, Part::Tick],
             Verb::Extend { .. } => vec![Part::Extend],
-            Verb::Release { .. } | Verb::Leave { .. } => vec![Part::Release],
+            Verb::Release { .. } | Verb::Leave => vec![Part::Release],
             Verb::EndAttempt { .. } => vec![Part::EndAttempt],
-            Verb::Inspect => vec![Part::Look, Part::SeeFence],
+            Verb::Inspect => vec![Part::Look],
             Verb::JobStatus => vec![Part::Status],
             Verb::Reset => {
                 let holder = (self.rng.u8(..3) > 0).then(|| self.pick(&OWNERS).to_owned());
@@ -170,8 +184,8 @@ impl Steps {
                 let attempt = OpenAttempt { fence, number, keep_ms: self.pick(&TTLS), fire_time_ms };
                 Verb::EndAttempt { ending, attempt, leave }
             }
-            75..80 => Verb::Extend { ttl_ms, fence, lock_only: self.rng.bool(), timed: true },
-            80..85 => Verb::Release { leave, single_server: true, kept_ms: self.pick(&[0, 0, 30_000]) },
+            75..80 => Verb::Extend { ttl_ms, fence },
+            80..85 => Verb::Release { leave, kept_ms: self.pick(&[0, 0, 30_000]) },
             85..92 => Verb::Reset,
             _ => Verb::JobStatus,
         };
@@ -217,23 +231,13 @@ impl Steps {
                 })
             }
             35..47 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { fence } }),
-            47..62 => Op::Lock(LockOp {
-                keys,
-                by: owner,
-                verb: Verb::Extend { ttl_ms, fence, lock_only: self.rng.bool(), timed: self.rng.bool() },
-            }),
+            47..62 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, fence } }),
             62..74 => Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { ttl_ms, fence } }),
             74..86 => {
                 let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
-                Op::Lock(LockOp {
-                    keys,
-                    by: owner,
-                    verb: Verb::Release { leave, single_server: self.rng.bool(), kept_ms: self.pick(&[0, 0, 30_000]) },
-                })
+                Op::Lock(LockOp { keys, by: owner, verb: Verb::Release { leave, kept_ms: self.pick(&[0, 0, 30_000]) } })
             }
-            86..88 => {
-                Op::Lock(LockOp { keys, by: self.pick(&WAITERS).into(), verb: Verb::Leave { single_server: self.rng.bool() } })
-            }
+            86..88 => Op::Lock(LockOp { keys, by: self.pick(&WAITERS).into(), verb: Verb::Leave }),
             88..93 => Op::inspect(keys),
             93..96 => Op::Greet { quorum_config: self.quorum_config() },
             _ => Op::Trust { quorum_config: FLEETS[self.rng.usize(..FLEETS.len())] },
@@ -297,6 +301,7 @@ impl Steps {
             0 => Step::Put(lock, self.pick(&["redis-py", ""]).to_owned(), None),
             1 => Step::Put(lock, "redlock".to_owned(), Some(self.pick(&TTLS))),
             2 => Step::Put(lock, self.pick(&OWNERS).to_owned(), None),
+            25 => Step::Put(lock, self.pick(&NOTED).to_owned(), Some(self.pick(&TTLS))),
             3 => Step::List(lock),
             4 | 5 => Step::Gone(lock),
             6 => Step::Expire(lock, 2_500),

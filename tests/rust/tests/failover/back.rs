@@ -59,7 +59,7 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
         // The server says that the key is gone, and then that it is in another era.
         held[0].renew_now().wait().unwrap();
         for held in &held {
-            let owner = || pair.primary.command(&["GET", held.name()]).text();
+            let owner = || pair.primary.holder(held.name());
             eventually("the key is there again", PATIENCE, || owner().as_deref() == Some(held.owner()));
             assert!(held.is_valid(), "{:?}", held.check());
         }
@@ -125,7 +125,7 @@ fn a_promotion_that_is_taken_back_costs_no_hold() {
     events.at_least(EventKind::FailedOver, 2);
     held.renew_now().wait().unwrap();
     assert!(held.is_valid(), "{:?}", held.check());
-    assert_eq!(pair.primary.command(&["GET", "a"]).text().as_deref(), Some(held.owner()));
+    assert_eq!(pair.primary.holder("a").as_deref(), Some(held.owner()));
     assert!(is_refused(&client, "b"), "the primary may lack locks that the replica has granted");
     let fresh = Proxy::to(pair.primary.port());
     assert!(!is_refused(&quarantined(Client::builder().url(fresh.url())).build().unwrap(), "c"), "who never saw the replica");

@@ -41,7 +41,7 @@ fn fences_go_on_rising_over_a_failover_that_loses_the_last_ones_though_one_clien
         let mut trio = Trio::start(&binary);
         let client = trio.others().build().unwrap();
         let known = [fast_fences(&trio), fences(&client, 1)].concat();
-        trio.has_replicated("{a}:~lt:fence");
+        trio.has_replicated("{20200}:~lt:clock");
         trio.cut_links();
         let lost = [fences(&client, 3), fast_fences(&trio), fences(&client, 3)].concat();
         // Longer than two nodes' clocks may differ, and shorter than any failover that nobody planned.

@@ -52,7 +52,7 @@ fn an_isolated_primary_is_left_and_nobody_goes_back_when_the_links_are_there_aga
     let (holder, events) = Events::of(quarantined(isolated.builder()));
     holder.initialize_quorum().wait().unwrap();
     let held = holder.lock("held").ttl(ms(MAX_TTL_MS)).acquire_blocking().unwrap();
-    let key = || isolated.nodes[1].command(&["GET", "held"]).text();
+    let key = || isolated.nodes[1].holder("held");
     eventually("it is replicated", PATIENCE, || key().as_deref() == Some(held.owner()));
     let resource = Resource::default();
     under_load((0..4).map(|_| quarantined(isolated.builder())).collect(), &resource, || {
@@ -64,7 +64,7 @@ fn an_isolated_primary_is_left_and_nobody_goes_back_when_the_links_are_there_aga
             again = holder.lock("b").try_acquire_blocking().ok().flatten();
             again.is_some()
         });
-        let there = isolated.nodes[1].command(&["GET", "b"]).text();
+        let there = isolated.nodes[1].holder("b");
         assert_eq!(there.as_deref(), again.as_ref().map(Held::owner), "nobody goes back");
     });
     assert_eq!((resource.overlaps.load(Ordering::SeqCst), resource.refused.load(Ordering::SeqCst)), (0, 0));

@@ -47,7 +47,7 @@ fn cost(mut trio: Trio, way: Way, options: fn(ClientBuilder) -> ClientBuilder, t
     }
     trio.move_holders();
     events.at_least(EventKind::FailedOver, 1);
-    let keeps = |held: &&Held| trio.promoted().command(&["GET", held.name()]).text().as_deref() == Some(held.owner());
+    let keeps = |held: &&Held| trio.promoted().holder(held.name()).as_deref() == Some(held.owner());
     let settled = || events.count(EventKind::Lost) + held.iter().filter(keeps).count() == COUNT;
     eventually("every hold is kept or lost", locktender_tests::PATIENCE, settled);
     let kept = held.iter().filter(|held| held.is_valid()).filter(keeps).count();

@@ -49,14 +49,14 @@ fn holds_are_granted_renewed_handed_on_and_released_while_the_replica_follows() 
     let other = confirmed(&pair).build().unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
     events.at_least(EventKind::Renewed, 3);
-    assert_eq!(pair.replica.command(&["GET", "a"]).text().as_deref(), Some(held.owner()));
+    assert_eq!(pair.replica.holder("a").as_deref(), Some(held.owner()));
     held.extend(ms(5_000)).wait().unwrap();
     thread::scope(|scope| {
         let next = scope.spawn(|| other.lock("a").acquire_blocking().unwrap());
         eventually("it waits", PATIENCE, || pair.primary.command(&["ZCOUNT", "{a}:~lt:queue", "0", "+inf"]).int() == 1);
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
         let next = next.join().unwrap();
-        assert_eq!(pair.replica.command(&["GET", "a"]).text().as_deref(), Some(next.owner()));
+        assert_eq!(pair.replica.holder("a").as_deref(), Some(next.owner()));
     });
     // Many at once share one WAIT.
     thread::scope(|scope| {

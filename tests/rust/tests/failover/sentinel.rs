@@ -43,7 +43,7 @@ fn a_hold_and_a_waiter_live_through_a_failover_and_nobody_goes_back_to_the_old_p
         watched.nodes[0].kill();
         events.at_least(EventKind::FailedOver, 1);
         let promoted = watched.promoted();
-        let key = || promoted.command(&["GET", "a"]).text();
+        let key = || promoted.holder("a");
         assert_eq!((key().as_deref(), held.is_valid()), (Some(held.owner()), true));
         let told = events.last(EventKind::FailedOver).unwrap();
         assert_eq!((told.address, told.server), (Some(format!("127.0.0.1:{}", promoted.port())), Some(watched.url())));
@@ -61,7 +61,7 @@ fn a_hold_and_a_waiter_live_through_a_failover_and_nobody_goes_back_to_the_old_p
         let again = client.lock("b").acquire_blocking().unwrap();
         let new = watched.builder().build().unwrap().lock("c").acquire_blocking().unwrap();
         for held in [&again, &new, &next] {
-            assert_eq!(promoted.command(&["GET", held.name()]).text().as_deref(), Some(held.owner()));
+            assert_eq!(promoted.holder(held.name()).as_deref(), Some(held.owner()));
             assert!(held.is_valid());
         }
         assert_eq!(events.count(EventKind::FailedOver), 1);
@@ -99,7 +99,7 @@ fn quarantine_keeps_exclusion(mut watched: Watched) {
             assert!(taken.is_none_or(|taken| taken.fence() > held.fence()));
         }
         for held in held.iter().filter(|held| held.is_valid()) {
-            let key = || promoted.command(&["GET", held.name()]).text();
+            let key = || promoted.holder(held.name());
             eventually("it is written again", PATIENCE, || !held.is_valid() || key().as_deref() == Some(held.owner()));
         }
         let before = resource.count();
@@ -125,7 +125,7 @@ fn replicas_keep_exclusion(mut watched: Watched) {
         events.at_least(EventKind::FailedOver, 1);
         let promoted = watched.promoted();
         for held in &held {
-            assert!(!held.is_valid() || promoted.command(&["GET", held.name()]).text().as_deref() == Some(held.owner()));
+            assert!(!held.is_valid() || promoted.holder(held.name()).as_deref() == Some(held.owner()));
         }
         let before = resource.count();
         watched.nodes[0].restart();
@@ -147,7 +147,7 @@ fn planned(watched: &Watched) {
     events.at_least(EventKind::FailedOver, 1);
     let promoted = watched.promoted();
     held.renew_now().wait().unwrap();
-    assert_eq!(promoted.command(&["GET", "a"]).text().as_deref(), Some(held.owner()));
+    assert_eq!(promoted.holder("a").as_deref(), Some(held.owner()));
     assert!(held.is_valid());
 }
 
@@ -267,7 +267,7 @@ fn a_sentinel_of_another_group_is_not_followed() {
         let client = Client::open(url(&[&foreign, first, second])).unwrap();
         let name = format!("a{number}");
         let held = client.lock(&*name).acquire_blocking().unwrap();
-        assert_eq!(watched.nodes[0].command(&["GET", &name]).text().as_deref(), Some(held.owner()));
+        assert_eq!(watched.nodes[0].holder(&name).as_deref(), Some(held.owner()));
         held.release().wait().unwrap();
     }
     let client = Client::open(url(&[&foreign, first, second])).unwrap();

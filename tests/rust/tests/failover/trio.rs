@@ -76,8 +76,8 @@ impl Trio {
 
     /// Waits until the replica that will be promoted has a key with this value.
     pub fn has_replicated(&self, key: &str) {
-        let value = self.primary.command(&["GET", key]);
-        eventually("it is replicated", PATIENCE, || self.promoted().command(&["GET", key]) == value);
+        let value = self.primary.command(&["DUMP", key]);
+        eventually("it is replicated", PATIENCE, || self.promoted().command(&["DUMP", key]) == value);
     }
 
     /// Cuts the links to the replicas: what the primary is told from now on, they don't know.

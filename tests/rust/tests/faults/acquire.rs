@@ -43,7 +43,7 @@ fn f12_a_foreign_key_is_respected_and_survives() {
     assert_eq!(error.code(), Code::AcquireTimeout, "{error}");
     let holder = error.holder().unwrap();
     assert_eq!((holder.owner.as_str(), holder.remaining), ("someone", Remaining::Forever));
-    assert_eq!(server.command(&["GET", "eternal"]).text().as_deref(), Some("someone"));
+    assert_eq!(server.holder("eternal").as_deref(), Some("someone"));
 }
 
 #[test]
@@ -52,13 +52,13 @@ fn f13_a_link_cut_after_the_server_applied_the_acquire_leaves_no_key() {
     let proxy = Proxy::to(server.port());
     let client = open(&proxy.url());
     client.lock("warm").acquire_blocking().unwrap();
-    proxy.cut_after_apply(1, "{a}:~lt:fence");
+    proxy.cut_after_apply(1, "{a}:~lt:queue");
     let start = Instant::now();
     let error = client.lock("a").ttl(ms(60_000)).try_acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     eventually("the undo reached the server", PROMPTLY, || !exists(&server, "a"));
     // Waiting, the same is only a delay.
-    proxy.cut_after_apply(1, "{a}:~lt:fence");
+    proxy.cut_after_apply(1, "{a}:~lt:queue");
     let held = client.lock("a").ttl(ms(60_000)).wait(ms(5_000)).acquire_blocking().unwrap();
     assert!(held.is_valid() && start.elapsed() < ms(3_000), "{:?}", start.elapsed());
 }
@@ -99,13 +99,13 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
     let client = open(&proxy.url());
     for n in 0..30 {
         let name = format!("undo:{n}");
-        proxy.cut_after_apply(1, "~lt:fence");
+        proxy.cut_after_apply(1, "~lt:queue");
         let held = client.lock(&name).ttl(ms(30_000)).wait(ms(10_000)).acquire_blocking().unwrap();
         // Undos of the failed rounds go on for half a second after the cut.
         if n % 10 == 0 {
             std::thread::sleep(ms(700));
         }
-        assert_eq!(server.command(&["GET", &name]).text().as_deref(), Some(held.owner()));
+        assert_eq!(server.holder(&name).as_deref(), Some(held.owner()));
         assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
     }
 }

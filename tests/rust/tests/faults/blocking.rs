@@ -98,7 +98,7 @@ fn an_answer_that_nobody_waits_for_any_more_is_still_seen_to() {
     let mut call = client.lock("a").acquire();
     assert!(call.wait_for(Duration::ZERO).is_none());
     drop(call);
-    eventually("tried", ms(3_000), || server.command(&["EXISTS", "{a}:~lt:fence"]).int() == 1);
+    eventually("tried", ms(3_000), || server.command(&["EXISTS", "{20200}:~lt:clock"]).int() == 1);
     proxy.let_answers_go();
     eventually("undone", ms(3_000), || server.command(&["EXISTS", "a"]).int() == 0);
 }

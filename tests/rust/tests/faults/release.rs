@@ -16,7 +16,7 @@ fn open(url: &str) -> Client {
 }
 
 fn value(server: &RealServer, key: &str) -> Option<String> {
-    server.command(&["GET", key]).text()
+    server.holder(key)
 }
 
 #[test]

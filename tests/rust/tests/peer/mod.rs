@@ -46,7 +46,7 @@ pub struct Heard {
 impl Heard {
     /// Whether the command is about this owner.
     pub fn is_for(&self, owner: &str) -> bool {
-        self.words.iter().any(|word| word == owner)
+        self.words.iter().any(|word| word == owner || *word == named(owner))
     }
 }
 
@@ -94,7 +94,7 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
                 // It tells nothing of itself.
                 "INFO" if heard.words.len() == 2 => Act::Answer("-NOPERM\r\n".into()),
                 // The greeting is no lock's script: it has one key, the server's marker.
-                "EVAL" if heard.words[2] == "1" => Act::Answer(answer("ok", None)),
+                "EVAL" if heard.words[3] == "{~lt}:marker" => Act::Answer(answer("ok", None)),
                 _ => {
                     log.lock().unwrap().push(heard.clone());
                     act(&heard)
@@ -144,9 +144,9 @@ pub fn well(heard: &Heard) -> Act {
 /// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came with.
 pub fn success(heard: &Heard) -> String {
     let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
-    // A renewal has only the key of the lock, its owner and the ttl. It may ask for the time.
+    // An extension has only the key of the lock, its owner, the ttl and the fence.
     if heard.words.get(2).is_some_and(|keys| keys == "1") && heard.words.len() >= 6 && number(5).is_some() {
-        return ":-1\r\n".to_owned();
+        return ":-2\r\n".to_owned();
     }
     let owner = heard.words.get(7).map(String::as_str);
     match number(9) {
@@ -236,6 +236,11 @@ impl Pending {
     }
 }
 
+/// An owner value with this name.
+pub fn named(name: &str) -> String {
+    format!("host={name} id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b")
+}
+
 /// The keys of a lock.
 pub fn keys(name: &str) -> Arc<Keys> {
     Arc::new(Keys::new(Kind::Exclusive, "", name, true).unwrap())
@@ -245,19 +250,15 @@ pub fn acquire(name: &str, owner: &str) -> Op {
     let proposal = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
     Op::Lock(LockOp {
         keys: keys(name),
-        by: owner.into(),
+        by: named(owner).into(),
         verb: Verb::Acquire { ttl_ms: 60_000, proposal, adopt: None, fair: false, place: None, quorum_config: None, job: None },
     })
 }
 
 pub fn extend(name: &str, owner: &str, fence: u64) -> Op {
-    Op::Lock(LockOp {
-        keys: keys(name),
-        by: owner.into(),
-        verb: Verb::Extend { ttl_ms: 60_000, fence, lock_only: false, timed: true },
-    })
+    Op::Lock(LockOp { keys: keys(name), by: named(owner).into(), verb: Verb::Extend { ttl_ms: 60_000, fence } })
 }
 
 pub fn release(name: &str, owner: &str) -> Op {
-    Op::Lock(LockOp { keys: keys(name), by: owner.into(), verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 } })
+    Op::Lock(LockOp { keys: keys(name), by: named(owner).into(), verb: Verb::Release { leave: None, kept_ms: 0 } })
 }

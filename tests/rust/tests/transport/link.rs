@@ -44,13 +44,13 @@ fn operations_arrive_in_the_order_in_which_they_were_submitted() {
 fn answers_that_come_byte_by_byte_are_those_of_their_operations() {
     let owner = |number: usize| format!("{number}:{}", "x\r\n".repeat(number));
     let peer = Peer::start(|heard| {
-        let number = heard.words[7].split_once(':').unwrap().0.parse::<usize>().unwrap();
+        let number = heard.words[7].split_once(':').unwrap().0.strip_prefix("host=").unwrap().parse::<usize>().unwrap();
         let answer = success(heard).replace(":1\r\n:1\r\n", &format!(":1\r\n:{number}\r\n"));
         // A message that nobody has asked for is nobody's answer.
         Act::Drip(if number % 2 == 0 { answer } else { format!(">3\r\n+message\r\n+news\r\n$2\r\n:1\r\n{answer}") })
     });
     let subject = Subject::new(&peer.url, PATIENCE);
-    let pending: Vec<_> = (0..60).map(|number| subject.submit(extend("a", &owner(number), 1))).collect();
+    let pending: Vec<_> = (0..60).map(|number| subject.submit(release("a", &owner(number)))).collect();
     for (number, pending) in pending.into_iter().enumerate() {
         let reply = pending.wait().unwrap();
         assert_eq!((reply.fence, reply.verdict), (number as u64, Verdict::Ok));

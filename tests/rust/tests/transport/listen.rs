@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::peer::{Act, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
+use crate::peer::{Act, PATIENCE, Peer, Subject, acquire, extend, named, release, success, well};
 use locktender::Remaining;
 use locktender::op::{FailureKind, Op, Verdict};
 use locktender::server::{Listener, Notice, Server};
@@ -110,9 +110,9 @@ fn operations_mean_the_same_beside_a_subscription() {
         heard.listens();
         let vote = subject.ask(acquire("a", "one")).unwrap();
         let held = subject.ask(acquire("a", "two")).unwrap();
-        assert_eq!((held.holder(), held.fence), (Some("one"), vote.fence));
+        assert_eq!((held.holder(), held.fence), (Some(&*named("one")), vote.fence));
         assert_eq!(subject.ask(extend("a", "one", vote.fence)).unwrap().verdict, Verdict::Ok);
-        assert_eq!(subject.ask(extend("a", "two", vote.fence)).unwrap().holder(), Some("one"));
+        assert_eq!(subject.ask(extend("a", "two", vote.fence)).unwrap().holder(), Some(&*named("one")));
         assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, Verdict::Ok);
         let gone = Verdict::No { holder: None, remaining: Remaining::Gone };
         assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, gone);

@@ -1,8 +1,8 @@
 //! Refusals: the errors of every server version that can't serve, and that it has then done nothing if that is promised.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
-use crate::peer::{PATIENCE, Subject, acquire, extend, release};
-use locktender::op::{FailureKind, LockOp, Op, Verb, Verdict};
+use crate::peer::{PATIENCE, Subject, acquire, extend, named, release};
+use locktender::op::{FailureKind, Op, Verdict};
 use locktender_tests::{Binary, RealServer, Reply, ServerOptions};
 
 /// Every kind of write, of which each must be refused in the same way.
@@ -13,7 +13,7 @@ fn writes() -> [Op; 3] {
 /// A server with a lock of ours, then `break_it`; every write is refused with `kind` and changes nothing.
 fn refuses(binary: &Binary, kind: FailureKind, maybe_applied: bool, writes: &[Op], break_it: impl Fn(&RealServer)) {
     let server = ServerOptions::new().binary(binary).start();
-    server.command(&["SET", "held", "me", "PX", "1000000"]);
+    server.command(&["SET", "held", &named("me"), "PX", "1000000"]);
     let subject = Subject::new(&server.unix_url(), PATIENCE);
     subject.ask(Op::inspect(crate::peer::keys("a"))).unwrap();
     break_it(&server);
@@ -21,7 +21,7 @@ fn refuses(binary: &Binary, kind: FailureKind, maybe_applied: bool, writes: &[Op
         let failure = subject.ask(op.clone()).unwrap_err();
         assert_eq!((failure.kind, failure.maybe_applied), (kind, maybe_applied), "{} on {op:?}: {failure}", binary.name);
     }
-    assert_eq!(server.command(&["GET", "held"]).text().as_deref(), Some("me"));
+    assert_eq!(server.command(&["GET", "held"]).text().as_deref(), Some(&*named("me")));
     assert_eq!(server.command(&["DBSIZE"]), Reply::Int(1), "{}", binary.name);
 }
 
@@ -41,13 +41,7 @@ fn a_full_server_extends_and_releases_what_is_held() {
         let subject = Subject::new(&server.unix_url(), PATIENCE);
         let fence = subject.ask(acquire("held", "me")).unwrap().fence;
         server.command(&["CONFIG", "SET", "maxmemory", "1"]);
-        let extensions = [false, true].map(|lock_only| match extend("held", "me", fence) {
-            Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, fence, timed, .. } }) => {
-                Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, fence, lock_only, timed } })
-            }
-            other => other,
-        });
-        for op in [&extensions[0], &extensions[1], &release("held", "me")] {
+        for op in [extend("held", "me", fence), release("held", "me")] {
             let verdict = subject.ask(op.clone()).map(|reply| reply.verdict);
             assert_eq!(verdict, Ok(Verdict::Ok), "{} on {op:?}", binary.name);
         }
@@ -77,7 +71,7 @@ fn a_server_that_can_t_persist_refuses_every_write() {
 fn missing_rights_inside_a_script_are_a_denial() {
     for binary in Binary::all() {
         refuses(&binary, FailureKind::Denied, true, &writes(), |server| {
-            server.command(&["ACL", "SETUSER", "default", "-mget", "-set"]);
+            server.command(&["ACL", "SETUSER", "default", "-mget", "-xadd"]);
         });
     }
 }

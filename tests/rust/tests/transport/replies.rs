@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use crate::peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
 use locktender::op::{Answer, FailureKind, Verdict};
 
+/// The owner value of the name "odd".
+const OWNER: &str = "host=odd id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b";
+
 fn kind(answer: Answer) -> (FailureKind, bool) {
     let failure = answer.unwrap_err();
     (failure.kind, failure.maybe_applied)
@@ -139,9 +142,9 @@ fn an_answer_about_another_owner_is_none() {
     };
     for (op, verdict, holder) in [
         (acquire("a", "odd"), "vote", "another"),
-        (acquire("a", "odd"), "held", "odd"),
+        (acquire("a", "odd"), "held", OWNER),
         (extend("a", "odd", 1), "ok", "another"),
-        (release("a", "odd"), "no", "odd"),
+        (release("a", "odd"), "no", OWNER),
     ] {
         let answer = about(verdict, holder);
         let peer = once(move |_| Act::Answer(answer.clone()));

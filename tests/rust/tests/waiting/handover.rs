@@ -97,13 +97,17 @@ fn an_error_tells_how_many_were_before() {
 fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     const RELEASE: &str = concat!(
         include_str!("../../../../core/src/scripts/exclusive/release.lua"),
+        include_str!("../../../../core/src/scripts/value.lua"),
+        include_str!("../../../../core/src/scripts/exclusive/release_short.lua"),
         include_str!("../../../../core/src/scripts/queue.lua"),
+        include_str!("../../../../core/src/scripts/time.lua"),
         include_str!("../../../../core/src/scripts/exclusive/release_long.lua"),
     );
+    const GREEDY: &str = "host=greedy id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b";
     let server = RealServer::start();
     let mut greedy = server.connection().unwrap();
     let patient = Watched::open(&server.url());
-    greedy.command(&["SET", "a", "greedy", "PX", "60000"]).unwrap();
+    greedy.command(&["SET", "a", GREEDY, "PX", "60000"]).unwrap();
     let waiter = acquire(patient.client.lock("a"));
     patient.queued(1);
     let start = Instant::now();
@@ -111,10 +115,10 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     let mut passed = 0;
     let taken_back = |greedy: &mut Connection| {
         greedy.command(&["MULTI"]).unwrap();
-        greedy.command(&["EVAL", RELEASE, "4", "a", "{a}:~lt:fence", "{a}:~lt:queue", "{a}:~lt:marker", "greedy"]).unwrap();
-        greedy.command(&["SET", "a", "greedy", "NX", "PX", "60000"]).unwrap();
+        greedy.command(&["EVAL", RELEASE, "4", "a", "{20200}:~lt:clock", "{a}:~lt:queue", "{a}:~lt:marker", GREEDY]).unwrap();
+        greedy.command(&["SET", "a", GREEDY, "NX", "PX", "60000"]).unwrap();
         greedy.command(&["EXEC"]).unwrap();
-        greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder == "greedy")
+        greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder.starts_with(GREEDY))
     };
     while taken_back(&mut greedy) && start.elapsed() < PATIENCE {
         passed += 1;

@@ -268,7 +268,7 @@ impl World {
         if queues.passes_on(0, &hinted, now) {
             let by = queues.entry(hinted.fair, hinted.number);
             let keys = Arc::new(Keys::new(Kind::Exclusive, "", hinted.lock, true).expect("it is the name of a lock"));
-            let op = Op::Lock(LockOp { keys, by, verb: Verb::Leave { single_server: true } });
+            let op = Op::Lock(LockOp { keys, by, verb: Verb::Leave });
             let tag = Tag { round: 0, step: Step::Leave, sent: now };
             self.send(client, shard, None, tag, Request::new(op, now.after(super::users::RESPONSE_TIMEOUT)));
         }

@@ -116,6 +116,7 @@ impl World {
             busy_is_none: false,
             adopt: None,
             job: None,
+            history: false,
             signature: Arc::clone(&self.signature),
             response_timeout: RESPONSE_TIMEOUT,
             unavailable_after: ClientOptions::default().unavailable_after,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::name::slot::slot_of;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::pub_sub::Channel;
-use crate::server::redis::slot::slot_of;
 use crate::server::{Listener, Notice};
 
 /// For so long a channel is kept that nobody listens to: a lock that was waited for is waited for again.

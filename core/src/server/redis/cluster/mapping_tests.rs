@@ -34,11 +34,11 @@ fn parcel(verb: Verb, deadline: Tick) -> Parcel {
 }
 
 fn extend(deadline: Tick) -> Parcel {
-    parcel(Verb::Extend { ttl_ms: 1, fence: 1, lock_only: true, timed: false }, deadline)
+    parcel(Verb::Extend { ttl_ms: 1, fence: 1 }, deadline)
 }
 
 fn release() -> Parcel {
-    parcel(Verb::Release { leave: None, single_server: true, kept_ms: 0 }, Tick::NEVER)
+    parcel(Verb::Release { leave: None, kept_ms: 0 }, Tick::NEVER)
 }
 
 fn after(milliseconds: u64) -> Tick {

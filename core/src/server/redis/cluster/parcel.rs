@@ -1,8 +1,9 @@
 //! Parcels: an operation on its way through a cluster, and where it has to go. Pure.
 
+use crate::name::HISTORY;
+use crate::name::slot::slot_of;
 use crate::op::{Failure, Op};
 use crate::server::redis::cluster::scanned::Scanned;
-use crate::server::redis::slot::slot_of;
 use crate::server::{Completion, Request};
 
 /// An operation on its way.
@@ -40,7 +41,8 @@ impl Parcel {
             Op::Part(op) => Destination::Slot(slot_of(op.key())),
             Op::Probe { keys } => Destination::Slot(slot_of(keys.lock())),
             Op::Publish { channel, .. } => Destination::Slot(slot_of(channel)),
-            Op::Present { keys } => keys.first().map_or(Destination::Any, |key| Destination::Slot(slot_of(key))),
+            Op::Log(_) | Op::History { .. } => Destination::Slot(slot_of(HISTORY)),
+            Op::Peek { key } => Destination::Slot(slot_of(key)),
             Op::Scan { cursor, .. } => Destination::Numbered(Scanned::read(*cursor).node),
             _ => Destination::Any,
         }

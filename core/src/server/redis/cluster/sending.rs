@@ -42,10 +42,8 @@ impl Cluster {
         if parcel.request.deadline <= Tick::now() {
             return parcel.fail(too_late());
         }
-        match &parcel.request.op {
-            Op::Examine => return self.examine(parcel),
-            Op::Present { keys } if keys.len() > 1 => return self.look_at_each(&Arc::clone(keys), parcel),
-            _ => {}
+        if matches!(parcel.request.op, Op::Examine) {
+            return self.examine(parcel);
         }
         let destination = parcel.destination();
         let mapping = self.mapping.lock();
@@ -202,40 +200,6 @@ impl Cluster {
         let nodes = self.mapping.lock().primaries().map_or(0, <[_]>::len);
         let next = Scanned::read(*cursor).next(*next, nodes);
         Reply { verdict: Verdict::Scanned { next, keys: keys.clone() }, ..reply }
-    }
-
-    /// Looks at keys of several slots, each by itself.
-    fn look_at_each(self: &Arc<Self>, keys: &Arc<[String]>, parcel: Parcel) {
-        let Parcel { request, completion, .. } = parcel;
-        let ops = keys.iter().map(|key| Op::Present { keys: [key.clone()].into() }).collect();
-        let gather = |answers: Vec<Answer>| {
-            let mut found = Vec::with_capacity(answers.len());
-            for answer in answers {
-                let reply = answer?;
-                match reply.verdict {
-                    Verdict::Present(present) => found.extend(present),
-                    _ => return Ok(reply),
-                }
-            }
-            Ok(Reply::new(Verdict::Present(found), 0, 0))
-        };
-        self.submit_all(ops, request.deadline, completion, gather);
-    }
-
-    /// Submits several operations, and completes with what `gather` makes of all answers.
-    fn submit_all(
-        self: &Arc<Self>,
-        ops: Vec<Op>,
-        deadline: Tick,
-        completion: Completion,
-        gather: impl FnOnce(Vec<Answer>) -> Answer + Send + 'static,
-    ) {
-        let gathered = Arc::new(Gathered::new(ops.len(), completion, Box::new(gather)));
-        for (at, op) in ops.into_iter().enumerate() {
-            let gathered = Arc::clone(&gathered);
-            let completion = Completion::new(move |answer| gathered.take(at, answer));
-            self.submit(Parcel::new(Request::new(op, deadline), completion));
-        }
     }
 
     /// Asks every primary what it is, by a map that the nodes have just given: an older one may name what fails.

@@ -1,8 +1,8 @@
 //! Split: an operation in parts, each on one of the lock's keys, while their slot moves to another node. Pure: answers in, the next part
 //! out.
 //!
-//! An acquire takes the lock's key first and raises the fence then. So only the holder of the key raises it, before its grant. A
-//! holder that has lost the key meanwhile raises it in vain: its grant is past its validity, which counts from before the first part.
+//! An acquire takes the lock's key first and asks the clock for a fence then. So only the holder of the key has it, before its grant. A
+//! holder that has lost the key meanwhile asks in vain: its grant is past its validity, which counts from before the first part.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub(super) struct Split {
 /// What was sent last.
 enum Stage {
     Take,
-    Raise,
+    Tick,
     Count {
-        raised: Reply,
+        ticked: Reply,
     },
     /// The lock that was taken is given back, and this is the answer.
     GiveBack {
@@ -32,10 +32,6 @@ enum Stage {
     Noted,
     ReleaseBehind {
         noted: Reply,
-    },
-    Look,
-    Fence {
-        seen: Reply,
     },
     Status,
     Holder {
@@ -63,9 +59,9 @@ impl Split {
         let (stage, part) = match &whole.verb {
             Verb::Acquire { .. } => (Stage::Take, Part::Take),
             Verb::Extend { .. } => (Stage::Only, Part::Extend),
-            Verb::Release { .. } | Verb::Leave { .. } => (Stage::Only, Part::Release),
+            Verb::Release { .. } | Verb::Leave => (Stage::Only, Part::Release),
             Verb::EndAttempt { .. } => (Stage::Noted, Part::EndAttempt),
-            Verb::Inspect => (Stage::Look, Part::Look),
+            Verb::Inspect => (Stage::Only, Part::Look),
             Verb::JobStatus => (Stage::Status, Part::Status),
             Verb::Reset => (Stage::LookAhead, Part::Look),
             Verb::Confirm { .. } | Verb::Heal { .. } => return None,
@@ -79,7 +75,7 @@ impl Split {
     fn part(&self, part: Part) -> Op {
         let mut whole = self.whole.clone();
         match (&part, &whole.verb) {
-            (Part::Look | Part::SeeFence, _) => whole = LockOp { by: "".into(), verb: Verb::Inspect, ..whole },
+            (Part::Look, _) => whole = LockOp { by: "".into(), verb: Verb::Inspect, ..whole },
             (Part::Release, Verb::Acquire { .. }) => whole.verb = release(None),
             (Part::Release, Verb::EndAttempt { leave, .. }) => whole.verb = release(leave.clone()),
             _ => {}
@@ -97,31 +93,23 @@ impl Split {
         match (std::mem::replace(&mut self.stage, Stage::Only), answer) {
             // What was given back may be refused: the answer is known.
             (Stage::GiveBack { answer }, _) => Next::Done(answer),
-            (Stage::Take, Ok(Reply { verdict: Verdict::Vote, .. })) => self.send(Stage::Raise, Part::RaiseFence),
-            (Stage::Raise, Ok(raised @ Reply { verdict: Verdict::Vote, .. })) if self.begins_attempt() => {
-                let fence = raised.fence;
-                self.send(Stage::Count { raised }, Part::CountAttempt { fence })
+            (Stage::Take, Ok(Reply { verdict: Verdict::Vote, .. })) => self.send(Stage::Tick, Part::Tick),
+            (Stage::Tick, Ok(ticked @ Reply { verdict: Verdict::Vote, .. })) if self.begins_attempt() => {
+                let fence = ticked.fence;
+                self.send(Stage::Count { ticked }, Part::CountAttempt { fence })
             }
-            (Stage::Count { raised }, Ok(Reply { verdict: Verdict::Vote, attempt, earlier, .. })) => {
-                Next::Done(Ok(Reply { attempt, earlier, ..raised }))
+            (Stage::Count { ticked }, Ok(Reply { verdict: Verdict::Vote, attempt, earlier, .. })) => {
+                Next::Done(Ok(Reply { attempt, earlier, ..ticked }))
             }
-            (Stage::Raise, Ok(Reply { verdict: Verdict::Vote, fence, time_us, .. })) => {
+            (Stage::Tick, Ok(Reply { verdict: Verdict::Vote, fence, time_us, .. })) => {
                 Next::Done(Ok(Reply::new(Verdict::Vote, time_us, fence)))
             }
             // No vote: the lock that was taken is free again.
-            (Stage::Raise | Stage::Count { .. }, Ok(refusal)) => {
-                self.send(Stage::GiveBack { answer: Ok(refusal) }, Part::Release)
-            }
+            (Stage::Tick | Stage::Count { .. }, Ok(refusal)) => self.send(Stage::GiveBack { answer: Ok(refusal) }, Part::Release),
             (Stage::Noted, Ok(noted)) => self.send(Stage::ReleaseBehind { noted }, Part::Release),
             (Stage::ReleaseBehind { noted }, Ok(released)) => {
                 let is_given_back = matches!(self.whole.verb, Verb::EndAttempt { ending: Ending::GivenBack, .. });
                 Next::Done(Ok(if is_given_back { released } else { noted }))
-            }
-            (Stage::Look, Ok(seen @ Reply { verdict: Verdict::Seen { .. }, .. })) => {
-                self.send(Stage::Fence { seen }, Part::SeeFence)
-            }
-            (Stage::Fence { seen }, Ok(Reply { verdict: Verdict::Seen { .. }, fence, .. })) => {
-                Next::Done(Ok(Reply { fence, ..seen }))
             }
             (Stage::Status, Ok(Reply { verdict: Verdict::Recorded(record), time_us, .. })) => {
                 self.send(Stage::Holder { record, time_us }, Part::Look)
@@ -137,7 +125,7 @@ impl Split {
                 Next::Done(Ok(Reply::new(Verdict::No { holder, remaining }, time_us, 0)))
             }
             // An earlier part may have written something.
-            (Stage::Raise | Stage::Count { .. } | Stage::ReleaseBehind { .. }, Err(failure)) => {
+            (Stage::Tick | Stage::Count { .. } | Stage::ReleaseBehind { .. }, Err(failure)) => {
                 Next::Done(Err(Failure { maybe_applied: true, ..failure }))
             }
             (_, answer) => Next::Done(answer),
@@ -150,7 +138,7 @@ impl Split {
 }
 
 fn release(leave: Option<Arc<str>>) -> Verb {
-    Verb::Release { leave, single_server: true, kept_ms: 0 }
+    Verb::Release { leave, kept_ms: 0 }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Tables of the parts of an operation, and of what becomes of their answers. The answers are those of a server in memory.
 
 use super::*;
-use crate::machine::{Env, State, apply};
+use crate::machine::{Entry, Env, State, Value, apply};
 use crate::name::{Keys, Kind};
 use crate::op::FailureKind;
+use crate::op::holder::named::named;
+use crate::op::holder::owner_of;
 use crate::op::job::{OpenAttempt, Terms};
 
 const NOW: u64 = 1_800_000_000_000_000;
@@ -19,12 +21,12 @@ fn keys(kind: Kind) -> Arc<Keys> {
 fn acquire(by: &str, job: bool) -> LockOp {
     let job = job.then_some(Terms { max_attempts: 2, keep_ms: 60_000, fire_time: None });
     let kind = if job.is_some() { Kind::Job } else { Kind::Exclusive };
-    let verb = Verb::Acquire { ttl_ms: 1_000, proposal: NOW, adopt: None, fair: false, place: None, quorum_config: None, job };
-    LockOp { keys: keys(kind), by: by.into(), verb }
+    let verb = Verb::Acquire { ttl_ms: 1_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None, job };
+    LockOp { keys: keys(kind), by: named(by).into(), verb }
 }
 
 fn op(by: &str, kind: Kind, verb: Verb) -> LockOp {
-    LockOp { keys: keys(kind), by: by.into(), verb }
+    LockOp { keys: keys(kind), by: named(by).into(), verb }
 }
 
 fn end(ending: Ending, fence: u64) -> Verb {
@@ -55,23 +57,26 @@ fn agreed(state: &mut State, whole: &LockOp, now_us: u64, parts: &[&str]) -> Rep
     if matches!(reply.verdict, Verdict::Vote) {
         assert_eq!(reply.fence, expected.fence);
     }
-    let all = |state: &State| state.iter(now_us).map(|(key, entry)| (key.to_owned(), entry.clone())).collect::<Vec<_>>();
+    // A lock that was taken in parts shows its fence from its first renewal on.
+    let bare =
+        |entry: &Entry| entry.text().map_or(entry.clone(), |text| Entry { value: Value::Text(owner_of(text).into()), ..*entry });
+    let all = |state: &State| state.iter(now_us).map(|(key, entry)| (key.to_owned(), bare(entry))).collect::<Vec<_>>();
     assert_eq!(all(state), all(&copy));
     reply
 }
 
 #[test]
-fn a_lock_is_taken_first_and_its_fence_is_raised_then() {
+fn a_lock_is_taken_first_and_the_clock_is_asked_then() {
     let mut state = State::new();
-    let fence = agreed(&mut state, &acquire("ann", false), NOW, &["take", "raise"]).fence;
+    let fence = agreed(&mut state, &acquire("ann", false), NOW, &["take", "tick"]).fence;
     assert_eq!(fence, NOW);
     agreed(&mut state, &acquire("bob", false), NOW + 1, &["take"]);
-    agreed(&mut state, &op("", Kind::Exclusive, Verb::Inspect), NOW + 1, &["look", "fence"]);
-    let extend = Verb::Extend { ttl_ms: 5_000, fence, lock_only: true, timed: false };
+    agreed(&mut state, &op("", Kind::Exclusive, Verb::Inspect), NOW + 1, &["look"]);
+    let extend = Verb::Extend { ttl_ms: 5_000, fence };
     agreed(&mut state, &op("ann", Kind::Exclusive, extend.clone()), NOW + 1, &["extend"]);
     played(&mut state, &op("bob", Kind::Exclusive, extend), NOW + 1);
     agreed(&mut state, &op("ann", Kind::Exclusive, release(None)), NOW + 2, &["release"]);
-    let next = agreed(&mut state, &acquire("bob", false), NOW + 2, &["take", "raise"]).fence;
+    let next = agreed(&mut state, &acquire("bob", false), NOW + 2, &["take", "tick"]).fence;
     assert_eq!(next, fence + 1);
 }
 
@@ -79,35 +84,34 @@ fn a_lock_is_taken_first_and_its_fence_is_raised_then() {
 fn an_attempt_is_counted_behind_the_fence_and_noted_before_the_release() {
     let mut state = State::new();
     let job = |by: &str| acquire(by, true);
-    let first = agreed(&mut state, &job("ann"), NOW, &["take", "raise", "count"]);
+    let first = agreed(&mut state, &job("ann"), NOW, &["take", "tick", "count"]);
     agreed(&mut state, &op("", Kind::Job, Verb::JobStatus), NOW, &["status", "look"]);
     agreed(&mut state, &op("", Kind::Job, Verb::Reset), NOW, &["look", "forget"]);
     let failed = Ending::Failed { error: "no".into(), retry_in_ms: Some(50) };
     agreed(&mut state, &op("ann", Kind::Job, end(failed, first.fence)), NOW + 9, &["note", "release"]);
     let (names, reply) = played(&mut state, &job("bob"), NOW + 10);
-    assert_eq!(names, ["take", "raise", "count", "release"], "not before its time");
+    assert_eq!(names, ["take", "tick", "count", "release"], "not before its time");
     assert!(matches!(reply.verdict, Verdict::Later { .. }), "{reply:?}");
-    let second = agreed(&mut state, &job("bob"), NOW + 60_000, &["take", "raise", "count"]);
+    let second = agreed(&mut state, &job("bob"), NOW + 60_000, &["take", "tick", "count"]);
     assert_eq!(second.attempt.map(|attempt| attempt.number), Some(2));
     let done = Ending::Done { result: "42".into() };
     agreed(&mut state, &op("bob", Kind::Job, end(done, second.fence)), NOW + 61_000, &["note", "release"]);
     let (names, reply) = played(&mut state, &job("cid"), NOW + 62_000);
-    assert_eq!(names, ["take", "raise", "count", "release"]);
+    assert_eq!(names, ["take", "tick", "count", "release"]);
     assert!(matches!(reply.verdict, Verdict::Over(_)), "{reply:?}");
     agreed(&mut state, &op("", Kind::Job, Verb::Reset), NOW + 62_000, &["look", "forget"]);
-    let third = agreed(&mut state, &job("cid"), NOW + 62_000, &["take", "raise", "count"]);
+    let third = agreed(&mut state, &job("cid"), NOW + 62_000, &["take", "tick", "count"]);
     let (names, reply) = played(&mut state, &op("cid", Kind::Job, end(Ending::GivenBack, third.fence)), NOW + 63_000);
     assert_eq!((names, reply.verdict), (vec!["note", "release"], Verdict::Ok));
 }
 
 #[test]
 fn a_key_that_holds_something_else_is_a_conflict_and_what_was_taken_is_given_back() {
-    use crate::machine::Value;
     let mut state = State::new();
     let all = keys(Kind::Exclusive);
-    state.put(all.fence(), Value::Text("no number".into()), NOW, None);
+    state.put(all.clock(), Value::Text("no clock".into()), NOW, None);
     let (names, reply) = played(&mut state, &acquire("ann", false), NOW);
-    assert_eq!(names, ["take", "raise", "release"]);
+    assert_eq!(names, ["take", "tick", "release"]);
     assert!(matches!(reply.verdict, Verdict::Conflict { .. }));
     assert!(state.get(all.lock(), NOW).is_none());
 }

@@ -6,8 +6,8 @@ use std::fmt;
 
 use redis::Value;
 
+use crate::name::slot::SLOTS;
 use crate::server::redis::address::Address;
-use crate::server::redis::slot::SLOTS;
 
 /// The primaries, and the slots of each.
 #[derive(Clone)]

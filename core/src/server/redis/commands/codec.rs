@@ -9,6 +9,7 @@ use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
 use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
+use crate::server::redis::commands::history;
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::listing;
 use crate::server::redis::commands::refusal;
@@ -20,7 +21,9 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         return reply(&Op::Lock(part.whole.clone()), value);
     }
     let fields = match value {
-        Value::Array(parts) if matches!(op, Op::Scan { .. } | Op::Present { .. }) => return listing::listed(op, parts),
+        Value::Array(parts) if matches!(op, Op::Scan { .. }) => return listing::scanned(op, parts),
+        value if matches!(op, Op::Peek { .. }) => return listing::peeked(value),
+        value if matches!(op, Op::Log(_) | Op::History { .. }) => return history::reply(op, value),
         Value::Array(fields) => fields,
         Value::ServerError(error) => return Err(refusal::failure(&error.into(), true)),
         Value::Int(number) => return done(op, number),
@@ -68,7 +71,9 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         _ => None,
     };
     let earlier = attempt.and_then(|_| earlier(&eleventh));
-    Ok(Reply { queued: queued(op, sixth, seventh), attempt, earlier, ..Reply::new(verdict, time_us, fence) })
+    let is_refusal = matches!((&verdict, op.verb()), (Verdict::No { .. }, Some(Verb::Release { .. } | Verb::Leave)));
+    let last_fence = count(&seventh).filter(|_| is_refusal).unwrap_or_default();
+    Ok(Reply { queued: queued(op, sixth, seventh), last_fence, attempt, earlier, ..Reply::new(verdict, time_us, fence) })
 }
 
 /// The reason of this word why no attempt begins.
@@ -127,12 +132,9 @@ fn left(ms: i64) -> Remaining {
 fn done(op: &Op, number: i64) -> Answer {
     let size = number.unsigned_abs();
     Ok(match (op.verb(), number) {
-        (Some(Verb::Acquire { proposal, job, .. }), 0 | 2..) => {
-            let attempt = job.map(|terms| AttemptNumber { number: 1, max: few(terms.max_attempts.into()), failures: 0 });
-            Reply { attempt, ..Reply::new(Verdict::Vote, size, *proposal) }
-        }
+        // Only a quorum's script answers so.
+        (Some(Verb::Acquire { proposal, job: None, .. }), 0 | 2..) => Reply::new(Verdict::Vote, size, *proposal),
         (Some(Verb::Extend { fence, .. }), ..-1) => Reply::new(Verdict::Ok, size, *fence),
-        (Some(Verb::Extend { fence, lock_only: true, .. }), -1) => Reply::new(Verdict::Ok, 0, *fence),
         (Some(Verb::Release { .. }), 1) => Reply::new(Verdict::Ok, 0, 0),
         (Some(Verb::EndAttempt { ending: Ending::Done { .. }, .. }), 2..) => Reply::new(Verdict::Ok, size, 0),
         (None, 0..) if matches!(op, Op::Publish { .. }) => Reply::new(Verdict::Ok, 0, 0),
@@ -142,15 +144,10 @@ fn done(op: &Op, number: i64) -> Answer {
     })
 }
 
-/// Whether the server asks for the other half of an extension that touches the lock alone.
-pub(crate) fn asks_for_more(op: &Op, value: &Value) -> bool {
-    matches!((op.verb(), value), (Some(Verb::Extend { lock_only: true, .. }), Value::Int(0)))
-}
-
 /// The report on the queue in the sixth and the seventh field.
 fn queued(op: &Op, sixth: Value, seventh: Value) -> Queued {
     match (op.verb(), seventh) {
-        (Some(Verb::Release { .. } | Verb::Leave { .. } | Verb::EndAttempt { .. } | Verb::Reset), _) => {
+        (Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. } | Verb::Reset), _) => {
             text(&sixth).map_or(Queued::Nothing, |error| Queued::NotNotified(error.to_owned()))
         }
         (Some(Verb::Inspect), Value::Array(entries)) => {
@@ -188,17 +185,17 @@ fn entry(value: Value) -> Option<String> {
 pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     if let Value::Int(number) = value {
         // A number names no owner, but each operation has numbers of its own.
-        return !asks_for_more(op, value) && done(op, *number).is_err();
+        return done(op, *number).is_err();
     }
     let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
     let is_ours = text(holder) == Some(&**owner);
     match (op.verb(), tag) {
-        (Some(Verb::Release { .. } | Verb::Leave { .. } | Verb::EndAttempt { .. }), "ok") => *holder != Value::Nil,
+        (Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }), "ok") => *holder != Value::Nil,
         (_, "vote" | "ok") => !is_ours,
         // An acquire that finds its own value votes; a release deletes it.
         (Some(Verb::Acquire { .. }), "held" | "no")
-        | (Some(Verb::Release { .. } | Verb::Leave { .. } | Verb::EndAttempt { .. }), "no") => is_ours,
+        | (Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }), "no") => is_ours,
         _ => false,
     }
 }

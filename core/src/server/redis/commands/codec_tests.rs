@@ -12,7 +12,7 @@ fn keys() -> Arc<Keys> {
 }
 
 fn release() -> Op {
-    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 } })
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Release { leave: None, kept_ms: 0 } })
 }
 
 fn acquire() -> Op {
@@ -45,8 +45,8 @@ fn publish() -> Op {
     Op::Publish { channel: "news".into(), message: "hello".into() }
 }
 
-fn extend(lock_only: bool) -> Op {
-    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Extend { ttl_ms: 10, fence: 9, lock_only, timed: true } })
+fn extend() -> Op {
+    Op::Lock(LockOp { keys: keys(), by: "me".into(), verb: Verb::Extend { ttl_ms: 10, fence: 9 } })
 }
 
 fn bulk(text: &str) -> Value {
@@ -117,26 +117,22 @@ fn a_number_says_what_was_done() {
     let inspect = Op::inspect(keys);
     let time = i64::try_from(TIME).unwrap();
     let terms = Terms { max_attempts: 3, keep_ms: 60, fire_time: None };
-    let first = Reply { attempt: Some(AttemptNumber { number: 1, max: 3, failures: 0 }), ..Reply::new(Verdict::Vote, TIME, 7) };
     for (op, number, expected) in [
         (acquire(), time, Some(Reply::new(Verdict::Vote, TIME, 7))),
         (acquire(), 0, Some(Reply::new(Verdict::Vote, 0, 7))),
         (acquire(), 1, None),
         (acquire(), -time, None),
-        (begin(Some(terms)), time, Some(first)),
+        (begin(Some(terms)), time, None),
         (end(), 1, None),
         (publish(), 3, Some(Reply::new(Verdict::Ok, 0, 0))),
         (publish(), -time, None),
         (done(), 1, None),
         (done(), time, Some(Reply::new(Verdict::Ok, TIME, 0))),
         (end(), time, None),
-        (extend(false), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
-        (extend(false), -1, None),
-        (extend(false), time, None),
-        (extend(true), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
-        (extend(true), -1, Some(Reply::new(Verdict::Ok, 0, 9))),
-        (extend(true), 1, None),
-        (extend(true), time, None),
+        (extend(), -time, Some(Reply::new(Verdict::Ok, TIME, 9))),
+        (extend(), -1, None),
+        (extend(), 1, None),
+        (extend(), time, None),
         (release(), 1, Some(Reply::new(Verdict::Ok, 0, 0))),
         (release(), time, None),
         (release(), -1, None),
@@ -144,9 +140,6 @@ fn a_number_says_what_was_done() {
     ] {
         assert_eq!(reply(&op, Value::Int(number)).ok(), expected, "{op:?} {number}");
         assert_eq!(is_about_another(&op, &Value::Int(number)), expected.is_none(), "{op:?} {number}");
-    }
-    for (op, expected) in [(extend(true), true), (extend(false), false), (release(), false)] {
-        assert_eq!((asks_for_more(&op, &Value::Int(0)), is_about_another(&op, &Value::Int(0))), (expected, !expected));
     }
 }
 
@@ -227,7 +220,7 @@ fn a_broken_connection_leaves_the_outcome_open_only_if_something_was_sent() {
 
 #[test]
 fn an_answer_about_another_owner_belongs_to_another_operation() {
-    let extend = extend(false);
+    let extend = extend();
     let inspect = Op::inspect(keys());
     for (op, tag, holder, another) in [
         (acquire(), "vote", Some("me"), false),

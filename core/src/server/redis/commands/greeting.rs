@@ -41,6 +41,8 @@ pub(crate) struct Greeting {
     pub(crate) is_since_7: bool,
     /// Whether the server called itself a primary.
     pub(crate) is_primary: bool,
+    /// Whether it has no replica, and had none in the last hour: nothing can take its place.
+    pub(crate) is_alone: bool,
     /// The server's era.
     pub(crate) era: Option<Era>,
     /// The server's clock, in microseconds since the epoch.
@@ -92,6 +94,8 @@ impl Greeting {
             return Err(Failure::not_applied(FailureKind::ReadOnly, why));
         }
         self.is_primary = get("role").as_deref() == Some("master");
+        // A server keeps what a replica has to catch up with for an hour behind the last one.
+        self.is_alone = ["connected_slaves", "repl_backlog_active"].iter().all(|name| get(name).as_deref() == Some("0"));
         let before = get("master_replid2");
         let is_first = before.as_ref().is_some_and(|before| before.bytes().all(|digit| digit == b'0'));
         let before = before.filter(|_| !is_first).map(Arc::from);

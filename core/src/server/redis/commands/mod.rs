@@ -6,6 +6,7 @@
 pub(crate) mod codec;
 pub(crate) mod extent;
 pub(crate) mod greeting;
+pub(crate) mod history;
 pub(crate) mod info;
 mod listing;
 pub(crate) mod refusal;

@@ -1,34 +1,49 @@
 //! Rights: the commands and keys that a user needs, as data, and the report of a server on them.
 
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 
 /// A command that the scripts run, with arguments by which it leaves nothing behind, and its purpose.
+#[derive(Clone, Copy)]
 struct Right {
-    /// The command. `K1` to `K5` stand for the keys: lock, fence, queue, marker, and the record of a job.
+    /// The command. `K1` to `K5` stand for the keys: lock, clock or fence, queue, marker, and the record of a job.
     command: &'static str,
     purpose: &'static str,
+    /// Whether it is needed on one server or on a quorum only; `None` for both.
+    on_one: Option<bool>,
 }
 
 const fn right(command: &'static str, purpose: &'static str) -> Right {
-    Right { command, purpose }
+    Right { command, purpose, on_one: None }
+}
+
+const fn on_one_server(command: &'static str, purpose: &'static str) -> Right {
+    Right { on_one: Some(true), ..right(command, purpose) }
+}
+
+const fn on_a_quorum(command: &'static str, purpose: &'static str) -> Right {
+    Right { on_one: Some(false), ..right(command, purpose) }
 }
 
 /// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
-const RIGHTS: [Right; 26] = [
+const RIGHTS: [Right; 30] = [
     right("TIME", "to tell the server's time"),
-    right("MGET K1 K2", "to see who holds a lock"),
+    on_one_server("MGET K1", "to see who holds a lock"),
+    on_a_quorum("MGET K1 K2", "to see who holds a lock"),
     right("EXISTS K1", "to tell a foreign key from none"),
     right("TYPE K1", "to name what a foreign key holds"),
     right("GETRANGE K1 0 0", "to see who holds a lock without reading all of a foreign value"),
     right("SET K1 probe PX 1000", "to take a lock"),
-    right("SET K2 1 PX 1000", "to count fences"),
+    on_a_quorum("SET K2 1 PX 1000", "to count fences"),
+    on_one_server("XADD K2 MAXLEN 0 * f v", "to get a fence"),
+    on_one_server("XINFO STREAM K2", "to raise the fences behind a failover"),
     right("PTTL K1", "to tell how long a lock remains"),
     right("PEXPIRE K1 1000", "to renew and extend a lock"),
-    right("HSET K5 probe 1", "to note the attempts and the end of a job"),
-    right("PEXPIRE K5 1000", "to forget a job that nobody asks for"),
-    right("HMGET K5 probe", "to see whether a job is done"),
-    right("HGET K5 probe", "to keep the record of a job that runs for days"),
-    right("DEL K1 K2 K5", "to release a lock"),
+    on_one_server("HSET K5 probe 1", "to note the attempts and the end of a job"),
+    on_one_server("PEXPIRE K5 1000", "to forget a job that nobody asks for"),
+    on_one_server("HMGET K5 probe", "to see whether a job is done"),
+    on_one_server("HGET K5 probe", "to keep the record of a job that runs for days"),
+    on_one_server("DEL K1 K5", "to release a lock"),
+    on_a_quorum("DEL K1 K2", "to release a lock"),
     right("ZADD K3 0 probe", "to line a waiter up"),
     right("PEXPIRE K3 1000", "to forget a queue that nobody waits in"),
     right("ZSCORE K3 probe", "to see whether a waiter lives"),
@@ -55,7 +70,7 @@ const WAKE: &str = "SPUBLISH ~lt:wake:probe -";
 const WAKE_IN_CLUSTER: &str = "SPUBLISH W -";
 
 /// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
-const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +zadd +zrem +zscore +zcount \
+const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +xadd +xinfo +xrevrange +zadd +zrem +zscore +zcount \
                         +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +hello +ping +client|setname +info +scan";
 
 /// What a user needs in a cluster besides.
@@ -64,10 +79,11 @@ const COMMANDS_OF_CLUSTER: &str = " +cluster|slots +asking";
 /// The advice to an administrator for a user who was refused a command on the lock with these keys.
 pub(crate) fn advice(keys: &Keys, in_cluster: bool) -> String {
     let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
-    let sides = keys.fence().strip_suffix("fence").unwrap_or_default();
+    let sides = keys.queue().strip_suffix("queue").unwrap_or_default();
+    let clock = if keys.kind() == Kind::Quorum { "" } else { " ~{*}:~lt:clock ~{~lt}:log" };
     // A name with a tag has its side keys behind itself; all other names have theirs in braces.
     let patterns =
-        if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}* ~{}", Keys::server_marker()) };
+        if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}*{clock} ~{}", Keys::server_marker()) };
     // A waiter's channel is in the slot of the lock.
     let channels = match in_cluster {
         false => "&~lt:wake:*".to_owned(),
@@ -86,8 +102,14 @@ pub(crate) fn advice(keys: &Keys, in_cluster: bool) -> String {
 pub(crate) const ASKING: &str = "ASKING, to follow a lock whose slot moves";
 
 /// The arguments of the script that tries the commands.
-pub(crate) fn commands(in_cluster: bool) -> impl Iterator<Item = &'static str> {
-    RIGHTS.iter().map(move |right| if in_cluster && right.command == WAKE { WAKE_IN_CLUSTER } else { right.command })
+pub(crate) fn commands(keys: &Keys, in_cluster: bool) -> impl Iterator<Item = &'static str> {
+    rights_for(keys).map(move |right| if in_cluster && right.command == WAKE { WAKE_IN_CLUSTER } else { right.command })
+}
+
+/// What is tried with these keys.
+fn rights_for(keys: &Keys) -> impl Iterator<Item = Right> + use<> {
+    let is_one = keys.kind() != Kind::Quorum;
+    RIGHTS.into_iter().filter(move |right| right.on_one.is_none_or(|on_one| on_one == is_one))
 }
 
 /// The missing rights, a line each: `PEXPIRE of :~lt:probe, to renew and extend a lock`. `failed` is the script's report.
@@ -96,8 +118,8 @@ pub(crate) fn missing(failed: &str, keys: &Keys, is_denial: impl Fn(&str) -> boo
         .lines()
         .filter_map(|line| line.split_once(' '))
         .filter(|(_, error)| is_denial(error))
-        .filter_map(|(number, _)| RIGHTS.get(number.parse::<usize>().ok()?.checked_sub(1)?))
-        .map(|right| described(right, keys))
+        .filter_map(|(number, _)| rights_for(keys).nth(number.parse::<usize>().ok()?.checked_sub(1)?))
+        .map(|right| described(&right, keys))
         .collect()
 }
 
@@ -115,7 +137,6 @@ fn described(right: &Right, keys: &Keys) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Kind;
 
     #[test]
     fn a_refused_user_gets_the_keys_and_a_line_for_the_administrator() {
@@ -124,7 +145,9 @@ mod tests {
         let with_prefix = advice("prod:", "a");
         assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
         assert!(
-            with_prefix.contains(": ACL SETUSER <user> ~prod:* ~{prod:* ~{~lt}:marker &~lt:wake:* &~lt:lead:* +eval +evalsha "),
+            with_prefix.contains(
+                ": ACL SETUSER <user> ~prod:* ~{prod:* ~{*}:~lt:clock ~{~lt}:log ~{~lt}:marker &~lt:wake:* &~lt:lead:* +eval +evalsha "
+            ),
             "{with_prefix}"
         );
         assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
@@ -146,8 +169,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_in_words_and_other_errors_are_nobodys_fault() {
-        let keys = Keys::of_no_lock("prod:", false);
-        let found = "1 denied\n6 other\n9 denied\n25 denied\n99 denied\nunreadable";
+        let keys = Keys::of_no_lock(Kind::Quorum, "prod:", false);
+        let found = "1 denied\n6 other\n9 denied\n21 denied\n99 denied\nunreadable";
         let lines = missing(found, &keys, |error| error == "denied");
         assert_eq!(
             lines,

@@ -47,7 +47,9 @@ impl Script {
             Op::Probe { .. } => &PROBE,
             Op::Examine
             | Op::Scan { .. }
-            | Op::Present { .. }
+            | Op::Peek { .. }
+            | Op::Log(_)
+            | Op::History { .. }
             | Op::Publish { .. }
             | Op::AwaitReplicas { .. }
             | Op::Marker { .. } => return None,
@@ -62,13 +64,18 @@ fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
         (Kind::Job, Verb::EndAttempt { .. }) => &JOB_END,
         (Kind::Job, Verb::Reset) => &JOB_RESET,
         (Kind::Job, Verb::JobStatus) => &JOB_STATUS,
+        (Kind::Quorum, Verb::Acquire { .. }) => &QUORUM_ACQUIRE,
+        (Kind::Quorum, Verb::Confirm { .. }) => &QUORUM_CONFIRM,
+        (Kind::Quorum, Verb::Extend { .. }) => &QUORUM_EXTEND,
+        (Kind::Quorum, Verb::Heal { .. }) => &QUORUM_HEAL,
+        (Kind::Quorum, Verb::Release { .. } | Verb::Leave) => &QUORUM_RELEASE,
+        (Kind::Quorum, _) => &QUORUM_INSPECT,
+        (Kind::Job, Verb::Extend { .. }) => &JOB_EXTEND,
         (_, Verb::Acquire { .. }) => &ACQUIRE,
         (_, Verb::Confirm { .. }) => &CONFIRM,
-        (_, Verb::Extend { lock_only: true, .. }) => &RENEW,
-        (Kind::Job, Verb::Extend { .. }) => &JOB_EXTEND,
         (_, Verb::Extend { .. }) => &EXTEND,
         (_, Verb::Heal { .. }) => &HEAL,
-        (_, Verb::Release { .. } | Verb::Leave { .. }) => &RELEASE,
+        (_, Verb::Release { .. } | Verb::Leave) => &RELEASE,
         // Only a job has a record.
         (_, Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus) => &INSPECT,
     }
@@ -78,8 +85,8 @@ fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
 fn script_of_part(part: &Part) -> &'static Script {
     match part {
         Part::Take => &TAKE,
-        Part::RaiseFence | Part::SeeFence => &FENCE,
-        Part::Extend => &EXTEND_ALONE,
+        Part::Tick => &TICK,
+        Part::Extend => &EXTEND,
         Part::Release => &RELEASE_ALONE,
         Part::Look => &LOOK,
         Part::CountAttempt { .. } => &COUNT_ATTEMPT,
@@ -101,32 +108,59 @@ macro_rules! script {
 }
 
 static ACQUIRE: Script = script!(
-    "#!lua\n": "exclusive/acquire.lua" "queue.lua" "exclusive/acquire_marker.lua" "exclusive/acquire_free.lua"
-    "exclusive/acquire_vote.lua"
+    "#!lua\n": "exclusive/acquire.lua" "value.lua" "queue.lua" "exclusive/acquire_args.lua" "time.lua" "marker.lua" "clock.lua"
+    "exclusive/acquire_free.lua" "exclusive/acquire_taken.lua"
 );
-static CONFIRM: Script = script!("#!lua flags=allow-oom\n": "exclusive/confirm.lua");
-static EXTEND: Script = script!("#!lua flags=allow-oom\n": "exclusive/extend.lua");
-static RENEW: Script = script!("#!lua flags=allow-oom\n": "exclusive/renew.lua");
-static HEAL: Script = script!("#!lua flags=allow-oom\n": "exclusive/heal.lua");
-static RELEASE: Script = script!("#!lua flags=allow-oom\n": "exclusive/release.lua" "queue.lua" "exclusive/release_long.lua");
-static INSPECT: Script = script!("": "exclusive/inspect.lua" "exclusive/seen.lua" "exclusive/inspected.lua");
+static CONFIRM: Script = script!(
+    "#!lua flags=allow-oom\n": "exclusive/confirm.lua" "value.lua" "time.lua" "exclusive/held.lua" "last_fence.lua" "raise.lua" "exclusive/raised.lua"
+    "exclusive/refused.lua" "exclusive/confirmed.lua"
+);
+static EXTEND: Script = script!(
+    "#!lua flags=allow-oom\n": "exclusive/extend.lua" "value.lua" "time.lua" "exclusive/held.lua" "exclusive/refused.lua"
+    "exclusive/extended.lua"
+);
+static HEAL: Script = script!("#!lua flags=allow-oom\n": "exclusive/heal.lua" "value.lua" "time.lua" "exclusive/held.lua" "last_fence.lua" "raise.lua" "exclusive/healed.lua");
+static RELEASE: Script = script!(
+    "#!lua flags=allow-oom\n": "exclusive/release.lua" "value.lua" "exclusive/release_short.lua" "queue.lua" "time.lua"
+    "last_fence.lua" "exclusive/release_long.lua"
+);
+static INSPECT: Script = script!("": "exclusive/inspect.lua" "value.lua" "time.lua" "exclusive/seen.lua" "inspected.lua");
+
+static QUORUM_ACQUIRE: Script = script!(
+    "#!lua\n": "quorum/acquire.lua" "quorum/noted.lua" "queue.lua" "quorum/acquire_args.lua" "time.lua" "marker.lua"
+    "quorum/acquire_free.lua" "quorum/acquire_vote.lua"
+);
+static QUORUM_CONFIRM: Script = script!("#!lua flags=allow-oom\n": "quorum/confirm.lua");
+static QUORUM_EXTEND: Script = script!("#!lua flags=allow-oom\n": "quorum/extend.lua");
+static QUORUM_HEAL: Script = script!("#!lua flags=allow-oom\n": "quorum/heal.lua");
+static QUORUM_RELEASE: Script =
+    script!("#!lua flags=allow-oom\n": "quorum/release.lua" "quorum/noted.lua" "queue.lua" "quorum/release_long.lua");
+static QUORUM_INSPECT: Script = script!("": "quorum/inspect.lua" "quorum/seen.lua" "inspected.lua");
 
 static JOB_BEGIN: Script = script!(
-    "#!lua\n": "job/begin_new.lua" "queue.lua" "job/tell.lua" "job/begin.lua" "job/not_begun.lua" "job/told.lua" "exclusive/acquire_marker.lua" "job/over.lua"
-    "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_vote.lua" "job/begun.lua"
+    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/tell.lua" "job/not_begun.lua" "job/told.lua" "exclusive/acquire_args.lua"
+    "time.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
+    "job/begun.lua"
 );
-static JOB_EXTEND: Script = script!("#!lua flags=allow-oom\n": "job/extend.lua" "exclusive/extend.lua");
-static JOB_END: Script = script!("#!lua flags=allow-oom\n": "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/noted.lua" "job/ended.lua");
-static JOB_RESET: Script = script!("#!lua flags=allow-oom\n": "queue.lua" "job/reset.lua" "job/found.lua" "job/forgotten.lua");
-static JOB_STATUS: Script = script!("": "job/status.lua" "exclusive/seen.lua" "job/shown.lua");
+static JOB_EXTEND: Script = script!(
+    "#!lua flags=allow-oom\n": "value.lua" "job/extend.lua" "time.lua" "exclusive/held.lua" "exclusive/refused.lua"
+    "exclusive/extended.lua"
+);
+static JOB_END: Script = script!(
+    "#!lua flags=allow-oom\n": "value.lua" "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/noted.lua"
+    "job/ended.lua"
+);
+static JOB_RESET: Script =
+    script!("#!lua flags=allow-oom\n": "value.lua" "queue.lua" "job/reset.lua" "job/found.lua" "job/forgotten.lua");
+static JOB_STATUS: Script = script!("": "value.lua" "job/status.lua" "exclusive/seen.lua" "job/shown.lua");
 
-static TAKE: Script = script!("#!lua\n": "part/take.lua");
-static FENCE: Script = script!("#!lua\n": "part/fence.lua");
-static EXTEND_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/holder.lua" "part/extend.lua");
-static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "part/holder.lua" "part/release.lua");
-static LOOK: Script = script!("": "part/look.lua");
+static TAKE: Script = script!("#!lua\n": "value.lua" "part/take.lua");
+static TICK: Script = script!("#!lua\n": "part/tick.lua" "time.lua" "clock.lua" "part/ticked.lua");
+static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "value.lua" "part/holder.lua" "part/release.lua");
+static LOOK: Script = script!("": "value.lua" "part/look.lua");
 static COUNT_ATTEMPT: Script = script!(
-    "#!lua\n": "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua" "job/begun.lua"
+    "#!lua\n": "value.lua" "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" "job/over.lua"
+    "part/taken.lua" "job/due.lua" "part/counted.lua" "job/begun.lua"
 );
 static NOTE_END: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/end.lua" "job/noted.lua" "part/noted.lua");
 static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/status.lua");

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::machine::{self, UNKNOWN_ERA};
-use crate::name::Keys;
+use crate::name::{HISTORY, Keys, Kind, Listed};
+
+use crate::op::history::HISTORY_LENGTH;
 use crate::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
-use crate::op::{LockOp, Op, Part, PartOp, QuorumConfig, Verb};
+use crate::op::{HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::rights;
 use crate::server::redis::commands::script::Script;
@@ -53,15 +55,6 @@ impl<'a> Words<'a> {
         if count == 0 { self.text("") } else { self.number(count) }
     }
 
-    /// The end of a release: the waiter that leaves, and whether the server is one of several.
-    fn leaving(&mut self, entry: Option<&'a str>, single_server: bool) {
-        if !single_server {
-            self.text(entry.unwrap_or_default()).number(1_u64);
-        } else if let Some(entry) = entry {
-            self.text(entry);
-        }
-    }
-
     /// Leaves out the empty words at the end, as far as `begin`.
     fn without_empty_end(&mut self, begin: usize) {
         while self.0.len() > begin && matches!(self.0.last(), Some(Word::Text(""))) {
@@ -75,9 +68,22 @@ impl<'a> Words<'a> {
             Op::Scan { cursor, part, listed } => {
                 self.text("SCAN").number(*cursor).text("MATCH").0.push(Word::Made(listed.pattern(part)));
                 self.text("COUNT").number(SCANNED);
+                if *listed == Listed::Locks {
+                    self.text("TYPE").text("string");
+                }
             }
-            Op::Present { keys } => {
-                self.text("MGET").0.extend(keys.iter().map(|key| Word::Text(key)));
+            Op::Peek { key } => _ = self.text("GETRANGE").text(key).text("0").text("5"),
+            Op::Log(note) => {
+                let HistoryNote { lock, owner, fence, state } = &**note;
+                self.text("XADD").text(HISTORY).text("MAXLEN").number(HISTORY_LENGTH as u64).text("*");
+                self.text("l").text(lock).text("o").text(owner).text("f").number(*fence).text("s").text(state.as_str());
+            }
+            Op::History { before, since_ms, count } => {
+                self.text("XREVRANGE").text(HISTORY).0.push(match before {
+                    Some((ms, number)) => Word::Made(format!("({ms}-{number}")),
+                    None => Word::Text("+"),
+                });
+                self.number(*since_ms).text("COUNT").number(*count);
             }
             Op::Publish { channel, message } => {
                 self.text("PUBLISH").text(channel).text(message);
@@ -152,15 +158,11 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     match op {
         Op::Lock(op) => command.lock_op(op, era),
         Op::Part(op) => command.part_op(op),
-        Op::Examine
-        | Op::Scan { .. }
-        | Op::Present { .. }
-        | Op::Publish { .. }
-        | Op::AwaitReplicas { .. }
-        | Op::Marker { .. } => {}
+        Op::Examine | Op::Scan { .. } | Op::Peek { .. } | Op::Log(_) | Op::History { .. } => {}
+        Op::Publish { .. } | Op::AwaitReplicas { .. } | Op::Marker { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
-            for name in rights::commands(greeting.in_cluster) {
+            for name in rights::commands(keys, greeting.in_cluster) {
                 command.text(name);
             }
         }
@@ -221,9 +223,7 @@ impl<'a> Words<'a> {
                 self.text(by).number(*ttl_ms).text(if only_adopts { "o" } else { entry });
                 self.text(adopt.as_ref().map_or("", |adopt| &adopt.owner));
             }
-            (Part::RaiseFence, Verb::Acquire { ttl_ms, proposal, .. }) => {
-                self.text(by).number(*ttl_ms).number(believable(*proposal)).number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
-            }
+            (Part::Tick, Verb::Acquire { ttl_ms, proposal, .. }) => _ = self.text(by).number(*ttl_ms).count(*proposal),
             (Part::CountAttempt { fence }, Verb::Acquire { ttl_ms, job: Some(terms), .. }) => {
                 self.text(by).number(*ttl_ms).number(*fence).terms(terms);
             }
@@ -232,7 +232,7 @@ impl<'a> Words<'a> {
                 self.text(by).text(leave.as_deref().unwrap_or_default()).count(*kept_ms);
             }
             // A waiter that leaves has no hold: its own name is no owner.
-            (Part::Release, Verb::Leave { .. }) => _ = self.text(by).text(by).text(""),
+            (Part::Release, Verb::Leave) => _ = self.text(by).text(by).text(""),
             (Part::EndAttempt, Verb::EndAttempt { ending, attempt, .. }) => {
                 self.text(by).ending(ending, attempt);
             }
@@ -245,14 +245,15 @@ impl<'a> Words<'a> {
         let command = self;
         match verb {
             Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job } => {
-                command
-                    .keys(keys)
-                    .text(by)
-                    .number(*ttl_ms)
-                    .number(believable(*proposal))
-                    .number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
-                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+                command.keys(keys).text(by).number(*ttl_ms);
                 let begin = command.0.len();
+                match keys.kind() {
+                    Kind::Quorum => {
+                        command.number(believable(*proposal)).number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
+                    }
+                    Kind::Exclusive | Kind::Job => _ = command.count(*proposal),
+                }
+                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 match place {
                     // An acquire that only adopts doesn't wait.
                     _ if only_adopts => command.text("o").text("").text(""),
@@ -275,28 +276,20 @@ impl<'a> Words<'a> {
             Verb::Confirm { fence } => {
                 command.keys(keys).text(by).number(*fence);
             }
-            Verb::Extend { ttl_ms, lock_only: true, timed, .. } => {
-                command.number(1_u64).text(keys.lock()).text(by).number(*ttl_ms);
-                if *timed {
-                    command.number(1_u64);
-                }
+            // On one server nobody gets the lock while it is ours: its key is enough.
+            Verb::Extend { ttl_ms, fence } if keys.kind() == Kind::Exclusive => {
+                command.number(1_u64).text(keys.lock()).text(by).number(*ttl_ms).number(*fence);
             }
-            Verb::Extend { ttl_ms, fence, .. } | Verb::Heal { ttl_ms, fence } => {
+            Verb::Extend { ttl_ms, fence } | Verb::Heal { ttl_ms, fence } => {
                 command.keys(keys).text(by).number(*ttl_ms).number(*fence);
             }
-            Verb::Release { leave, single_server, kept_ms: 0 } => {
+            Verb::Release { leave, kept_ms } => {
                 command.keys(keys).text(by);
-                command.leaving(leave.as_deref(), *single_server);
-            }
-            Verb::Release { leave, single_server, kept_ms } => {
-                command.keys(keys).text(by).text(leave.as_deref().unwrap_or_default());
-                command.count(u64::from(!single_server)).number(*kept_ms);
+                let begin = command.0.len();
+                command.text(leave.as_deref().unwrap_or_default()).count(*kept_ms).without_empty_end(begin);
             }
             // A waiter that leaves has no hold: its own name is no owner.
-            Verb::Leave { single_server } => {
-                command.keys(keys).text(by);
-                command.leaving(Some(by), *single_server);
-            }
+            Verb::Leave => _ = command.keys(keys).text(by).text(by),
             Verb::EndAttempt { ending, attempt, leave } => {
                 command.keys(keys).text(by);
                 let begin = command.0.len() + 2;

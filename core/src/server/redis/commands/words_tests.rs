@@ -32,7 +32,13 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
     const MARKER: &str = "n=3 max_ttl=60000 run=run since=0";
     let four = ["4", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker"];
     let quorum_config = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
-    let keys = Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
+    let keys = Arc::new(Keys::new(Kind::Quorum, "", "k", true).unwrap());
+    let single = Arc::new(Keys::new(Kind::Exclusive, "", "k", true).unwrap());
+    let of_single = |op| match op {
+        Op::Lock(op) => Op::Lock(LockOp { keys: Arc::clone(&single), ..op }),
+        op => op,
+    };
+    let clock = ["4", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker"];
     let owner: Arc<str> = "me".into();
     const TIME: &str = "1795227730123456";
     let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
@@ -77,12 +83,12 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
             verb: Verb::Acquire { ttl_ms, proposal, adopt, fair: true, place, quorum_config, job: None },
         })
     };
-    let extend = |lock_only, timed| {
+    let extend = || {
         let (keys, owner) = (keys.clone(), owner.clone());
-        Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms: 10, fence: 9, lock_only, timed } })
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms: 10, fence: 9 } })
     };
     let job = Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap());
-    let five = ["5", "k", "{k}:~lt:fence", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job"];
+    let five = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job"];
     let begin = {
         let fire_time = Some(FireTime { at_ms: 70, late_ms: 80, waits: true });
         let (job, adopt, place) = (Some(Terms { max_attempts: 3, keep_ms: 60, fire_time }), None, None);
@@ -112,37 +118,36 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
             Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Confirm { fence: 9 } }),
             [&four[..], &["me", "9"]].concat(),
         ),
-        (extend(false, true), [&four[..], &["me", "10", "9"]].concat()),
-        (extend(true, true), vec!["1", "k", "me", "10", "1"]),
-        (extend(true, false), vec!["1", "k", "me", "10"]),
+        (extend(), [&four[..], &["me", "10", "9"]].concat()),
+        (of_single(extend()), vec!["1", "k", "me", "10", "9"]),
+        (of_single(acquire(None, None)), [&clock[..], &["me", "10", TIME]].concat()),
+        (of_single(untimely(0)), [&clock[..], &["me", "10"]].concat()),
+        (of_single(waiting(true)), [&clock[..], &["me", "10", TIME, "f:c:1 pid=7", "5", "1"]].concat()),
+        (of_single(acquire(None, Some(quorum_config))), [&clock[..], &["me", "10", TIME, "", "", "", "", MARKER]].concat()),
         (
             Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Heal { ttl_ms: 10, fence: 9 } }),
             [&four[..], &["me", "10", "9"]].concat(),
         ),
         (
-            Op::Lock(LockOp {
-                keys: keys.clone(),
-                by: owner.clone(),
-                verb: Verb::Release { leave: None, single_server: true, kept_ms: 0 },
-            }),
+            Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, kept_ms: 0 } }),
             [&four[..], &["me"]].concat(),
         ),
         (
             Op::Lock(LockOp {
                 keys: keys.clone(),
                 by: owner.clone(),
-                verb: Verb::Release { leave: Some("b:c:1".into()), single_server: false, kept_ms: 0 },
+                verb: Verb::Release { leave: Some("b:c:1".into()), kept_ms: 0 },
             }),
-            [&four[..], &["me", "b:c:1", "1"]].concat(),
+            [&four[..], &["me", "b:c:1"]].concat(),
         ),
         (
-            Op::Lock(LockOp { keys: keys.clone(), by: "b:c:1".into(), verb: Verb::Leave { single_server: true } }),
+            Op::Lock(LockOp { keys: keys.clone(), by: "b:c:1".into(), verb: Verb::Leave }),
             [&four[..], &["b:c:1", "b:c:1"]].concat(),
         ),
         (Op::inspect(keys.clone()), four.to_vec()),
         (Op::on_nobodys_behalf(job.clone(), Verb::JobStatus), five.to_vec()),
         (Op::on_nobodys_behalf(job.clone(), Verb::Reset), five.to_vec()),
-        (begin, [&five[..], &["me", "10", TIME, "90000010", "3", "60", "70 80 w"]].concat()),
+        (begin, [&five[..], &["me", "10", TIME, "3", "60", "70 80 w"]].concat()),
         (
             end(Ending::Done { result: "[1]".into() }),
             [&five[..], &["me", "done", "9", "60", "[1]", "", "2 3 1 70", "b:c:1"]].concat(),

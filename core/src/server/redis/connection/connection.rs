@@ -279,8 +279,7 @@ impl Connection {
                 Some(Said::Answer(answer)) => match conversation.pipeline.land(answer) {
                     Landing::Answered(job, answer) => self.answered(job, answer, now, out),
                     Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
-                    Landing::Instead(job) if now < job.request.deadline => conversation.send(job, Form::BySha, now),
-                    Landing::Unknown(job) | Landing::Instead(job) => out.push(job.end(Err(too_late()))),
+                    Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
                     Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
                     Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
                     Landing::Heard(question, value, _) => self.heard(question, value, now, out),

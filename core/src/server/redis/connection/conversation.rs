@@ -7,7 +7,8 @@ use redis::{PushKind, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::op::{Op, Reply, Verb, Verdict};
+use crate::name::Kind;
+use crate::op::{LockOp, Op, Reply, Verb, Verdict};
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Effect;
@@ -64,7 +65,8 @@ impl Conversation {
     /// it. The first extension is sent as text: on a slow link its hold could end while a server asks for the script. So is the
     /// first release: its client may go before the server asks.
     pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
-        if matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) && now >= self.clock_due {
+        let proposes = |op: &LockOp| op.keys.kind() == Kind::Quorum && matches!(op.verb, Verb::Acquire { .. });
+        if job.request.op.on_lock().is_some_and(proposes) && now >= self.clock_due {
             self.clock_due = now.after(CLOCK);
             self.ask(&[Question::Time], "", now);
         }

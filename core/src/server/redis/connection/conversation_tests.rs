@@ -6,11 +6,7 @@ use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;
 
 fn extend() -> Op {
-    Op::Lock(LockOp {
-        keys: keys(),
-        by: "ours".into(),
-        verb: Verb::Extend { ttl_ms: 1_000, fence: 7, lock_only: false, timed: true },
-    })
+    Op::Lock(LockOp { keys: keys(), by: "ours".into(), verb: Verb::Extend { ttl_ms: 1_000, fence: 7 } })
 }
 
 /// The answer to an extension.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::super::staged::{Test, acquire, keys, kind, release, released};
 use super::*;
-use crate::op::{Op, QuorumConfig, Verdict};
+use crate::name::{Keys, Kind};
+use crate::op::{LockOp, Op, QuorumConfig, Verdict};
 use crate::server::Listener;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::listener::ChannelListener;
@@ -136,7 +137,7 @@ fn the_servers_clock_is_read_by_the_greeting_and_ahead_of_an_acquire_once_a_seco
     let time = "$4\r\nTIME\r\n";
     let mut asks = |after: u64| {
         test.after(Duration::from_millis(after));
-        let _told = test.submit(acquire());
+        let _told = test.submit(of_quorum(acquire()));
         test.wrote().find(time)
     };
     assert_eq!([asks(999), asks(1), asks(0), asks(999)], [None, Some(4), None, None], "ahead of the acquire");
@@ -214,4 +215,10 @@ fn an_era_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else() 
     test.after(Duration::from_secs(1));
     let _told = test.submit(acquire());
     assert!(test.effects().is_empty() && test.wrote().contains("orders:42"));
+}
+
+/// The same operation on a lock of a quorum.
+fn of_quorum(op: Op) -> Op {
+    let Op::Lock(op) = op else { return op };
+    Op::Lock(LockOp { keys: Arc::new(Keys::new(Kind::Quorum, "", op.keys.name(), false).unwrap()), ..op })
 }

@@ -1,6 +1,6 @@
 //! Job: an operation of a caller, on its way over a connection.
 
-use crate::op::{Answer, LockOp, Op, Verb};
+use crate::op::Answer;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::{Completion, Request};
 
@@ -22,14 +22,6 @@ impl Job {
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
         Self { request, completion, repeated: false, doubted: false, asking: false }
-    }
-
-    /// The other half of an extension that touched the lock alone: it compares the fence, and says why the lock is not ours.
-    pub(crate) fn with_fence(mut self) -> Self {
-        if let Op::Lock(LockOp { verb: Verb::Extend { lock_only, .. }, .. }) = &mut self.request.op {
-            *lock_only = false;
-        }
-        self
     }
 
     /// Ends the operation.

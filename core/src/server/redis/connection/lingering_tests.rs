@@ -19,7 +19,7 @@ fn lingering() -> Test {
 }
 
 fn leave(entry: &str) -> Op {
-    Op::Lock(LockOp { keys: keys(), by: entry.into(), verb: Verb::Leave { single_server: true } })
+    Op::Lock(LockOp { keys: keys(), by: entry.into(), verb: Verb::Leave })
 }
 
 #[test]

@@ -23,8 +23,6 @@ pub(crate) enum Landing {
     Answered(Job, Answer),
     /// The server doesn't know the script: send the operation again, with the script as text.
     Unknown(Job),
-    /// The server did nothing, and asks for another operation in its place.
-    Instead(Job),
     /// A question that was sent at that time is answered.
     Heard(Question, Value, Tick),
     /// The answer to new credentials.
@@ -205,16 +203,14 @@ impl Pipeline {
         if form == Form::BySha && is_unknown {
             return Landing::Unknown(job);
         }
-        if codec::asks_for_more(&job.request.op, &value) {
-            return Landing::Instead(job.with_fence());
-        }
         let mut answer = codec::reply(&job.request.op, value);
         if let Some(refused) = unasked {
             answer = refusal::unasked(answer, &refused);
         }
         let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, self.greeting.in_cluster));
-        let (run_id, socket, repeated) = (self.greeting.run_id.clone(), self.socket, job.repeated);
-        Landing::Answered(job, answer.map(|reply| Reply { run_id, socket, repeated, ..reply }))
+        let (run_id, is_alone) = (self.greeting.run_id.clone(), self.greeting.is_alone);
+        let (socket, repeated) = (self.socket, job.repeated);
+        Landing::Answered(job, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }))
     }
 
     /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.

@@ -69,11 +69,7 @@ fn a_dead_connection_is_found_though_everybody_is_always_late() {
 fn extend(pipeline: &mut Pipeline, now: Tick, ends: Tick) -> std::sync::mpsc::Receiver<Answer> {
     let (tell, told) = std::sync::mpsc::channel();
     let keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap());
-    let op = Op::Lock(LockOp {
-        keys,
-        by: "ours".into(),
-        verb: Verb::Extend { ttl_ms: 1_000, fence: 7, lock_only: false, timed: true },
-    });
+    let op = Op::Lock(LockOp { keys, by: "ours".into(), verb: Verb::Extend { ttl_ms: 1_000, fence: 7 } });
     let completion = Completion::new(move |answer| tell.send(answer).unwrap());
     pipeline.push(Job::new(Request::new(op, ends), completion), Form::BySha, now);
     told

@@ -216,11 +216,7 @@ pub(super) fn acquire() -> Op {
 }
 
 pub(super) fn release(owner: &str, leave: Option<&str>) -> Op {
-    Op::Lock(LockOp {
-        keys: keys(),
-        by: owner.into(),
-        verb: Verb::Release { leave: leave.map(Arc::from), single_server: true, kept_ms: 0 },
-    })
+    Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: leave.map(Arc::from), kept_ms: 0 } })
 }
 
 /// The answer to a release of this owner.

@@ -19,6 +19,6 @@ if waits and queued then
 end
 if waits and ARGV[7] == '1' then
   local _, _, line_up = queue()
-  reply[6], reply[7] = line_up(entry, 0, now, text)
+  reply[6], reply[7] = line_up(entry, 0, now)
 end
 return reply

@@ -1,13 +1,6 @@
--- The rest of acquire, behind the queue: whatever its short way has left.
+-- The marker, of a quorum's server and of one in quarantine: whether the server votes.
 
-local n, max_ttl, run = string.match(ARGV[9] or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
-local entry, came, adopted = ARGV[5] or '', tonumber(ARGV[6] or '') or 0, ARGV[8] or ''
-local waits = #entry > 1
--- One with a marker, for quarantine, has no other server beside it either.
-single_server = single_server or n == '1'
-
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
+local n, max_ttl, run = string.match(as_marker or '', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) ')
 
 -- A server that became a replica and a primary again has closed no connection: it may lack locks, and its marker is of that era, too.
 -- One that shows no era before this one has only renamed it.
@@ -20,11 +13,8 @@ if run and run ~= '?' then
   end
 end
 
-local there = redis.call('EXISTS', KEYS[1], KEYS[3])
-local found = ARGV[9] and redis.call('MGET', KEYS[2], KEYS[4]) or redis.call('MGET', KEYS[2])
-
-if ARGV[9] and found[2] ~= ARGV[9] then
-  local marker = found[2]
+local marker = as_marker and redis.call('MGET', KEYS[4])[1]
+if as_marker and marker ~= as_marker then
   local its_n, its_max_ttl, its_run, since
   if marker then
     its_n, its_max_ttl, its_run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')

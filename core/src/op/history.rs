@@ -1,0 +1,60 @@
+//! History: who has held which lock on a server, as the holders have noted it there.
+
+use std::sync::Arc;
+
+/// How many entries the history keeps: the oldest ones go.
+pub const HISTORY_LENGTH: usize = 10_000;
+
+/// How a hold stood when it was noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HoldState {
+    /// It has been renewed once, and goes on.
+    Holds,
+    /// It was released.
+    Released,
+    /// It was lost.
+    Lost,
+}
+
+impl HoldState {
+    const ALL: [Self; 3] = [Self::Holds, Self::Released, Self::Lost];
+
+    /// The state's spelling in the history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Released => "released",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The state of this spelling.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// What a holder notes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryNote {
+    /// The key of the lock.
+    pub lock: Arc<str>,
+    /// The owner of the hold.
+    pub owner: Arc<str>,
+    /// The fence of the hold.
+    pub fence: u64,
+    /// How the hold stands.
+    pub state: HoldState,
+}
+
+/// A note, and the id that the server gave it: its time in milliseconds, and a number within the millisecond.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// The id.
+    pub id: (u64, u64),
+    /// The note.
+    pub note: HistoryNote,
+}

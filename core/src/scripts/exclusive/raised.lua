@@ -1,0 +1,1 @@
+raise(tonumber(ARGV[2]))

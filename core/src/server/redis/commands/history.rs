@@ -1,0 +1,59 @@
+//! History: the answers about what holders have noted. Pure.
+
+use redis::Value;
+
+use crate::op::{Answer, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Op, Reply, Verdict};
+use crate::server::redis::commands::refusal;
+
+/// The answer to `XADD` or `XREVRANGE`.
+pub(crate) fn reply(op: &Op, value: Value) -> Answer {
+    let verdict = match (op, value) {
+        (_, Value::ServerError(error)) => return Err(refusal::failure(&error.into(), true)),
+        (Op::Log(_), Value::BulkString(_)) => Verdict::Ok,
+        // Who wrote something else there is no client of this version.
+        (_, Value::Array(entries)) => Verdict::Logged(entries.into_iter().filter_map(entry).collect()),
+        _ => {
+            let message = format!("{} was answered with another form", op.name());
+            return Err(Failure::unknown(FailureKind::Protocol, message));
+        }
+    };
+    Ok(Reply::new(verdict, 0, 0))
+}
+
+fn entry(value: Value) -> Option<HistoryEntry> {
+    let (id, fields): (String, Vec<String>) = redis::from_redis_value(value).ok()?;
+    let (ms, number) = id.split_once('-')?;
+    let field = |name: &str| Some(&**fields.chunks_exact(2).find(|pair| pair[0] == name)?.get(1)?);
+    let note = HistoryNote {
+        lock: field("l")?.into(),
+        owner: field("o")?.into(),
+        fence: field("f")?.parse().ok()?,
+        state: HoldState::read(field("s")?)?,
+    };
+    Some(HistoryEntry { id: (ms.parse().ok()?, number.parse().ok()?), note })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn entries_are_read_and_what_others_wrote_is_left_out() {
+        let op = Op::History { before: None, since_ms: 0, count: 9 };
+        let of = |id: &str, fields: &[&str]| {
+            Value::Array(vec![text(id), Value::Array(fields.iter().map(|field| text(field)).collect())])
+        };
+        let whole = ["l", "orders:42", "o", "host=w", "f", "7", "s", "released", "later", "x"];
+        let answer = Value::Array(vec![of("5-1", &whole), of("4-0", &whole[..6]), of("x", &whole), of("3-0", &["a", "b"])]);
+        let note = HistoryNote { lock: "orders:42".into(), owner: "host=w".into(), fence: 7, state: HoldState::Released };
+        let entries = [HistoryEntry { id: (5, 1), note: note.clone() }].into();
+        assert_eq!(reply(&op, answer).unwrap().verdict, Verdict::Logged(entries));
+        assert_eq!(reply(&op, Value::Array(vec![])).unwrap().verdict, Verdict::Logged([].into()));
+        assert_eq!(reply(&Op::Log(Box::new(note)), text("5-1")).unwrap().verdict, Verdict::Ok);
+        assert_eq!(reply(&op, Value::Nil).unwrap_err().kind, FailureKind::Protocol);
+    }
+}
