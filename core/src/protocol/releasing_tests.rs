@@ -198,3 +198,14 @@ fn a_heal_that_is_not_kept_in_mind_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::HealForgotten, a_heal_that_a_release_overtook_is_undone_behind_it);
 }
+
+#[test]
+fn the_end_of_a_body_after_a_loss_waits_a_quarter_of_a_response_timeout_for_who_came_next() {
+    let mut bench = Bench::held();
+    bench.bring(at(9_900), Input::Wake);
+    bench.bring(at(9_950), Input::Release(1, Manner::EndOfBody));
+    bench.bring(at(10_199), Input::Wake);
+    assert!(bench.told.is_empty(), "{:?}", bench.told);
+    bench.bring(at(10_200), Input::Wake);
+    assert!(bench.told.len() == 1 && bench.told[0].contains("was lost"), "{:?}", bench.told);
+}

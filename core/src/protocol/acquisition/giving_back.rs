@@ -21,7 +21,12 @@ impl Acquisition {
     ) {
         self.check_validity(recipe, now, out);
         let explicit = manner.is_explicit();
-        let timeout = if explicit { recipe.unavailable_after } else { recipe.response_timeout };
+        let timeout = match &self.state {
+            _ if explicit => recipe.unavailable_after,
+            // The loss is certain. Only who came next is still to be told.
+            State::Lost(..) => recipe.response_timeout / 4,
+            _ => recipe.response_timeout,
+        };
         let caller = Caller { call, manner, gives_up: now.after(timeout) };
         match &mut self.state {
             // The servers have answered no renewal until its validity was over: the loss is certain, and waits for no other answer.
