@@ -2,12 +2,17 @@
 
 use redis::Value;
 
+use crate::name::HISTORY;
 use crate::op::{Answer, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 
 /// The answer to `XADD` or `XREVRANGE`.
 pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let verdict = match (op, value) {
+        // The server doesn't say what is there.
+        (_, Value::ServerError(error)) if error.code() == "WRONGTYPE" => {
+            Verdict::Conflict { found: format!("value of another type at {HISTORY}") }
+        }
         (_, Value::ServerError(error)) => return Err(refusal::failure(&error.into(), true)),
         (Op::Log(_), Value::BulkString(_)) => Verdict::Ok,
         // Who wrote something else there is no client of this version.
@@ -54,6 +59,9 @@ mod tests {
         assert_eq!(reply(&op, answer).unwrap().verdict, Verdict::Logged(entries));
         assert_eq!(reply(&op, Value::Array(vec![])).unwrap().verdict, Verdict::Logged([].into()));
         assert_eq!(reply(&Op::Log(Box::new(note)), text("5-1")).unwrap().verdict, Verdict::Ok);
+        let wrong = redis::parse_redis_value(b"-WRONGTYPE Operation against a key\r\n").unwrap();
+        let found = "value of another type at {~lt}:log".to_owned();
+        assert_eq!(reply(&op, wrong).unwrap().verdict, Verdict::Conflict { found });
         assert_eq!(reply(&op, Value::Nil).unwrap_err().kind, FailureKind::Protocol);
     }
 }
