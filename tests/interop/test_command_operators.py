@@ -1,8 +1,9 @@
-"""What operators ask the command `locktender`: `ls`, `show`, `wait`, `watch`, `break` and `doctor`."""
+"""What operators ask the command `locktender`: `ls`, `show`, `history`, `wait`, `watch`, `break` and `doctor`."""
 
 import json
 import os
 import pty
+import re
 import signal
 import socket as sockets
 import subprocess
@@ -75,6 +76,60 @@ def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Clie
         shown = ran(server, "show", name).stdout
         assert f"fence      {held.fence}\n" in shown and f"owner      {held.owner}\n" in shown and "waiters    1\n           host=" in shown
         assert json.loads(ran(server, "show", "--json", name).stdout)["waiters"] == 1
+
+
+def noted(server: RealServer, name: str, began_ms: int, ended_ms: int | str, state: str) -> str:
+    """A hold as its holder would have noted it; gives the owner."""
+    owner = f"app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id={began_ms}"
+    fields = ("l", name, "o", owner, "f", f"{began_ms}007", "s", state)
+    server.command("XADD", "{~lt}:log", ended_ms, *fields)
+    return owner
+
+
+def test_history_shows_who_held_what_in_every_package(server: RealServer, name: str, program: list[str]):
+    with Client(server.url, app="billing", ttl=0.3) as client, client.lock(name) as held:
+        until(lambda: client.history(name))
+        shown = ran(server, "history", name, program=program)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        header, (began, *rest) = table(shown.stdout)
+        assert header == ["BEGAN", "NAME", "HOLDER", "FENCE", "STATE", "LASTED"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", began)
+        assert rest == [name, f"billing@{held.owner.split()[1][5:]}:{os.getpid()}", str(held.fence), "holds"]
+        (line,) = map(json.loads, ran(server, "history", "--json", name, program=program).stdout.splitlines())
+        assert (line["name"], line["owner"], line["fence"], line["app"], line["pid"]) == (name, held.owner, held.fence, "billing", os.getpid())
+        assert (line["state"], line["ended"], line["lasted_ms"]) == ("holds", None, None)
+
+
+def test_history_has_the_latest_hold_first_and_marks_a_clock_that_was_ahead(name: str):
+    with RealServer() as own:
+        nothing = ran(own, "history")
+        assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "locktender: no hold is noted\n")
+        assert noted(own, f"{name}:a", 1_795_222_800_000, 1_795_222_925_000, "released")
+        assert noted(own, f"{name}:b", 1_795_222_990_000, 1_795_222_930_500, "lost")
+        header, later, earlier = table(ran(own, "history").stdout)
+        assert earlier[:3] == ["2026-11-21T01:00:00Z", f"{name}:a", "billing@web-3:4711"]
+        assert earlier[3:] == ["1795222800000007", "released", "2m", "5s"] and later[4:] == ["lost", "?"]
+        later, earlier = map(json.loads, ran(own, "history", "--json").stdout.splitlines())
+        assert (earlier["began"], earlier["ended"]) == ("2026-11-21T01:00:00.000Z", "2026-11-21T01:02:05.000Z")
+        assert (earlier["lasted_ms"], later["lasted_ms"], later["state"]) == (125_000, None, "lost")
+        assert [line.split()[1] for line in ran(own, "history", "-n", "1").stdout.splitlines()[1:]] == [f"{name}:b"]
+        assert "of no-such" not in ran(own, "history", f"{name}:a").stderr
+        assert ran(own, "history", "no-such").stderr == 'locktender: no hold of "no-such" is noted\n'
+        with_prefix = ran(own, "history", "--prefix", f"{name}:", "a")
+        assert [line.split()[1] for line in with_prefix.stdout.splitlines()] == ["NAME", "a"]
+        assert ran(own, "history", "-n", "0").returncode == 64
+
+
+def test_history_says_why_there_is_none(name: str):
+    with RealServer() as own:
+        own.command("SET", "{~lt}:log", "a basket")
+        foreign = ran(own, "history")
+        assert foreign.returncode == 78 and "there is a value of another type at {~lt}:log" in foreign.stderr
+        own.command("ACL", "SETUSER", "narrow", "on", ">secret", "~*", "&*", "+@all", "-xrevrange")
+        denied = ran(own, "history", "--server", own.url.replace("redis://", "redis://narrow:secret@"))
+        assert denied.returncode == 78 and "xrevrange" in denied.stderr
+        quorum = ran(own, "history", "--server", own.url, "--server", f"redis://127.0.0.1:{free_port()}")
+        assert quorum.returncode == 64 and "a quorum has none" in quorum.stderr
 
 
 def test_show_and_reset_know_the_job_of_a_lock(server: RealServer, client: Client, name: str):
@@ -237,7 +292,7 @@ def test_doctor_tells_what_to_look_at(server: RealServer):
 
 def test_without_a_server_the_exit_code_says_so(server: RealServer):
     nowhere = f"redis://127.0.0.1:{free_port()}"
-    asked = (["ls"], ["show", "x"], ["wait", "x"], ["break", "--yes", "x"], ["doctor"])
+    asked = (["ls"], ["show", "x"], ["history"], ["wait", "x"], ["break", "--yes", "x"], ["doctor"])
     with ThreadPoolExecutor() as pool:
         for words, done in zip(asked, pool.map(lambda words: ran(server, *words, "--server", nowhere), asked)):
             assert done.returncode == 69 and "refused" in done.stdout + done.stderr, words

@@ -9,6 +9,7 @@ use super::doctor::Doctor;
 use super::exit;
 use super::force::Break;
 use super::generated::{Completions, Manual};
+use super::history::History;
 use super::hold::Hold;
 use super::inspect::{Reset, Show, Wait};
 use super::job::Job;
@@ -36,6 +37,7 @@ pub(super) enum Subcommand {
     #[command(name = "ls")]
     List(List),
     Show(Show),
+    History(History),
     Wait(Wait),
     Watch(Watch),
     Break(Break),

@@ -12,7 +12,7 @@ use super::messages::Messages;
 use super::output::write_out;
 
 /// What there are manual pages of, beside that of all.
-pub(super) const SUBCOMMANDS: [&str; 16] = [
+pub(super) const SUBCOMMANDS: [&str; 17] = [
     "run",
     "job",
     "once",
@@ -20,6 +20,7 @@ pub(super) const SUBCOMMANDS: [&str; 16] = [
     "hold",
     "ls",
     "show",
+    "history",
     "wait",
     "watch",
     "break",

@@ -14,6 +14,7 @@ mod force;
 mod generated;
 mod guard;
 mod happenings;
+mod history;
 mod hold;
 mod holder;
 mod inspect;
@@ -72,6 +73,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
                 Subcommand::Hold(options) => hold::hold(&options),
                 Subcommand::List(options) => list::list(&options),
                 Subcommand::Show(options) => inspect::show(&options),
+                Subcommand::History(options) => history::history(&options),
                 Subcommand::Wait(options) => inspect::wait(&options),
                 Subcommand::Watch(options) => list::watch(&options),
                 Subcommand::Break(options) => force::break_hold(&options),

@@ -1,10 +1,11 @@
 //! Shown: what an operator sees of a lock, as text and as JSON.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
+use crate::Grant;
 use crate::error::Remaining;
 use crate::error::quoted::on_one_line;
 use crate::owner::OwnerFields;
@@ -12,6 +13,9 @@ use crate::protocol::{JobState, JobStatus, LockInfo};
 
 /// The longest value of another library, or error, in a table.
 const LONGEST: usize = 48;
+
+/// The last second that can be written, of the year 9999. Whoever may write into the history can note a later one.
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 /// A table of locks, with a line for each.
 pub(super) fn table(locks: &[LockInfo]) -> String {
@@ -55,6 +59,39 @@ pub(super) fn jobs_table(jobs: &[(String, JobStatus)]) -> String {
     laid_out(table)
 }
 
+/// A table of the history, with a line for each hold.
+pub(super) fn history_table(grants: &[Grant]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["BEGAN", "NAME", "HOLDER", "FENCE", "STATE", "LASTED"]);
+    for grant in grants {
+        let began = humantime::format_rfc3339_seconds(grant.began.min(UNIX_EPOCH + LAST_SECOND)).to_string();
+        let lasted = match lasted(grant) {
+            Some(time) => short(time),
+            // The end is before the begin: the clock was ahead.
+            None if grant.ended.is_some() => "?".to_owned(),
+            None => String::new(),
+        };
+        let who = who(grant.fields.as_ref(), &grant.owner);
+        table.add_row([began, on_one_line(&grant.name), who, grant.fence.to_string(), grant.state.as_str().to_owned(), lasted]);
+    }
+    laid_out(table)
+}
+
+/// A hold of the history as a line of JSON.
+pub(super) fn grant_json(grant: &Grant) -> String {
+    let fields = grant.fields.clone().unwrap_or_default();
+    let line = json!({
+        "name": grant.name, "owner": grant.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "fence": grant.fence,
+        "state": grant.state.as_str(), "began": at(grant.began), "ended": grant.ended.map(at), "lasted_ms": lasted(grant).map(ms),
+    });
+    format!("{line}\n")
+}
+
+/// How long a hold lasted, if both times are known and true.
+fn lasted(grant: &Grant) -> Option<Duration> {
+    grant.ended?.duration_since(grant.began).ok()
+}
+
 /// With two spaces between columns, and none before the first.
 fn laid_out(mut table: Table) -> String {
     for column in table.column_iter_mut() {
@@ -95,13 +132,19 @@ pub(super) fn job_json(name: &str, job: &JobStatus) -> String {
 }
 
 fn of_job(job: &JobStatus) -> Value {
-    let ms = |time: Duration| json!(time.as_millis() as u64);
-    let at = |time: SystemTime| json!(humantime::format_rfc3339_millis(time).to_string());
     json!({
         "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "worker": job.worker,
         "began_ago_ms": job.began_ago.map(ms), "retry_in_ms": job.retry_in.map(ms), "fire_time": job.fire_time.map(at),
         "last_done": job.last_done.map(at), "last_error": job.last_error, "result": job.result,
     })
+}
+
+fn ms(time: Duration) -> u64 {
+    time.as_millis() as u64
+}
+
+fn at(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time.min(UNIX_EPOCH + LAST_SECOND)).to_string()
 }
 
 /// A lock as a line of JSON.
@@ -112,7 +155,7 @@ pub(super) fn lock_json(lock: &LockInfo) -> String {
 fn of_lock(lock: &LockInfo) -> Value {
     let fields = lock.fields.clone().unwrap_or_default();
     let remaining_ms = match lock.remaining {
-        Remaining::For(left) => json!(left.as_millis() as u64),
+        Remaining::For(left) => json!(ms(left)),
         _ => Value::Null,
     };
     json!({
@@ -123,9 +166,11 @@ fn of_lock(lock: &LockInfo) -> Value {
 
 /// Who holds a lock, in short: `billing@web-3:4711`.
 pub(super) fn holder(lock: &LockInfo) -> String {
-    let Some(OwnerFields { app, host, pid, .. }) = &lock.fields else {
-        return cut(&on_one_line(&lock.owner));
-    };
+    who(lock.fields.as_ref(), &lock.owner)
+}
+
+fn who(fields: Option<&OwnerFields>, owner: &str) -> String {
+    let Some(OwnerFields { app, host, pid, .. }) = fields else { return cut(&on_one_line(owner)) };
     let app = app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
     let pid = pid.map(|pid| format!(":{pid}")).unwrap_or_default();
     on_one_line(&format!("{app}{}{pid}", host.as_deref().unwrap_or("?")))
@@ -162,6 +207,7 @@ fn short(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::HoldState;
 
     fn lock(owner: &str, remaining: Remaining) -> LockInfo {
         let (owner, fields) = (owner.to_owned(), OwnerFields::parse(owner));
@@ -199,6 +245,37 @@ mod tests {
         assert_eq!(rows[1], ["orders:42", "y", "?", "1m", "1s", "2"]);
         assert_eq!(rows[2], ["orders:42", "x", "?", "for", "ever", "2"]);
         assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn the_history_has_a_line_for_each_hold_whatever_times_are_noted() {
+        let at = |ms| UNIX_EPOCH + Duration::from_millis(ms);
+        let grant = |began, ended: Option<u64>, state| Grant {
+            name: "orders:42".into(),
+            owner: "app=billing host=web-3 pid=4711 at=x id=y".into(),
+            fields: OwnerFields::parse("app=billing host=web-3 pid=4711 at=x id=y"),
+            fence: 7,
+            began: at(began),
+            ended: ended.map(at),
+            state,
+        };
+        let grants = [
+            grant(1_795_222_800_000, None, HoldState::Holds),
+            grant(1_795_222_800_900, Some(1_795_222_925_000), HoldState::Released),
+            grant(u64::MAX / 1_000, Some(1_795_222_925_000), HoldState::Lost),
+        ];
+        let text = history_table(&grants);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let of = |began, rest: &[&'static str]| [&[began, "orders:42", "billing@web-3:4711", "7"], rest].concat();
+        assert_eq!(rows[1], of("2026-11-21T01:00:00Z", &["holds"]));
+        assert_eq!(rows[2], of("2026-11-21T01:00:00Z", &["released", "2m", "4s"]));
+        assert_eq!(rows[3], of("9999-12-31T23:59:59Z", &["lost", "?"]));
+        let lines: Vec<Value> = grants.iter().map(|grant| serde_json::from_str(&grant_json(grant)).unwrap()).collect();
+        assert_eq!(
+            (&lines[0]["ended"], &lines[0]["pid"], &lines[0]["began"]),
+            (&Value::Null, &json!(4711), &json!("2026-11-21T01:00:00.000Z"))
+        );
+        assert_eq!((&lines[1]["lasted_ms"], &lines[2]["lasted_ms"]), (&json!(124_100), &Value::Null));
     }
 
     #[test]
