@@ -4,7 +4,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit;
+use super::messages::in_words;
 use super::operator::{Asked, say};
+use crate::error::Code;
 use crate::error::quoted::on_one_line;
 use crate::op::FailureKind;
 use crate::protocol::ServerReport;
@@ -23,6 +25,13 @@ pub(super) fn doctor(options: &Doctor) -> u8 {
         let reports = client.report_blocking()?;
         let text: String = reports.iter().map(if options.asked.json { json_line } else { lines }).collect();
         say(&text)?;
+        // Locks do without a history. A quorum has none.
+        if reports.iter().all(|report| report.error.is_none())
+            && let Err(error) = client.history_blocking(None, 1)
+            && error.code() != Code::InvalidArgument
+        {
+            options.asked.messages().note(&format!("locks work, but without a history: {}", in_words(&error)));
+        }
         Ok(verdict(&reports))
     })
 }
