@@ -46,6 +46,12 @@ def begun(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().strip()
 
 
+def noted(server: RealServer, name: str, began_ms: int, ended_ms: "int | str", state: str) -> None:
+    """Notes a hold in the server's history, as its holder does."""
+    owner = f"app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id={began_ms}"
+    server.command("XADD", "{~lt}:log", ended_ms, "l", name, "o", owner, "f", f"{began_ms}007", "s", state)
+
+
 def is_alive(pid: int) -> bool:
     with suppress(ProcessLookupError, FileNotFoundError):
         os.kill(pid, 0)

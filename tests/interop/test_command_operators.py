@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
-from commands import RUST, begun, environment, ran, running
+from commands import RUST, begun, environment, noted, ran, running
 from locktender import Client
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
@@ -78,14 +78,6 @@ def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Clie
         assert json.loads(ran(server, "show", "--json", name).stdout)["waiters"] == 1
 
 
-def noted(server: RealServer, name: str, began_ms: int, ended_ms: int | str, state: str) -> str:
-    """A hold as its holder would have noted it; gives the owner."""
-    owner = f"app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id={began_ms}"
-    fields = ("l", name, "o", owner, "f", f"{began_ms}007", "s", state)
-    server.command("XADD", "{~lt}:log", ended_ms, *fields)
-    return owner
-
-
 def test_history_shows_who_held_what_in_every_package(server: RealServer, name: str, program: list[str]):
     with Client(server.url, app="billing", ttl=0.3) as client, client.lock(name) as held:
         until(lambda: client.history(name))
@@ -104,8 +96,8 @@ def test_history_has_the_latest_hold_first_and_marks_a_clock_that_was_ahead(name
     with RealServer() as own:
         nothing = ran(own, "history")
         assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "locktender: no hold is noted\n")
-        assert noted(own, f"{name}:a", 1_795_222_800_000, 1_795_222_925_000, "released")
-        assert noted(own, f"{name}:b", 1_795_222_990_000, 1_795_222_930_500, "lost")
+        noted(own, f"{name}:a", 1_795_222_800_000, 1_795_222_925_000, "released")
+        noted(own, f"{name}:b", 1_795_222_990_000, 1_795_222_930_500, "lost")
         header, later, earlier = table(ran(own, "history").stdout)
         assert earlier[:3] == ["2026-11-21T01:00:00Z", f"{name}:a", "billing@web-3:4711"]
         assert earlier[3:] == ["1795222800000007", "released", "2m", "5s"] and later[4:] == ["lost", "?"]
@@ -288,6 +280,22 @@ def test_doctor_tells_what_to_look_at(server: RealServer):
     assert any(line.startswith("  warning ") for line in lines)
     read = json.loads(ran(server, "doctor", "--json").stdout)
     assert read["server"] == server.url and read["denied"] == [] and read["warnings"]
+
+
+def test_doctor_notes_a_history_that_cannot_be_read(server: RealServer):
+    assert ran(server, "doctor").stderr == ""
+    with RealServer() as own:
+        healthy = ran(own, "doctor")
+        # The user may read and write all keys of locks, but not the history.
+        own.command("ACL", "SETUSER", "narrow", "on", ">secret", "~*:~lt:*", "~{~lt}:marker", "&*", "+@all")
+        narrow = ran(own, "doctor", "--server", own.url.replace("redis://", "redis://narrow:secret@"))
+        assert narrow.returncode == healthy.returncode and "history" in narrow.stderr and "NOPERM" in narrow.stderr
+        own.command("SET", "{~lt}:log", "a basket")
+        foreign = ran(own, "doctor", "--json")
+        assert foreign.returncode == healthy.returncode and len(foreign.stdout.splitlines()) == 1
+        assert "there is a value of another type at {~lt}:log" in json.loads(foreign.stderr)["message"]
+        quorum = ran(own, "doctor", "--server", own.url, "--server", server.url)
+        assert quorum.stderr == ""
 
 
 def test_without_a_server_the_exit_code_says_so(server: RealServer):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ran, running
+from commands import noted, ran, running
 from locktender import Client
 from sites import line, site
 from support.checkout import ROOT
@@ -71,6 +71,20 @@ def test_the_stream_begins_with_all_and_goes_on_with_changes(server: RealServer,
         with running(server, "run", f"{name}:a", "true"):
             parts = one_of(messages, lambda part: any(span["what"] == "waits" for span in part["spans"]))
             assert [kind for kind, _ in parts] == ["part"]
+
+
+def test_the_page_begins_with_the_last_hour_of_the_history(server: RealServer, client: Client, name: str):
+    began = int(time.time() * 1_000) - 5_000
+    for lock, state in (("a", "lost"), ("b", "holds")):
+        noted(server, f"{name}:{lock}", began, "*", state)
+    noted(server, f"other:{name}", began, "*", "released")
+    with client.lock(f"{name}:c"), site(server, f"{name}:*") as page:
+        # The end of the second one is not known.
+        now, past = page.all()["spans"]
+        assert (now["lock"], now["to"]) == (f"{name}:c", None)
+        assert (past["lock"], past["lane"], past["who"], past["fence"]) == (f"{name}:a", "billing", "billing@web-3:4711", f"{began}007")
+        assert (past["source"], past["what"], past["from"], past["end"]) == ("server", "holds", began, "lost")
+        assert past["from"] + 5_000 <= past["to"] <= time.time() * 1_000
 
 
 def one_of(messages: "Iterator[tuple[str, dict[str, Any]]]", wanted: Callable[[dict[str, Any]], object]) -> list[tuple[str, dict[str, Any]]]:

@@ -169,7 +169,7 @@ pub(super) fn holder(lock: &LockInfo) -> String {
     who(lock.fields.as_ref(), &lock.owner)
 }
 
-fn who(fields: Option<&OwnerFields>, owner: &str) -> String {
+pub(super) fn who(fields: Option<&OwnerFields>, owner: &str) -> String {
     let Some(OwnerFields { app, host, pid, .. }) = fields else { return cut(&on_one_line(owner)) };
     let app = app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
     let pid = pid.map(|pid| format!(":{pid}")).unwrap_or_default();

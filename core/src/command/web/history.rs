@@ -11,6 +11,7 @@ use super::held::Lock;
 use super::line::Told;
 use super::spans::{Source, Spans};
 use super::{seen, told};
+use crate::Grant;
 use crate::error::quoted::{is_plain, quoted};
 use crate::event::{EventKind as Kind, Level};
 use crate::protocol::LockInfo;
@@ -99,6 +100,11 @@ impl History {
             self.locks.insert(name, lock);
         }
         self.gone.extend(before.into_keys());
+    }
+
+    /// Takes what holders have noted before the first look.
+    pub(super) fn noted(&mut self, grants: &[Grant], now: u64) {
+        seen::past(&mut self.spans, grants.iter().filter(|grant| self.pattern.matches(&grant.name)), now);
     }
 
     /// Takes that no server could be asked.

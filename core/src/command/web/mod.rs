@@ -35,6 +35,7 @@ use super::signals::{ENDS, take};
 use crate::Client;
 use crate::error::quoted::quoted;
 use crate::error::{Code, Error};
+use crate::op::history::HISTORY_LENGTH;
 use crate::owner::host_name;
 use crate::sync::Mutex;
 use gate::Gate;
@@ -109,6 +110,10 @@ impl Web {
     /// Shows the page, unless it can't; gives the signal that ends it, or the error after which it makes no sense.
     async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Result<Signal, Error>, Stop> {
         let first = seen(client, look, history).await?;
+        // A quorum has none, and the page does without.
+        if let Ok(grants) = client.history(None, HISTORY_LENGTH).await {
+            history.lock().noted(&grants, line::now());
+        }
         let messages = Messages::for_operators(look.is_json);
         let wanted = self.port.unwrap_or(0);
         let busy =

@@ -2,12 +2,33 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::line::{lane, process, who};
+use super::line::{lane, process, since_1970, who};
 use super::spans::{Key, Place, Source, Span, Spans};
 use super::told::began;
+use crate::Grant;
 use crate::command::shown;
 use crate::op::holder::is_claim;
 use crate::protocol::LockInfo;
+
+/// How far back the page begins, in milliseconds: as far as its picture reaches.
+const PAST: u64 = 3_600_000;
+
+/// Adds the holds that had ended before the first look, the latest first, as their holders noted them by the server's clock.
+pub(super) fn past<'a>(spans: &mut Spans, grants: impl DoubleEndedIterator<Item = &'a Grant>, now: u64) {
+    for grant in grants.rev() {
+        let Some(ended) = grant.ended.map(since_1970).filter(|ended| *ended > now.saturating_sub(PAST)) else { continue };
+        let key = Key { source: Source::Server, lock: grant.name.clone(), place: Place::Holder };
+        // It has ended since that look.
+        if spans.get(&key).is_some_and(|span| span.owner == grant.owner) {
+            continue;
+        }
+        let who = shown::who(grant.fields.as_ref(), &grant.owner);
+        let lane = grant.fields.as_ref().map_or_else(|| who.clone(), lane);
+        let to = ended.min(now);
+        let span = Span { fence: grant.fence, ..Span::new(key, &lane, &who, began(grant.fence, to)) };
+        spans.add(span, to, grant.state.as_str());
+    }
+}
 
 /// Changes the spans as the list of `now` says; the list before it is of `before`. Nobody knows when a hold ended that is missing after a
 /// longer `gap`, as in an outage: the picture ends it where it was last seen.
@@ -68,8 +89,11 @@ fn compare(spans: &mut Spans, fences: &HashMap<String, u64>, now: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
     use super::*;
     use crate::error::Remaining;
+    use crate::op::HoldState;
     use crate::owner::OwnerFields;
 
     const NOW: u64 = 1_795_222_900_000;
@@ -89,7 +113,7 @@ mod tests {
 
     fn drawn(spans: &Spans) -> Vec<String> {
         let line = |span: &serde_json::Value| {
-            let time = |name: &str| span[name].as_u64().map_or("…".to_owned(), |at| (at - NOW).to_string());
+            let time = |name: &str| span[name].as_u64().map_or("…".to_owned(), |at| (at as i64 - NOW as i64).to_string());
             format!("{} {} {}-{}", span["lane"].as_str().unwrap(), span["what"].as_str().unwrap(), time("from"), time("to"))
         };
         spans.all().iter().map(line).collect()
@@ -133,6 +157,36 @@ mod tests {
             see(&mut spans, &[lock("Diego", fence_at * 1_000, &[])], Some(NOW + 100), NOW + 200, 1_000);
             assert_eq!(drawn(&spans), [format!("Diego holds {from}-…")]);
         }
+    }
+
+    #[test]
+    fn holds_that_had_ended_within_an_hour_before_the_first_look_are_shown() {
+        let mut spans = Spans::default();
+        let goes_on = lock("Diego", (NOW - 900) * 1_000, &[]);
+        see(&mut spans, std::slice::from_ref(&goes_on), None, NOW, 1_000);
+        let grant = |app: &str, from: u64, to: Option<u64>, state| Grant {
+            name: "roll".into(),
+            owner: lock(app, from * 1_000, &[]).owner,
+            fields: OwnerFields::parse(&lock(app, 0, &[]).owner),
+            fence: from * 1_000,
+            began: UNIX_EPOCH + Duration::from_millis(from),
+            ended: to.map(|to| UNIX_EPOCH + Duration::from_millis(to)),
+            state,
+        };
+        let grants = [
+            // The look has shown it.
+            grant("Diego", NOW - 900, Some(NOW), HoldState::Released),
+            // Clocks that were ahead: of this machine, and of the end.
+            grant("Milten", NOW - 950, Some(u64::MAX / 1_000), HoldState::Lost),
+            grant("Lester", NOW + 500, Some(NOW - 960), HoldState::Released),
+            grant("Gorn", NOW - 3_000, Some(NOW - 1_000), HoldState::Released),
+            grant("Gorn", NOW - 4_000, None, HoldState::Holds),
+            grant("Gorn", NOW - 2 * PAST, Some(NOW - PAST), HoldState::Released),
+        ];
+        past(&mut spans, grants.iter(), NOW + 10);
+        let expected = ["Diego holds -900-…", "Gorn holds -3000--1000", "Lester holds -960--960", "Milten holds -950-10"];
+        assert_eq!(drawn(&spans), expected);
+        assert_eq!((&spans.all()[3]["end"], &spans.all()[1]["who"]), (&"lost".into(), &"Gorn@h:1".into()));
     }
 
     #[test]
