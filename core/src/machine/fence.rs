@@ -5,9 +5,8 @@ use std::sync::Arc;
 use super::state::{Entry, State, Value};
 use crate::mutant::mutant;
 
-/// A fence is kept this long after the lock's end. Extensions that touch the lock alone leave a day of it. A lock unused for longer
-/// counts as forgotten.
-pub const KEPT_MS: u64 = 25 * 60 * 60 * 1_000;
+/// A fence is kept this long after the lock's end. A lock that was not used for longer counts as forgotten.
+pub const KEPT_MS: u64 = 2 * 60 * 60 * 1_000;
 
 /// A lower number is no time.
 const FIRST_TIME: u64 = 1_000_000_000_000_000;
@@ -86,7 +85,7 @@ pub(super) fn at(entry: &Entry, key: &str) -> String {
     format!("{} at {key}", entry.value.type_name())
 }
 
-/// Writes the fence of a lock that remains for `left_ms`, and keeps it for a day more. So a release need not write it.
+/// Writes the fence of a lock that remains for `left_ms`, and keeps it for two hours more. So a release need not write it.
 pub(super) fn write(state: &mut State, key: &str, fence: u64, is_marked: bool, left_ms: u64, now_us: u64) {
     let text: Arc<str> = if is_marked { format!("{fence}{MARK}").into() } else { fence.to_string().into() };
     state.put(key, Value::Text(text), now_us, Some(left_ms.saturating_add(KEPT_MS)));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::KEPT_MS;
 use super::record::{DEAD, DONE, NEW, RETRYING, RUNNING, Record};
 use crate::error::Remaining;
 use crate::machine::exclusive::look;
-use crate::machine::fence::KEPT_MS;
 use crate::machine::queue;
 use crate::machine::state::State;
 use crate::mutant::mutant;

@@ -3,7 +3,7 @@
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, ttl (ms), the servers' clock as the client knows it, or one more than the last fence it saw (µs, 0 = none of 16
 --          digits below 2^53),
---          the life of the fence (ms: ttl and 25 h),
+--          the life of the fence (ms: ttl and 2 h),
 --          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
 --          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,
 --          the marker as this client would write it for a server that votes ('?' = unknown era);
@@ -19,7 +19,7 @@
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
---          the fence outlives the lock by a day, and a release need not touch it: it is written to last 25 h longer;
+--          the fence outlives the lock by two hours, and a release need not touch it;
 --          the proposal is believed if it is at most a second more than the fence, or at most a second off this server's
 --          without a vote nothing changes, but the marker of a server seen anew, and the queue;
 --          behind the number of the fence stands a 'q' while somebody may wait

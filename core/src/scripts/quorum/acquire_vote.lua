@@ -12,7 +12,7 @@ elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
 local text = string.format('%.0f', vote) .. (queued and 'q' or '')
-redis.call('SET', KEYS[2], text, 'PX', remaining + 90000000)
+redis.call('SET', KEYS[2], text, 'PX', remaining + 7200000)
 local reply = { 'vote', now, vote, ARGV[1], remaining }
 if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)

@@ -5,7 +5,7 @@
 -- returns  {'ok', time (µs), fence, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
--- always   the fence never sinks, and outlives the lock by 25 h; the lock stays as it is
+-- always   the fence never sinks, and outlives the lock by 2 h; the lock stays as it is
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local clock = redis.call('TIME')
@@ -28,8 +28,8 @@ end
 
 local remaining = redis.call('PTTL', KEYS[1])
 -- PEXPIRE is never refused for lack of memory, and what comes behind it isn't either.
-redis.call('PEXPIRE', KEYS[2], math.max(remaining, 0) + 90000000)
+redis.call('PEXPIRE', KEYS[2], math.max(remaining, 0) + 7200000)
 if found[2] ~= ARGV[2] .. mark then
-  redis.call('SET', KEYS[2], ARGV[2] .. mark, 'PX', math.max(remaining, 0) + 90000000)
+  redis.call('SET', KEYS[2], ARGV[2] .. mark, 'PX', math.max(remaining, 0) + 7200000)
 end
 return { 'ok', now, tonumber(ARGV[2]), holder, remaining }

@@ -7,7 +7,7 @@
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;
---          a missing key is never written again; the fence never sinks, and outlives the lock by 25 h
+--          a missing key is never written again; the fence never sinks, and outlives the lock by 2 h
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local clock = redis.call('TIME')
@@ -16,7 +16,7 @@ local now = clock[1] * 1000000 + clock[2]
 -- The short way: the lock is ours, the fence is ours, and nobody waits. The option GT came with version 7.
 if found[1] == ARGV[1] and found[2] == ARGV[3] and (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and tonumber(ARGV[3]) < 2^53 - 1
   and redis.call('PEXPIRE', KEYS[1], ARGV[2], 'GT') == 1 then
-  redis.call('PEXPIRE', KEYS[2], ARGV[2] + 90000000)
+  redis.call('PEXPIRE', KEYS[2], ARGV[2] + 7200000)
   return -now
 end
 
@@ -42,8 +42,8 @@ if remaining < tonumber(ARGV[2]) then
   remaining = tonumber(ARGV[2])
 end
 -- PEXPIRE is never refused for lack of memory, and what comes behind it isn't either.
-redis.call('PEXPIRE', KEYS[2], remaining + 90000000)
+redis.call('PEXPIRE', KEYS[2], remaining + 7200000)
 if found[2] ~= ARGV[3] .. mark then
-  redis.call('SET', KEYS[2], ARGV[3] .. mark, 'PX', remaining + 90000000)
+  redis.call('SET', KEYS[2], ARGV[3] .. mark, 'PX', remaining + 7200000)
 end
 return { 'ok', now, tonumber(ARGV[3]), holder, remaining }

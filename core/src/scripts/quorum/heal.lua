@@ -6,7 +6,7 @@
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is another's, or a newer vote was cast
 --          {'conflict', time, fence, what was found, -2}   a key holds what it shouldn't
 -- always   no holder is overwritten, but a claim is: who waits is not granted what is held; what remains of a lock that is still ours is never shortened; the fence never sinks,
---          and outlives the lock by 25 h;
+--          and outlives the lock by 2 h;
 --          the marker is not asked: this works while the server doesn't vote
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -36,8 +36,8 @@ if remaining < tonumber(ARGV[2]) then
   remaining = tonumber(ARGV[2])
 end
 -- PEXPIRE is never refused for lack of memory, and what comes behind it isn't either.
-redis.call('PEXPIRE', KEYS[2], remaining + 90000000)
+redis.call('PEXPIRE', KEYS[2], remaining + 7200000)
 if found[2] ~= ARGV[3] .. mark then
-  redis.call('SET', KEYS[2], ARGV[3] .. mark, 'PX', remaining + 90000000)
+  redis.call('SET', KEYS[2], ARGV[3] .. mark, 'PX', remaining + 7200000)
 end
 return { 'ok', now, tonumber(ARGV[3]), ARGV[1], remaining }

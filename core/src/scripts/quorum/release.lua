@@ -9,7 +9,7 @@
 --          {'conflict', time, fence, what was found, -2}       the lock key is no string
 --          and after the first two, if the next waiter could not be told: the error
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves, whatever the fence key holds (0 if that is
---          no fence); the fence already outlives the expiry that the lock had by a day;
+--          no fence); the fence already outlives the expiry that the lock had by two hours;
 --          what the leaving waiter may have been told is told to the next one
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
