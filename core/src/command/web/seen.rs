@@ -177,7 +177,7 @@ mod tests {
             // The look has shown it.
             grant("Diego", NOW - 900, Some(NOW), HoldState::Released),
             // Clocks that were ahead: of this machine, and of the end.
-            grant("Milten", NOW - 950, Some(u64::MAX / 1_000), HoldState::Lost),
+            grant("Milten", NOW - 950, Some(NOW + PAST), HoldState::Lost),
             grant("Lester", NOW + 500, Some(NOW - 960), HoldState::Released),
             grant("Gorn", NOW - 3_000, Some(NOW - 1_000), HoldState::Released),
             grant("Gorn", NOW - 4_000, None, HoldState::Holds),

@@ -6,6 +6,9 @@ use crate::name::HISTORY;
 use crate::op::{Answer, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 
+/// Fences, and times in microseconds, are below this number. Whoever writes a larger one is no client.
+const LIMIT: u64 = 1 << 53;
+
 /// The answer to `XADD` or `XREVRANGE`.
 pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let verdict = match (op, value) {
@@ -32,10 +35,11 @@ fn entry(value: Value) -> Option<HistoryEntry> {
     let note = HistoryNote {
         lock: field("l")?.into(),
         owner: field("o")?.into(),
-        fence: field("f")?.parse().ok()?,
+        fence: field("f")?.parse().ok().filter(|fence| *fence < LIMIT)?,
         state: HoldState::read(field("s")?)?,
     };
-    Some(HistoryEntry { id: (ms.parse().ok()?, number.parse().ok()?), note })
+    let ms = ms.parse().ok().filter(|ms| *ms < LIMIT / 1_000)?;
+    Some(HistoryEntry { id: (ms, number.parse().ok()?), note })
 }
 
 #[cfg(test)]
@@ -53,7 +57,15 @@ mod tests {
             Value::Array(vec![text(id), Value::Array(fields.iter().map(|field| text(field)).collect())])
         };
         let whole = ["l", "orders:42", "o", "host=w", "f", "7", "s", "released", "later", "x"];
-        let answer = Value::Array(vec![of("5-1", &whole), of("4-0", &whole[..6]), of("x", &whole), of("3-0", &["a", "b"])]);
+        let large = ["l", "orders:42", "o", "host=w", "f", "9007199254740992", "s", "released"];
+        let answer = Value::Array(vec![
+            of("5-1", &whole),
+            of("4-0", &whole[..6]),
+            of("x", &whole),
+            of("3-0", &["a", "b"]),
+            of("9007199254741-0", &whole),
+            of("2-0", &large),
+        ]);
         let note = HistoryNote { lock: "orders:42".into(), owner: "host=w".into(), fence: 7, state: HoldState::Released };
         let entries = [HistoryEntry { id: (5, 1), note: note.clone() }].into();
         assert_eq!(reply(&op, answer).unwrap().verdict, Verdict::Logged(entries));
