@@ -112,6 +112,17 @@ def test_history_has_the_latest_hold_first_and_marks_a_clock_that_was_ahead(name
         assert ran(own, "history", "-n", "0").returncode == 64
 
 
+def test_history_goes_on_behind_what_no_client_wrote(name: str):
+    with RealServer() as own:
+        noted(own, f"{name}:first", 1_795_222_800_000, "*", "released")
+        many = "for i = 1, 1500 do redis.call('XADD', KEYS[1], '*', 'l', ARGV[1], 'o', 'host=w', 'f', i, 's', 'lost') end"
+        own.command("EVAL", many, 1, "{~lt}:log", f"{name}:other")
+        own.command("XADD", "{~lt}:log", "*", "what", "is this")
+        noted(own, f"{name}:large", 10**13, "*", "lost")
+        assert len(ran(own, "history", f"{name}:first").stdout.splitlines()) == 2
+        assert len(ran(own, "history", "-n", "10000").stdout.splitlines()) == 1_502
+
+
 def test_history_says_why_there_is_none(name: str):
     with RealServer() as own:
         own.command("SET", "{~lt}:log", "a basket")

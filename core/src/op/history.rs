@@ -5,6 +5,10 @@ use std::sync::Arc;
 /// How many entries the history keeps: the oldest ones go.
 pub const HISTORY_LENGTH: usize = 10_000;
 
+/// How many entries a server is asked for at a time. A connection takes no reply of more than a megabyte, or of more than 4,096 values,
+/// of which an entry has eleven.
+pub(crate) const HISTORY_PART: u32 = 300;
+
 /// How a hold stood when it was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::io::doer::at_home;
 use crate::io::timers::Alarm;
+use crate::op::history::HISTORY_PART;
 use crate::op::{Answer, Failure, FailureKind, HistoryNote, Op, Verdict};
 use crate::server::{Completion, Request};
 use crate::session::Session;
@@ -13,9 +14,6 @@ use crate::sync::Mutex;
 
 /// The pause between two looks of a client, and the time within which those spread that begin with a failover.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// The number of entries that a look asks for.
-const COUNT: u32 = 1_000;
 
 /// For how long nothing is noted after a server has refused it.
 const OFF: Duration = Duration::from_secs(60);
@@ -95,7 +93,8 @@ impl Session {
                 asked(answer.clone());
             }
         });
-        let request = Request::new(Op::History { before: None, since_ms, count: COUNT }, now.after(self.response_timeout()));
+        let request =
+            Request::new(Op::History { before: None, since_ms, count: HISTORY_PART }, now.after(self.response_timeout()));
         at_home(|| self.server(0).submit(request, completion));
     }
 }

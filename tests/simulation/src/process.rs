@@ -141,7 +141,7 @@ impl World {
                 Command::Send { server, tag, request } => self.submit(client, server, slot, tag, request),
                 Command::Log(note) => self.ask(client, slot, Step::Leave, Op::Log(Box::new(note))),
                 Command::Look { tag, since_ms, .. } => {
-                    let op = Op::History { before: None, since_ms, count: 1_000 };
+                    let op = Op::History { before: None, since_ms, count: 300 };
                     self.ask(client, slot, tag.step, op);
                 }
                 Command::Listen => self.listen(client),

@@ -8,6 +8,7 @@ use super::Client;
 use crate::error::{Error, ServerError};
 use crate::io::call::Call;
 use crate::name::Listed;
+use crate::op::history::HISTORY_PART;
 use crate::op::{Answer, FailureKind, HistoryEntry, HoldState, Op, Verdict};
 use crate::owner::OwnerFields;
 use crate::session::Session;
@@ -15,9 +16,6 @@ use crate::session::ask_all::ask_one;
 
 /// The number of holds that are shown if nothing else is asked for.
 const LIMIT: usize = 100;
-
-/// The number of entries that the server is asked for at a time.
-const PART: u32 = 1_000;
 
 /// A hold that its holder has noted in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,17 +115,16 @@ async fn read(session: &Arc<Session>, name: Option<&str>, limit: usize) -> Resul
                 }
             }
         }
-        before = entries.last().map(|entry| entry.id);
-        if entries.len() < PART as usize {
-            return Ok(grants);
-        }
+        // A part is shorter if others have written there: only an empty one is the end.
+        let Some(last) = entries.last() else { return Ok(grants) };
+        before = Some(last.id);
     }
 }
 
 /// The entries before this one, as many as a server is asked for.
 async fn part(session: &Arc<Session>, before: Option<(u64, u64)>) -> Result<Arc<[HistoryEntry]>, Error> {
     let timeout = session.options.connect_timeout + session.response_timeout();
-    let answer: Answer = ask_one(session, 0, Op::History { before, since_ms: 0, count: PART }, timeout).await?;
+    let answer: Answer = ask_one(session, 0, Op::History { before, since_ms: 0, count: HISTORY_PART }, timeout).await?;
     let failure = match answer {
         Ok(reply) => match reply.verdict {
             Verdict::Logged(entries) => return Ok(entries),

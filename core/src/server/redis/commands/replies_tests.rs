@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use redis::{RedisResult, Value};
 
 use super::{LONGEST, ROOM, Replies};
+use crate::op::history::HISTORY_PART;
 use crate::server::redis::commands::extent::tests::LOOKS;
 
 /// A socket that gives its bytes in pieces of these lengths, over and over.
@@ -223,6 +224,16 @@ fn what_has_no_end_is_refused_and_takes_neither_memory_nor_time() {
             assert!(matches!(out[..], [Err(_)]), "{:?}: {} replies", &endless[..20], out.len());
         }
     }
+}
+
+#[test]
+fn a_part_of_the_history_comes_through() {
+    let field = |name: &str, value: &str| format!("$1\r\n{name}\r\n${}\r\n{value}\r\n", value.len());
+    let [key, owner, fence] = ["x".repeat(256 + 1_024), "x".repeat(960), "9".repeat(16)];
+    let fields = [field("l", &key), field("o", &owner), field("f", &fence), field("s", "released")].concat();
+    let entry = format!("*2\r\n$15\r\n1795227605250-0\r\n*8\r\n{fields}");
+    let reply = format!("*{HISTORY_PART}\r\n{}", entry.repeat(HISTORY_PART as usize));
+    assert_eq!(replies(reply.as_bytes(), &[100_000]), [redis::parse_redis_value(reply.as_bytes())]);
 }
 
 #[test]
