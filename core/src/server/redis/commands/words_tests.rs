@@ -103,17 +103,17 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         Op::Lock(LockOp { keys: job.clone(), by: owner.clone(), verb })
     };
     for (op, expected) in [
-        (acquire(None, None), [&four[..], &["me", "10", TIME, "90000010"]].concat()),
-        (untimely(7), [&four[..], &["me", "10", "0", "90000010"]].concat()),
-        (untimely(u64::MAX), [&four[..], &["me", "10", "0", "90000010"]].concat()),
-        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", TIME, "90000010", "", "", "", "", MARKER]].concat()),
+        (acquire(None, None), [&four[..], &["me", "10", TIME, "7200010"]].concat()),
+        (untimely(7), [&four[..], &["me", "10", "0", "7200010"]].concat()),
+        (untimely(u64::MAX), [&four[..], &["me", "10", "0", "7200010"]].concat()),
+        (acquire(None, Some(quorum_config)), [&four[..], &["me", "10", TIME, "7200010", "", "", "", "", MARKER]].concat()),
         (
             acquire(Some(("old", true)), Some(quorum_config)),
-            [&four[..], &["me", "10", TIME, "90000010", "", "", "", "old", MARKER]].concat(),
+            [&four[..], &["me", "10", TIME, "7200010", "", "", "", "old", MARKER]].concat(),
         ),
-        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", TIME, "90000010", "o", "", "", "old"]].concat()),
-        (waiting(false), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5"]].concat()),
-        (waiting(true), [&four[..], &["me", "10", TIME, "90000010", "f:c:1 pid=7", "5", "1"]].concat()),
+        (acquire(Some(("old", false)), None), [&four[..], &["me", "10", TIME, "7200010", "o", "", "", "old"]].concat()),
+        (waiting(false), [&four[..], &["me", "10", TIME, "7200010", "f:c:1 pid=7", "5"]].concat()),
+        (waiting(true), [&four[..], &["me", "10", TIME, "7200010", "f:c:1 pid=7", "5", "1"]].concat()),
         (
             Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Confirm { fence: 9 } }),
             [&four[..], &["me", "9"]].concat(),
