@@ -9,7 +9,7 @@ mod record;
 use std::time::Duration;
 
 use self::ending::end;
-use self::record::{DEAD, DONE, RUNNING, Record};
+use self::record::{DEAD, DONE, KEPT_MS, RUNNING, Record};
 use super::exclusive::{AcquireArgs, Exclusive, conflict, find_free, look, take};
 use super::queue;
 use super::rules::Rules;
@@ -19,9 +19,6 @@ use crate::name::Keys;
 use crate::op::holder::{is_claim, owner_of};
 use crate::op::job::{AttemptNumber, FireTime, JobRecord, NotBegun, Terms};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
-
-/// The record of an attempt that runs is kept so much longer than its lease and `retention`.
-const KEPT_MS: u64 = 25 * 60 * 60 * 1_000;
 
 /// The lock of a job.
 pub(super) struct Job;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::KEPT_MS;
-use super::record::{DEAD, DONE, NEW, RETRYING, RUNNING, Record};
+use super::record::{DEAD, DONE, KEPT_MS, NEW, RETRYING, RUNNING, Record};
 use crate::error::Remaining;
 use crate::machine::exclusive::look;
 use crate::machine::queue;

@@ -10,6 +10,9 @@ use crate::name::Keys;
 use crate::op::Verdict;
 use crate::op::job::{EarlierRun, JobEnd, NotBegun, Terms};
 
+/// The record of an attempt that runs is kept so much longer than its lease and `retention`.
+pub(super) const KEPT_MS: u64 = 25 * 60 * 60 * 1_000;
+
 /// The states of a record.
 pub(super) const NEW: &str = "new";
 pub(super) const RUNNING: &str = "running";
