@@ -32,8 +32,8 @@ export interface LockInfo {
   readonly fields: OwnerFields | null
   /** The remaining time of the key; `null` if it has no expiry. */
   readonly remainingMs: number | null
-  /** The fence of the hold, 0 if its value shows none. On a quorum the last one issued. */
-  readonly fence: number
+  /** The fence of the hold if its value shows it, else `null`: on one server mostly from the first renewal on. On a quorum the last one issued. */
+  readonly fence: number | null
   /** The number of waiters in the queue. The waiters of one process count as one unless the lock is a fair one. */
   readonly waiters: number
   /** The first hundred waiters, in the order of the queue, each with the readable fields of its process. */
@@ -205,7 +205,7 @@ export class Lock {
    * const lock = new Client('memory://example').lock('orders:42')
    * const held = await lock.acquire()
    * const ended = await lock.forceRelease({ owner: held.owner })   // say whose hold it was, and ask, before this
-   * console.log(ended.fence === held.fence, await lock.inspect())   // true null
+   * console.log(ended.owner === held.owner, await lock.inspect())   // true null
    * ```
    */
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {

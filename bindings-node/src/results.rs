@@ -60,7 +60,7 @@ pub(crate) struct LockInfo {
     pub owner: String,
     pub fields: Option<OwnerFields>,
     pub remaining_ms: Option<f64>,
-    pub fence: f64,
+    pub fence: Option<f64>,
     pub waiters: f64,
     pub queue: Vec<String>,
 }
@@ -133,7 +133,7 @@ impl From<locktender::LockInfo> for LockInfo {
         Self {
             fields: info.fields.map(OwnerFields::from),
             remaining_ms: remaining_ms(info.remaining),
-            fence: info.fence as f64,
+            fence: info.fence.map(|fence| fence as f64),
             waiters: info.waiters as f64,
             queue: info.queue,
             owner: info.owner,

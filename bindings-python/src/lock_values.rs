@@ -48,8 +48,9 @@ pub(crate) struct LockInfo {
     fields: Option<Py<OwnerFields>>,
     /// How many seconds the key remains; ``None`` if it has no expiry.
     remaining: Option<f64>,
-    /// The fence of the hold; 0 if its value shows none. On a quorum the last one issued.
-    fence: u64,
+    /// The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
+    /// one issued.
+    fence: Option<u64>,
     /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
     waiters: u64,
     /// The first hundred of them, in the order of the line, each with the readable fields of its process.

@@ -113,6 +113,8 @@ mod planted {
         KnownWaiterNotMarked,
         /// A value that is written anew doesn't say that somebody waits.
         WaitersForgotten,
+        /// A renewal that shows the fence writes the value anew.
+        RenewalRewrites,
         /// The value of another library is written behind.
         ForeignAnnotated,
         /// A clock gives the same fence again.
@@ -121,6 +123,14 @@ mod planted {
         FenceOverflows,
         /// A clock gives a fence below the one that the client has seen.
         FloorIgnored,
+        /// A transaction takes a lock that is kept for a waiter.
+        TransactionTakesClaim,
+        /// What a transaction was refused is believed to be done.
+        RefusedTransactionBelieved,
+        /// What a transaction has taken is kept, although the acquire ends without a grant.
+        TakenKept,
+        /// A release whose answer nobody reads is done without the script.
+        UnheardReleaseShort,
         /// A confirmation behind a failover leaves the clock as it is.
         ConfirmRaisesNothing,
 

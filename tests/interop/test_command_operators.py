@@ -35,6 +35,7 @@ def table(text: str) -> list[list[str]]:
 
 def test_ls_shows_who_holds_what_in_every_package(server: RealServer, client: Client, name: str, program: list[str]):
     with client.lock(f"{name}:b", ttl=60), client.lock(f"{name}:a") as held:
+        held.extend()  # from here on its value shows the fence
         listed = ran(server, "ls", f"{name}:*", program=program)
         assert (listed.returncode, listed.stderr) == (0, "")
         header, *rows = table(listed.stdout)
@@ -73,6 +74,8 @@ def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Clie
     assert (free.returncode, free.stdout, free.stderr) == (1, "", f'locktender: nobody holds "{name}"\n')
     with client.lock(name) as held, running(server, "run", name, "true"):
         until(lambda: (info := client.lock(name).inspect()) and info.waiters == 1)
+        assert "fence      not shown\n" in ran(server, "show", name).stdout
+        held.extend()
         shown = ran(server, "show", name).stdout
         assert f"fence      {held.fence}\n" in shown and f"owner      {held.owner}\n" in shown and "waiters    1\n           host=" in shown
         assert json.loads(ran(server, "show", "--json", name).stdout)["waiters"] == 1
@@ -245,6 +248,7 @@ def test_a_signal_ends_it_in_every_package(
 def test_break_ends_the_hold_that_a_person_has_seen(server: RealServer, client: Client, name: str):
     assert ran(server, "break", name).stderr == f'locktender: nobody holds "{name}"\n'
     held = client.lock(name, ttl=3).acquire()
+    held.extend()
     asked = ran(server, "break", name)
     assert asked.returncode == 64 and "--yes" in asked.stderr and held.is_valid()
     for answer, code in (("n", 1), ("yes", 0)):

@@ -58,7 +58,11 @@ def test_the_page_is_for_this_machine_and_for_who_knows_its_address(server: Real
 
 
 def test_the_stream_begins_with_all_and_goes_on_with_changes(server: RealServer, client: Client, name: str):
-    with client.lock(f"{name}:a") as held, site(server, "-i", "0.1", f"{name}:*") as page, page.stream() as messages:
+    with ExitStack() as stack:
+        held = stack.enter_context(client.lock(f"{name}:a"))
+        held.extend()  # from here on its value shows the fence
+        page = stack.enter_context(site(server, "-i", "0.1", f"{name}:*"))
+        messages = stack.enter_context(page.stream())
         kind, first = next(messages)
         assert kind == "all" and first["source"]["pattern"] == f"{name}:*" and first["feed"] == "nowhere"
         (lock,) = first["locks"]
@@ -150,6 +154,7 @@ def test_the_events_of_an_application_show_what_the_servers_show(server: RealSer
 
         with Client(server.url, app="billing", on_event=write) as client:
             with client.lock(name) as held:
+                held.extend()
 
                 # An acquire that takes its time is a wait, too.
                 def holds() -> list[tuple[str, str]]:

@@ -30,7 +30,8 @@ def test_owners_read_alike(peers: Peers, name: str, first: str, second: str):
     held = holder.ask("try", name=name, ttl_ms=60_000)
     seen = other.ask("inspect", name=name)
     assert seen == holder.ask("inspect", name=name)
-    assert (seen["owner"], seen["fence"]) == (held["owner"], held["fence"])
+    # The value shows the fence from the first renewal on.
+    assert (seen["owner"], seen["fence"]) == (held["owner"], None)
     assert (seen["fields"]["app"], seen["fields"]["pid"]) == (f"peer {first}", holder.pid)
     holder.ask("release")
     assert other.ask("inspect", name=name) == {"owner": None}
@@ -64,7 +65,7 @@ def test_another_librarys_hold_excludes_ours(peers: Peers, server: RealServer, n
     assert held["owner"] == server.holder(name)
     assert peers[ours].ask("try", name=name, ttl_ms=60_000) == {"owner": None}
     assert peers[ours].ask("acquire", name=name, wait_ms=0) == {"error": "ACQUIRE_TIMEOUT", "holder": held["owner"]}
-    assert peers[ours].ask("inspect", name=name) == {"owner": held["owner"], "fence": 0, "fields": None}
+    assert peers[ours].ask("inspect", name=name) == {"owner": held["owner"], "fence": None, "fields": None}
     assert peers[foreign].ask("release") == {"released": True}
     assert peers[ours].ask("acquire", name=name, wait_ms=0)["owner"] == server.holder(name)
     assert peers[ours].ask("release") == {"released": True}

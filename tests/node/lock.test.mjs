@@ -59,6 +59,8 @@ test('inspect shows the holder, or null', async (t) => {
   const lock = client.lock(t.name)
   assert.equal(await lock.inspect(), null)
   const held = await lock.acquire()
+  assert.equal((await rival.lock(t.name).inspect()).fence, null)
+  await held.extend() // from here on its value shows the fence
   const info = await rival.lock(t.name).inspect()
   assert.deepEqual({ ...info, remainingMs: 0 }, { name: t.name, owner: held.owner, fence: held.fence, waiters: 0, queue: [], remainingMs: 0, fields: info.fields })
   assert.equal(info.fields.pid, process.pid)
@@ -69,7 +71,7 @@ test('inspect shows the holder, or null', async (t) => {
 
 test('inspect shows a foreign holder without expiry', async (t) => {
   await server.command('SET', t.name, 'redis-py')
-  assert.deepEqual(await client.lock(t.name).inspect(), { name: t.name, owner: 'redis-py', fields: null, remainingMs: null, fence: 0, waiters: 0, queue: [] })
+  assert.deepEqual(await client.lock(t.name).inspect(), { name: t.name, owner: 'redis-py', fields: null, remainingMs: null, fence: null, waiters: 0, queue: [] })
 })
 
 test('withLock gives what the body gives, and the lock back', async (t) => {

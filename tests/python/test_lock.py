@@ -65,6 +65,9 @@ def test_inspect(each_client, name):
     lock = each_client.lock(name, ttl=200)
     assert lock.inspect() is None
     with lock as held:
+        first = lock.inspect()
+        assert first is not None and first.fence is None
+        held.extend()  # from here on its value shows the fence
         info = lock.inspect()
         assert info is not None and info.fields is not None and info.remaining is not None
         assert (info.owner, info.fence, info.waiters) == (held.owner, held.fence, 0)

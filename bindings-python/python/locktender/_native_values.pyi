@@ -116,8 +116,9 @@ class LockInfo:
         """How many seconds the key remains; ``None`` if it has no expiry."""
 
     @property
-    def fence(self) -> int:
-        """The fence of the hold; 0 if its value shows none. On a quorum the last one issued."""
+    def fence(self) -> int | None:
+        """The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
+        one issued."""
 
     @property
     def waiters(self) -> int:

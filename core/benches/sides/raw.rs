@@ -17,7 +17,7 @@ pub fn one_at_a_time(url: &str, span: Duration, work: &Work) {
     loop {
         for step in &mut steps {
             link.stream.write_all(step.now()).unwrap();
-            link.reply(work.is_done);
+            (0..step.commands).for_each(|_| link.reply(work.is_done));
         }
         if !tally.count(1) {
             break;
@@ -53,7 +53,7 @@ pub fn pipelined(url: &str, span: Duration, work: &Work, connections: usize, dep
     }
     'measured: loop {
         for (batch, link) in &mut links {
-            (0..depth * work.steps.len()).for_each(|_| link.reply(work.is_done));
+            (0..batch.commands).for_each(|_| link.reply(work.is_done));
             if !tally.count(depth) {
                 break 'measured;
             }
@@ -81,16 +81,18 @@ impl Link {
         Self { stream, buffer: vec![0; 65_536].into(), at: 0, filled: 0 }
     }
 
-    /// Reads one reply that something was done: a number, `OK`, or the array of a script.
+    /// Reads one reply that something was done: a number, `OK` or `QUEUED`, or the array of a script or a transaction.
     fn reply(&mut self, is_done: fn(i64) -> bool) {
         let (kind, length) = self.line();
         if kind == b':' || kind == b'+' {
             return assert!(kind == b'+' || is_done(length), "the server refused");
         }
         assert_eq!(kind, b'*', "the server answered with an error");
-        let (_, first) = self.line();
-        let text = self.bulk(first);
-        assert!(matches!(&self.buffer[text], b"vote" | b"ok"), "the server refused");
+        let (kind, first) = self.line();
+        if kind != b'+' {
+            let text = self.bulk(first);
+            assert!(matches!(&self.buffer[text], b"vote" | b"ok"), "the server refused");
+        }
         for _ in 1..length {
             if let (b'$', length @ 0..) = self.line() {
                 self.bulk(length);

@@ -86,6 +86,8 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// The places of the proposals.
     proposals: Vec<usize>,
+    /// The number of commands.
+    pub commands: usize,
 }
 
 impl Batch {
@@ -94,7 +96,7 @@ impl Batch {
         const BEGIN: &[u8] = b"\r\n$16\r\n";
         let begins = bytes.windows(BEGIN.len()).enumerate().filter(|(_, window)| *window == BEGIN);
         let proposals = begins.map(|(at, _)| at + BEGIN.len()).collect();
-        Self { bytes, proposals }
+        Self { commands: commands(&bytes), bytes, proposals }
     }
 
     /// The bytes, with the time as it is now.
@@ -105,6 +107,25 @@ impl Batch {
         }
         &self.bytes
     }
+}
+
+/// The number of commands in these bytes.
+fn commands(mut bytes: &[u8]) -> usize {
+    let mut count = 0;
+    while let Some((line, mut rest)) = split_line(bytes) {
+        for _ in 0..line {
+            let (length, word) = split_line(rest).unwrap();
+            rest = &word[length + 2..];
+        }
+        (bytes, count) = (rest, count + 1);
+    }
+    count
+}
+
+/// The number in the first line, behind the sign of its kind, and the bytes behind the line.
+fn split_line(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
+    Some((std::str::from_utf8(&bytes[1..end]).unwrap().parse().unwrap(), &bytes[end + 2..]))
 }
 
 /// A command in the form of the protocol.

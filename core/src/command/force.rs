@@ -56,7 +56,10 @@ pub(super) fn break_hold(options: &Break) -> u8 {
         }
         match lock.force_release_blocking(Some(&seen.owner))? {
             Some(ended) if options.asked.json => say(&shown::lock_json(&ended))?,
-            Some(ended) => say(&format!("ended the hold of {} with the fence {}\n", shown::holder(&ended), ended.fence))?,
+            Some(ended) => {
+                let fence = ended.fence.map(|fence| format!(" with the fence {fence}")).unwrap_or_default();
+                say(&format!("ended the hold of {}{fence}\n", shown::holder(&ended)))?;
+            }
             None => {
                 messages.note("that hold ended by itself meanwhile");
                 return Ok(exit::NOTHING);

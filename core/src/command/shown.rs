@@ -32,7 +32,7 @@ pub(super) fn lines(lock: &LockInfo) -> String {
         ("holder", holder(lock)),
         ("since", format!("{} ({} ago, by the holder's clock)", on_one_line(since), age(lock))),
         ("remaining", format!("{}, unless it is renewed", remaining(lock))),
-        ("fence", lock.fence.to_string()),
+        ("fence", lock.fence.map_or_else(|| "not shown".to_owned(), |fence| fence.to_string())),
         ("owner", on_one_line(&lock.owner)),
         ("waiters", lock.waiters.to_string()),
     ];
@@ -215,7 +215,7 @@ mod tests {
             owner,
             fields,
             remaining,
-            fence: 7,
+            fence: Some(7),
             waiters: 2,
             queue: vec!["host=web-4 pid=8".into()],
         }

@@ -12,7 +12,7 @@ const PER_MS: u64 = 1_000;
 const FAR_US: u64 = 3_600_000_000;
 
 /// The last id that a clock gave: milliseconds, and how many came before it in that millisecond.
-type Id = (u64, u64);
+pub(super) type Id = (u64, u64);
 
 fn fence_of((ms, count): Id) -> u64 {
     ms.saturating_mul(PER_MS).saturating_add(count)
@@ -20,6 +20,13 @@ fn fence_of((ms, count): Id) -> u64 {
 
 fn id_of(fence: u64) -> Id {
     (fence / PER_MS, fence % PER_MS)
+}
+
+/// The fence that an id is, above `floor` (0: none), if it can be one.
+pub fn fence_of_id(id: Id, floor: u64) -> Option<u64> {
+    let is_fence =
+        |fence: &u64| (id.1 < PER_MS || mutant!(FenceOverflows)) && *fence < LIMIT && (*fence > floor || mutant!(FloorIgnored));
+    Some(fence_of(id)).filter(is_fence)
 }
 
 /// The last id; 0 for none.
@@ -36,14 +43,24 @@ fn read(state: &State, key: &str, now_us: u64) -> Result<Id, String> {
     }
 }
 
-/// The last fence that the clock has given; 0 for none.
+/// The last fence that the clock has given; 0 for none. An id beyond the thousand of its millisecond is none.
 pub(super) fn last(state: &State, key: &str, now_us: u64) -> u64 {
-    read(state, key, now_us).map_or(0, fence_of)
+    read(state, key, now_us).map_or(0, |(ms, count)| fence_of((ms, count.min(PER_MS - 1))))
 }
 
 /// The id that a stream gives next (`XADD … *`).
 fn next((ms, count): Id, now_us: u64) -> Id {
     if now_us / 1_000 > ms { (now_us / 1_000, 0) } else { (ms, count + 1) }
+}
+
+/// Gives the next id.
+///
+/// # Errors
+/// The type and the key of a value that is no clock.
+pub(super) fn give(state: &mut State, key: &str, now_us: u64) -> Result<Id, String> {
+    let given = next(read(state, key, now_us)?, state.clock_time(now_us));
+    write(state, key, given, now_us);
+    Ok(given)
 }
 
 /// Gives the next fence, above `floor` (0: none).
@@ -71,9 +88,10 @@ pub(super) fn tick(state: &mut State, key: &str, floor: u64, now_us: u64) -> Res
 
 /// Has the clock give no fence any more up to this one. One that is no clock stays as it is.
 pub(super) fn raise(state: &mut State, key: &str, fence: u64, now_us: u64) {
-    let Ok(last) = read(state, key, now_us) else { return };
-    let far = fence.saturating_sub(fence_of(next(last, now_us))) > FAR_US;
-    if fence > fence_of(last) && !far && !mutant!(ConfirmRaisesNothing) {
+    let Ok(_) = read(state, key, now_us) else { return };
+    let last = last(state, key, now_us);
+    let far = fence.saturating_sub((last + 1).max(now_us / 1_000 * 1_000)) > FAR_US;
+    if fence > last && !far && !mutant!(ConfirmRaisesNothing) {
         write(state, key, id_of(fence), now_us);
     }
 }

@@ -146,6 +146,22 @@ pub(super) fn take(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, free:
     Ok(Reply { queued, ..Reply::new(Verdict::Vote, now_us, fence) })
 }
 
+/// Takes a free lock as a transaction does: nothing stands behind the owner value, and the clock gives an id in any case. Gives whether
+/// the lock was free, and the id.
+pub(super) fn take_free(
+    state: &mut State,
+    keys: &Keys,
+    (owner, ttl_ms): (&Arc<str>, u64),
+    now_us: u64,
+) -> (bool, Result<clock::Id, String>) {
+    let holder = state.get(keys.lock(), now_us);
+    let is_free = holder.is_none_or(|entry| mutant!(TransactionTakesClaim) && entry.text().is_some_and(is_claim));
+    if is_free {
+        state.put(keys.lock(), Value::Text(Arc::clone(owner)), now_us, Some(ttl_ms));
+    }
+    (is_free, clock::give(state, keys.clock(), now_us))
+}
+
 /// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is lined up.
 pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
     let keys = &op.keys;
@@ -190,7 +206,7 @@ fn extend(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, 
     }
     prolong(state, keys, ttl_ms, found.left_ms, now_us);
     show_fence(state, keys, fence, now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    Reply { waits: found.shows_waiters(), ..Reply::new(Verdict::Ok, now_us, fence) }
 }
 
 fn heal(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {

@@ -46,7 +46,10 @@ mod quorum;
 mod rules;
 mod state;
 
+#[doc(hidden)]
+pub use crate::op::holder::shows_waiters;
 pub use crate::op::holder::{claim, fence_of, is_claim, owner_of};
+pub(crate) use clock::fence_of_id;
 pub use cut::SHOWN_BYTES;
 pub(crate) use fence::is_time;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
@@ -59,12 +62,14 @@ pub use queue::{ALIVE_MS, CLAIM_MS, channel, channel_of};
 pub use state::{Entry, Value};
 pub use state::{Message, State};
 
+use std::sync::Arc;
+
 use self::exclusive::Exclusive;
 use self::job::Job;
 use self::quorum::Quorum;
 use self::rules::Rules;
 use crate::name::{Keys, Kind};
-use crate::op::{Op, Reply, ServerFacts, Verb, Verdict};
+use crate::op::{LockOp, Op, Reply, ServerFacts, Verb, Verdict};
 
 /// The rules of a kind.
 fn rules_of(kind: Kind) -> &'static dyn Rules {
@@ -92,6 +97,22 @@ pub struct Env<'a> {
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     let reply = apply_now(state, op, env);
     state.forget_seen();
+    reply
+}
+
+/// Applies one operation as a server does that has transactions: they take a free lock, without a script.
+pub(crate) fn serve(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
+    let (true, Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, proposal, .. } })) = (op.takes_if_free(), op) else {
+        return apply(state, op, env);
+    };
+    let (taken, id) = take_free(state, keys, (by, *ttl_ms), env);
+    if let Some(fence) = id.ok().filter(|_| taken).and_then(|id| fence_of_id(id, *proposal)) {
+        return Reply { is_bare: true, ..Reply::new(Verdict::Vote, env.now_us, fence) };
+    }
+    let reply = apply(state, op, env);
+    if let (true, Some(undo)) = (taken && reply.verdict != Verdict::Vote, op.undo()) {
+        apply(state, &undo, env);
+    }
     reply
 }
 
@@ -128,6 +149,20 @@ fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
 #[doc(hidden)]
 pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env<'_>) -> bool {
     rules_of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
+}
+
+/// What a transaction does that takes a free lock: gives whether the lock was free, and the id that the clock gave, or what is there in its
+/// place.
+#[doc(hidden)]
+pub fn take_free(
+    state: &mut State,
+    keys: &Keys,
+    (owner, ttl_ms): (&Arc<str>, u64),
+    env: &Env<'_>,
+) -> (bool, Result<(u64, u64), String>) {
+    let taken = exclusive::take_free(state, keys, (owner, ttl_ms), env.now_us);
+    state.forget_seen();
+    taken
 }
 
 /// The facts that this machine can give about its server.

@@ -3,7 +3,7 @@
 use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::{fence_of, is_ours, shows_waiters, with_fence, with_waiters};
+use crate::op::holder::{fence_of, is_ours, owner_of, shows_waiters, with_fence, with_waiters};
 
 /// Writes something behind the value of the lock's key. Its expiry stays.
 fn note(state: &mut State, keys: &Keys, changed: impl FnOnce(&str) -> Option<String>, now_us: u64) {
@@ -16,7 +16,8 @@ fn note(state: &mut State, keys: &Keys, changed: impl FnOnce(&str) -> Option<Str
 
 /// Has the value show the fence, if it shows none.
 pub(super) fn show_fence(state: &mut State, keys: &Keys, fence: u64, now_us: u64) {
-    note(state, keys, |value| fence_of(value).is_none().then(|| with_fence(value, fence)), now_us);
+    let shown = |value: &str| with_fence(if mutant!(RenewalRewrites) { owner_of(value) } else { value }, fence);
+    note(state, keys, |value| fence_of(value).is_none().then(|| shown(value)), now_us);
 }
 
 /// Has the value say that somebody waits.

@@ -17,7 +17,7 @@ pub use self::history::{HistoryEntry, HistoryNote, HoldState};
 pub use self::part::{Part, PartOp};
 pub use self::reply::{ClusterFacts, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
-use crate::name::{Keys, Kind, Listed};
+use crate::name::{Keys, Kind, Listed, LockKind};
 use crate::op::job::{Ending, OpenAttempt, Terms};
 
 /// A server's answer, or why there is none.
@@ -236,6 +236,17 @@ impl Op {
         if let Self::AwaitReplicas { timeout_ms, .. } = self { Duration::from_millis(*timeout_ms) } else { Duration::ZERO }
     }
 
+    /// Whether a transaction may do it in place of a script: it takes a plain lock for a newcomer. The term of a leader has to stand behind its
+    /// owner value at once, and so do the words of a waiter who is known already.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn takes_if_free(&self) -> bool {
+        let Self::Lock(LockOp { keys, verb, .. }) = self else { return false };
+        let Verb::Acquire { adopt: None, fair: false, place, quorum_config: None, job: None, .. } = verb else { return false };
+        let is_plain = keys.kind() == Kind::Exclusive && keys.label().kind == LockKind::Lock;
+        is_plain && place.as_ref().is_none_or(|Place { arrival, stays, .. }| *arrival == 0 && !stays)
+    }
+
     /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
     /// before the answer comes. `None` for what leaves nothing behind. To be sent behind the operation on the same connection, for
     /// only there it can't be overtaken.
@@ -366,5 +377,45 @@ pub struct QuorumConfig {
 impl fmt::Display for QuorumConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "n={} max_ttl={}", self.servers, self.max_ttl_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_newcomer_to_a_plain_lock_takes_it_so() {
+        let of = |change: &dyn Fn(&mut LockOp)| {
+            let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
+            let place = Some(Place { entry: "b:c:1".into(), arrival: 0, stays: false });
+            let (adopt, quorum_config, job) = (None, None, None);
+            let verb = Verb::Acquire { ttl_ms: 1, proposal: 0, adopt, fair: false, place, quorum_config, job };
+            let mut op = LockOp { keys, by: "ours".into(), verb };
+            change(&mut op);
+            Op::Lock(op).takes_if_free()
+        };
+        assert!(of(&|_| ()));
+        let refused: [&dyn Fn(&mut LockOp); 6] = [
+            &|op| op.verb = Verb::Inspect,
+            &|op| op.keys = Arc::new(Keys::new(Kind::Job, "", "a", true).unwrap()),
+            &|op| op.keys = Arc::new(Keys::new(Kind::Quorum, "", "a", false).unwrap()),
+            &|op| {
+                if let Verb::Acquire { place: Some(place), .. } = &mut op.verb {
+                    place.arrival = 1;
+                }
+            },
+            &|op| {
+                if let Verb::Acquire { adopt, .. } = &mut op.verb {
+                    *adopt = Some(Adoption { owner: "old".into(), or_acquire: true });
+                }
+            },
+            &|op| {
+                if let Verb::Acquire { quorum_config, .. } = &mut op.verb {
+                    *quorum_config = Some(QuorumConfig { servers: 1, max_ttl_ms: 1 });
+                }
+            },
+        ];
+        assert!(refused.iter().all(|change| !of(change)));
     }
 }

@@ -155,6 +155,10 @@ pub struct Reply {
     pub fence: u64,
     /// A release that was refused: the last fence that the clock of the lock's slot has given; 0 if it isn't known.
     pub last_fence: u64,
+    /// Whether nothing stands behind the owner in the lock's key: an acquire without a script.
+    pub is_bare: bool,
+    /// Whether an extension found that somebody waits.
+    pub waits: bool,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,
     /// Whether the server had no replica that could take its place, when the connection was made.
@@ -181,6 +185,8 @@ impl Reply {
             time_us,
             fence,
             last_fence: 0,
+            is_bare: false,
+            waits: false,
             run_id: None,
             is_alone: false,
             socket: 0,

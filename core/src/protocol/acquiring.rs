@@ -255,7 +255,7 @@ impl Acquiring {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
-                (round.attempt, round.earlier) = (reply.attempt, reply.earlier);
+                (round.attempt, round.earlier, round.is_bare) = (reply.attempt, reply.earlier, reply.is_bare);
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.fence()) {
                     (Late::Release, _) => context.out.push(round.release(recipe, server, now)),

@@ -57,11 +57,13 @@ pub(super) struct Extension {
     pub(super) times_out: Tick,
     quorum: Quorum,
     says: Vec<Say>,
+    /// Whether a server found that somebody waits.
+    pub(super) waits: bool,
 }
 
 impl Extension {
     pub(super) fn new(round: u32, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
-        Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()] }
+        Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()], waits: false }
     }
 
     /// Takes a server's answer. `readings` are the hold's last readings of the servers' clocks.
@@ -79,6 +81,7 @@ impl Extension {
         }
         self.says[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => {
+                self.waits |= reply.waits;
                 let before = readings[server];
                 if reply.time_us > 0 && before.is_none_or(|before| before.sent <= self.sent) {
                     readings[server] = Some(Reading { sent: self.sent, server_us: reply.time_us });

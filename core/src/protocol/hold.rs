@@ -11,6 +11,8 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
 use crate::event::{Event, EventKind};
 use crate::mutant::mutant;
+use crate::name::Kind;
+use crate::op::holder::with_fence;
 use crate::op::{Answer, HistoryNote, HoldState, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::protocol::ballot::Late;
@@ -57,6 +59,8 @@ pub(super) struct Hold {
     /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
     pub(super) unsure_until: Vec<Tick>,
     pub(super) requests: ExtendRequests,
+    /// Whether an extension found that somebody waits.
+    waits: bool,
     /// Whether its acquire found the lock held by another program.
     pub(super) met_busy: bool,
     /// Whether the history says that it holds.
@@ -95,6 +99,7 @@ impl Hold {
             healed_at: Tick::default(),
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
             warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
+            waits: false,
             met_busy: false,
             is_noted: false,
             failed_over: round.doubted_at.is_some(),
@@ -154,9 +159,15 @@ impl Hold {
         self.round.readings.len() == 1
     }
 
-    /// The time of a single server when it last confirmed the hold, microseconds since the epoch.
+    /// The time of a single server when it last confirmed the hold, microseconds since the epoch; 0 if it has shown none.
     pub(super) fn confirmed_us(&self) -> u64 {
-        self.round.readings[0].map_or(self.fence, |reading| reading.server_us)
+        self.round.readings[0].map_or(0, |reading| reading.server_us)
+    }
+
+    /// The value of the key on the only server, if nobody is known to wait for the lock.
+    pub(super) fn value(&self, recipe: &Recipe) -> Option<Arc<str>> {
+        let is_plain = self.is_on_one_server() && recipe.keys.kind() == Kind::Exclusive && !self.waits && !self.met_busy;
+        is_plain.then(|| if self.round.is_bare { Arc::clone(self.owner()) } else { with_fence(self.owner(), self.fence).into() })
     }
 
     fn note(&self, recipe: &Recipe, state: HoldState) -> HistoryNote {
@@ -349,7 +360,8 @@ impl Hold {
         let end = validity::end(counted_from, extension.span).min(self.hold_end);
         let remaining = self.validity_end.since(now);
         self.validity_end = if mutant!(RenewalShortens) { end } else { self.validity_end.max(end) };
-        self.timeouts = 0;
+        (self.timeouts, self.round.is_bare) = (0, false);
+        self.waits |= extension.waits;
         self.next_renewal = self.renewal_after(recipe).max(now);
         let fulfilled = self.requests.fulfil(extension.round);
         let kind = if fulfilled.is_empty() { EventKind::Renewed } else { EventKind::Extended };

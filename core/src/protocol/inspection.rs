@@ -19,8 +19,8 @@ pub struct LockInfo {
     pub fields: Option<OwnerFields>,
     /// The time for which the key remains.
     pub remaining: Remaining,
-    /// The fence of the hold, 0 if its value shows none. On a quorum the last one issued.
-    pub fence: u64,
+    /// The fence of the hold, if its value shows it: on one server mostly from the first renewal on. On a quorum the last one issued.
+    pub fence: Option<u64>,
     /// The number of waiters in the queue. The waiters of one process count as one, unless the lock is fair.
     pub waiters: u64,
     /// The first hundred waiters, in the order of the queue, each with the readable fields of its process.
@@ -94,7 +94,7 @@ fn shown(name: &str, replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
         owner: owner.to_owned(),
         fields: OwnerFields::parse(owner),
         remaining: remaining.unwrap_or_default(),
-        fence: replies.iter().map(|reply| reply.fence).max().unwrap_or(0),
+        fence: replies.iter().map(|reply| reply.fence).max().filter(|fence| *fence > 0),
         waiters,
         queue,
     })

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
 use crate::event::EventKind;
+use crate::mutant::{Mutant, assert_noticed};
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, gone, ms, recipe};
-use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Step, Tag};
+use crate::protocol::{Acquisition, Amount, Command, Input, Manner, Recipe, Step, Tag};
 
 /// Lets a majority of three servers grant a lock at the origin, which nobody renews.
 struct Bench {
@@ -81,6 +82,42 @@ fn a_hold_that_its_caller_did_not_get_is_not_kept_for_min_hold() {
         });
         assert_eq!(kept, Some(expected), "{manner:?}");
     }
+}
+
+/// The value that the first release compares, of a hold that was granted so, and released for a caller or for none.
+fn compared(is_bare: bool, manner: Manner, change: impl FnOnce(&mut Recipe)) -> Option<String> {
+    let mut recipe = recipe(1);
+    change(&mut recipe);
+    let now = |tick| Now { tick, wall_us: 0, servers_us: 0 };
+    let mut machine = Acquisition::new(Arc::new(recipe), None, 1, now(at(0)));
+    let mut out = Vec::new();
+    machine.handle(now(at(0)), Input::Start, &mut out);
+    let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
+    let answer = Ok(Reply { is_bare, ..reply(Verdict::Vote) });
+    machine.handle(now(at(1)), Input::Answer { server: 0, tag, answer }, &mut out);
+    out.clear();
+    machine.handle(now(at(6)), Input::Release(0, manner), &mut out);
+    out.iter().find_map(|command| match command {
+        Command::Send { request, .. } => {
+            Some(request.value.as_deref().map(|value| value.replace(&**request.op.owner().unwrap(), "owner")))
+        }
+        _ => None,
+    })?
+}
+
+fn only_what_somebody_hears_is_compared() {
+    assert_eq!(compared(true, Manner::Explicit, |_| ()).as_deref(), Some("owner"));
+    assert_eq!(compared(false, Manner::Explicit, |_| ()).as_deref(), Some("owner fence=7"));
+    for manner in [Manner::Background, Manner::Unclaimed] {
+        assert_eq!(compared(true, manner, |_| ()), None);
+    }
+    assert_eq!(compared(true, Manner::Explicit, |recipe| recipe.options.min_hold = ms(1)), None);
+}
+
+#[test]
+fn a_release_compares_the_value_that_its_client_knows() {
+    only_what_somebody_hears_is_compared();
+    assert_noticed(Mutant::UnheardReleaseShort, only_what_somebody_hears_is_compared);
 }
 
 #[test]

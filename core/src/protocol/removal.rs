@@ -59,6 +59,8 @@ pub(super) struct Value {
     pub(super) ends: Option<(Ending, OpenAttempt)>,
     /// Until when nobody else may get the lock.
     pub(super) keeps_until: Tick,
+    /// The whole value of the key, if that is enough for the first request.
+    pub(super) shown: Option<Arc<str>>,
 }
 
 /// One value being deleted on N servers, until all answered or `deadline`.
@@ -69,6 +71,8 @@ pub(super) struct Removal {
     pub(super) leaves: Option<Arc<str>>,
     ends: Option<(Ending, OpenAttempt)>,
     keeps_until: Tick,
+    /// The whole value of the key, until the first request.
+    shown: Option<Arc<str>>,
     /// For how long the first request keeps the lock.
     kept: Duration,
     quorum: Quorum,
@@ -109,6 +113,7 @@ impl Removal {
             leaves: value.leaves,
             ends: value.ends,
             keeps_until: value.keeps_until,
+            shown: value.shown,
             kept: value.keeps_until.since(now),
             quorum: recipe.quorum(),
             undoes: validity_end.is_none(),
@@ -167,12 +172,12 @@ impl Removal {
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
         self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
-        let op = self.request(recipe, now);
+        let (op, shown) = (self.request(recipe, now), self.shown.take());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         // A request without a connection fails by then with the reason, before its caller gives up or another request takes
         // another way.
         let heard_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
-        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)) });
+        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)).of_value(shown) });
     }
 
     fn request(&self, recipe: &Recipe, now: Tick) -> Op {

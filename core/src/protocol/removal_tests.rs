@@ -16,7 +16,7 @@ fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Removal {
     let now = SENT;
     let mut removal = Removal::begin(
         recipe,
-        Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default() },
+        Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None },
         now,
         None,
         now,
@@ -59,7 +59,7 @@ fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
         (Verdict::Conflict { found: "list".into() }, Outcome::Taken, None),
     ] {
         let (recipe, mut out) = (recipe(1), Vec::new());
-        let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default() };
+        let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         removal.answer((0, SENT), SENT, &say(found));
         let release = removal.outcome(0, |_| false).unwrap();
@@ -91,7 +91,7 @@ fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
 fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool) {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
-    let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default() };
+    let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
     let mut removal = Removal::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
     removal.await_writes(&recipe, |_| true, now);
     removal.answer((0, SENT), now, &say(gone()));
@@ -117,6 +117,7 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
             leaves: leaves_at_once.then(|| Arc::clone(&entry)),
             ends: None,
             keeps_until: Tick::default(),
+            shown: None,
         };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         removal.await_writes(&recipe, |_| true, SENT);
@@ -149,7 +150,7 @@ fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome()
     let (mut recipe, mut out) = (recipe(3), Vec::new());
     recipe.options.ttl = Duration::from_millis(100);
     let (entry, expires): (Arc<str>, _) = ("b:c:1 host=h".into(), SENT.after(recipe.options.ttl));
-    let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default() };
+    let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
     let mut removal = Removal::begin(&recipe, value, SENT, Some(expires), expires, |_| Concern::Ask, &mut out);
     removal.await_writes(&recipe, |server| server == 2, SENT);
     // One server has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
@@ -182,7 +183,7 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
         [(0, true, Some(Outcome::Expired)), (1, true, None), (1, false, Some(Outcome::Expired)), (2, true, Some(Outcome::Taken))]
     {
         let (recipe, mut out) = (recipe(3), Vec::new());
-        let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default() };
+        let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         (0..2).for_each(|server| removal.answer((server, SENT), SENT, &say(gone())));
         if !third_is_asked {
@@ -199,7 +200,7 @@ fn a_release_that_finds_a_rival_waits_for_the_answer_that_proves_its_fence() {
     // One of three servers has answered that a rival has the key, and one that the key is gone.
     for (later, third_is_asked, waits) in [(0, true, false), (1, true, true), (1, false, false), (2, true, false)] {
         let (recipe, mut out) = (recipe(3), Vec::new());
-        let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default() };
+        let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         removal.answer((0, SENT), SENT, &say(them.clone()));
         removal.answer((1, SENT), SENT, &say(gone()));

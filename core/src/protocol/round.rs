@@ -52,6 +52,8 @@ pub(super) struct Round {
     pub(super) attempt: Option<AttemptNumber>,
     /// The run that it leaves behind.
     pub(super) earlier: Option<Box<EarlierRun>>,
+    /// Whether nothing stands behind the owner in the key of the only server.
+    pub(super) is_bare: bool,
     /// The run ids of the servers.
     pub(super) run_ids: Vec<Option<Arc<str>>>,
     deadline: Deadline,
@@ -76,6 +78,7 @@ impl Round {
             refusals: vec![None; servers],
             attempt: None,
             earlier: None,
+            is_bare: false,
             run_ids: vec![None; servers],
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
@@ -225,6 +228,7 @@ impl Round {
             leaves: leaves.clone(),
             ends,
             keeps_until: Tick::default(),
+            shown: None,
         };
         let mut removal = Removal::begin(recipe, value, now, None, now, concern, out);
         removal.await_writes(recipe, |server| self.ballot.is_pending(server), now);

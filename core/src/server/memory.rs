@@ -95,7 +95,7 @@ impl MemoryServer {
     }
 
     pub(crate) fn apply(&self, op: &Op) -> Answer {
-        Ok(self.with(|state, env| machine::apply(state, op, env)))
+        Ok(self.with(|state, env| machine::serve(state, op, env)))
     }
 
     /// Reads the keys, or changes them, as one operation.

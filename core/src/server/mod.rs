@@ -26,13 +26,22 @@ pub struct Request {
     pub op: Op,
     /// The instant after which it is not sent (or sent again).
     pub deadline: Tick,
+    /// Of a release that nobody waits behind: the value of the lock's key, as this client knows it. A server that can compare and delete may
+    /// do so, and if the value is another one the operation is done as always.
+    pub value: Option<Arc<str>>,
 }
 
 impl Request {
     /// A request to do `op`, not sent later than `deadline`.
     #[must_use]
     pub fn new(op: Op, deadline: Tick) -> Self {
-        Self { op, deadline }
+        Self { op, deadline, value: None }
+    }
+
+    /// The same, for a lock whose key has this value.
+    #[must_use]
+    pub fn of_value(self, value: Option<Arc<str>>) -> Self {
+        Self { value, ..self }
     }
 }
 

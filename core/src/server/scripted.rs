@@ -185,7 +185,7 @@ impl Server for ScriptedServer {
         if now > request.deadline {
             return completion.complete(Err(too_late()));
         }
-        let Request { op, deadline } = request;
+        let Request { op, deadline, .. } = request;
         // Nobody waits for the answer: a script is about what somebody asks for.
         if matches!(op, Op::Publish { .. } | Op::Log(_) | Op::History { .. }) {
             completion.complete(self.memory.apply(&op));

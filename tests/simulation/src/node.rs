@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::machine::{Entry, Env, State, Value, apply, claim, fence_of, is_claim, owner_of};
+use locktender::machine::{Entry, Env, State, Value, apply, claim, fence_of, is_claim, owner_of, take_free};
 
 use locktender::op::{Adoption, LockOp, Op, Reply, Verb, Verdict};
 
@@ -91,6 +91,23 @@ impl Node {
         (reply, verdict)
     }
 
+    /// Whether a key has this value.
+    pub(super) fn has(&self, key: &str, value: Option<&str>, now: Instant) -> bool {
+        self.state.get(key, self.wall_us(now)).is_some_and(|entry| value.is_some() && entry.text() == value)
+    }
+
+    /// Takes a free lock by a transaction; gives an error if it wasn't free.
+    pub(super) fn take_free(&mut self, op: &Op, now: Instant) -> (bool, Option<(u64, u64)>, Result<(), String>) {
+        let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else { return (false, None, Ok(())) };
+        let now_us = self.wall_us(now);
+        let before = Seen::of(&self.state, keys, now_us);
+        let env = Env { now_us, era: &self.era, greeted_in: &self.era, is_renamed: false };
+        let (took, id) = take_free(&mut self.state, keys, (by, *ttl_ms), &env);
+        let is_right =
+            if took && before.holder.is_some() { Err(format!("{op:?} took the key of {:?}", before.holder)) } else { Ok(()) };
+        (took, id.ok(), is_right)
+    }
+
     /// The instant in true time at which a key with this expiry is gone.
     pub(super) fn gone_at(&self, expires_ms: u64) -> Instant {
         self.clock.when((expires_ms + 1).saturating_mul(1_000).saturating_sub(self.ahead))
@@ -173,10 +190,10 @@ impl Node {
     }
 }
 
-/// The number of a fence, without its mark, or the last one that a clock gave.
+/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is none.
 fn number(entry: &Entry) -> Option<u64> {
     match &entry.value {
-        Value::Clock(ms, count) => Some(ms * 1_000 + count),
+        Value::Clock(ms, count) => Some(ms * 1_000 + (*count).min(999)),
         _ => entry.text()?.trim_end_matches('q').parse().ok(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use locktender::Remaining;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
-use locktender::machine::UNKNOWN_ERA;
+use locktender::machine::{UNKNOWN_ERA, owner_of};
 use locktender::op::{
     Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict,
 };
@@ -31,6 +31,9 @@ fn number(bytes: &[u8], at: &mut usize) -> Option<usize> {
     *at += end + 3;
     std::str::from_utf8(&line[..end]).ok()?.parse().ok()
 }
+
+/// The name of the script that compares and deletes.
+pub(super) const COMPARE: &str = "compare";
 
 /// The name of the operation whose script has this hash or text.
 pub(super) fn script(word: &str) -> Option<&'static str> {
@@ -57,7 +60,8 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
             let words = [false, true].map(|header| [script.sha(header).to_string(), script.text(header).to_owned()]);
             Some(words.into_iter().flatten().map(move |word| (word, name)))
         };
-        of_locks.chain(others).filter_map(both).flatten().collect()
+        let compare = [Script::compare().sha(false).to_string(), Script::compare().text(false).to_owned()];
+        of_locks.chain(others).filter_map(both).flatten().chain(compare.map(|word| (word, COMPARE))).collect()
     });
     names.get(word).copied()
 }
@@ -134,6 +138,36 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
     })
 }
 
+/// The acquire that a transaction does: `SET <lock> <owner> NX PX <ms>`, and `XADD <clock> …`.
+pub(super) fn taken(set: &[String], clock: &[String], known: &[Arc<Keys>]) -> Option<Op> {
+    let keys = known.iter().find(|keys| set.get(1).is_some_and(|lock| keys.lock() == lock))?;
+    let text = |at: usize| set.get(at).map(String::as_str);
+    let is_it = set.len() == 6 && (text(0), text(3), text(4)) == (Some("SET"), Some("NX"), Some("PX"));
+    let adds = clock.first().map(String::as_str) == Some("XADD") && clock.get(1).map(String::as_str) == Some(keys.clock());
+    let verb = Verb::Acquire {
+        ttl_ms: text(5)?.parse().ok()?,
+        proposal: 0,
+        adopt: None,
+        fair: false,
+        place: None,
+        quorum_config: None,
+        job: None,
+    };
+    (is_it && adds).then(|| Op::Lock(LockOp { keys: Arc::clone(keys), by: text(2).unwrap_or_default().into(), verb }))
+}
+
+/// The release that a comparison does, with the lock and its value.
+pub(super) fn deleted(words: &[String], known: &[Arc<Keys>]) -> Option<Op> {
+    let keys = known.iter().find(|keys| words.first().is_some_and(|lock| keys.lock() == lock))?;
+    let by = owner_of(words.get(1)?).into();
+    Some(Op::Lock(LockOp { keys: Arc::clone(keys), by, verb: Verb::Release { leave: None, kept_ms: 0 } }))
+}
+
+/// The results of that transaction.
+pub(super) fn executed(took: bool, (ms, number): (u64, u64)) -> String {
+    format!("*2\r\n{}{}", if took { "+OK\r\n" } else { "$-1\r\n" }, bulk(&format!("{ms}-{number}")))
+}
+
 /// The operation on the history of these words.
 pub(super) fn about_history(words: &[String]) -> Option<Op> {
     let text = |at: usize| words.get(at).map(String::as_str);
@@ -165,7 +199,7 @@ fn bulk(text: &str) -> String {
 fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
     let is_quorum = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum);
     let is_number = !is_quorum && matches!(op.verb(), Some(Verb::Extend { .. }));
-    if reply.queued != Queued::Nothing || reply.time_us.is_multiple_of(2) && !is_number {
+    if reply.queued != Queued::Nothing || reply.waits || reply.time_us.is_multiple_of(2) && !is_number {
         return None;
     }
     let number = |number: u64| i64::try_from(number).ok();
@@ -216,6 +250,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
             format!(":{count}\r\n*{}\r\n{}", first.len(), first.iter().map(|entry| bulk(entry)).collect::<String>())
         }
         // Every other server is of version 7.
+        _ if reply.waits => ":1\r\n".to_owned(),
         _ if is_refused => format!("$-1\r\n:{}\r\n", reply.last_fence),
         _ if matches!(op, Op::Greet { .. }) => format!(":{}\r\n", if reply.time_us.is_multiple_of(2) { 0 } else { 0x0007_0000 }),
         _ => String::new(),
@@ -223,6 +258,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     let more = match &reply.queued {
         Queued::At { .. } | Queued::Waiters { .. } => 2,
         Queued::NotNotified(_) => 1,
+        _ if reply.waits => 1,
         _ if is_refused => 2,
         _ => usize::from(matches!(op, Op::Greet { .. })),
     };
@@ -245,6 +281,9 @@ pub(super) fn info(run_id: &str, (era, followed): (&str, Option<&str>), replicas
     let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
     let server =
         format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\nserver_time_usec:{time_us}\r\n");
+    // Every third server can compare and delete.
+    let valkey = if run_id.ends_with(['0', '3', '6', '9']) { "valkey_version:9.0.0\r\n" } else { "" };
+    let server = format!("{server}{valkey}");
     let before = followed.unwrap_or("0000");
     let replicas = format!("connected_slaves:{replicas}\r\nrepl_backlog_active:{replicas}\r\n");
     bulk(&format!("{server}role:master\r\n{replicas}master_replid:{era}\r\nmaster_replid2:{before}\r\n"))

@@ -2,7 +2,7 @@
 
 use locktender::internals::redis::{Input as Event, Role};
 use locktender::machine::Message;
-use locktender::op::Op;
+use locktender::op::{Op, Reply, Verdict};
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
@@ -50,6 +50,8 @@ pub(super) struct Session {
     dead: Option<Dead>,
     /// The time since which it lingers.
     lingers_since: Option<Instant>,
+    /// The commands of a transaction that was begun.
+    transaction: Option<Vec<Vec<String>>>,
 }
 
 impl Session {
@@ -65,6 +67,7 @@ impl Session {
             stalled_until: 0,
             dead: None,
             lingers_since: None,
+            transaction: None,
         }
     }
 
@@ -117,6 +120,12 @@ impl World {
     fn serve(&mut self, client: usize, at: (usize, u32), (way, conn): (Way, u32), words: &[String], late: Late) -> String {
         let (server, now) = (at.0, self.now);
         let (command, argument) = (words[0].as_str(), words.get(1).map(String::as_str).unwrap_or_default());
+        if let Some(queued) = self.session(client, server, way, conn).and_then(|session| session.transaction.as_mut())
+            && command != "EXEC"
+        {
+            queued.push(words.to_vec());
+            return "+QUEUED\r\n".to_owned();
+        }
         match command {
             "CLIENT" => "+OK\r\n".to_owned(),
             "PING" => "+PONG\r\n".to_owned(),
@@ -137,6 +146,20 @@ impl World {
                 session.subscribed |= command == "SSUBSCRIBE";
                 resp::subscribed(session.speaks_resp3, &command.to_ascii_lowercase(), argument)
             }
+            "MULTI" if self.node(at.0, at.1).is_some_and(|node| node.run_id().ends_with('5')) => {
+                "-NOPERM this user has no permissions to run the 'multi' command\r\n".to_owned()
+            }
+            "MULTI" => {
+                if let Some(session) = self.session(client, server, way, conn) {
+                    session.transaction = Some(Vec::new());
+                }
+                "+OK\r\n".to_owned()
+            }
+            "EXEC" => match self.session(client, server, way, conn).and_then(|session| session.transaction.take()) {
+                Some(queued) => self.execute(client, at, &queued, late),
+                None => "-ERR EXEC without MULTI\r\n".to_owned(),
+            },
+            "DELIFEQ" => self.compare(client, at, &words[1..], late),
             "XADD" | "XREVRANGE" => {
                 let Some(op) = resp::about_history(words) else { return "-ERR wrong arguments\r\n".to_owned() };
                 self.node_mut(at).map_or(String::new(), |node| resp::shown(&node.apply(&op, "", now).0))
@@ -148,6 +171,9 @@ impl World {
                     return "-NOSCRIPT No matching script.\r\n".to_owned();
                 }
                 node.scripts.insert(script);
+                if script == resp::COMPARE {
+                    return self.compare(client, at, &words[3..], late);
+                }
                 let Some(op) = resp::op(script, &words[2..], &self.keys) else {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
@@ -159,6 +185,45 @@ impl World {
                 "-ERR unknown command\r\n".to_owned()
             }
         }
+    }
+
+    /// Deletes a lock's key if it has a value.
+    fn compare(&mut self, client: usize, at: (usize, u32), words: &[String], late: Late) -> String {
+        let Some(op) = resp::deleted(words, &self.keys) else { return "-ERR wrong arguments\r\n".to_owned() };
+        let now = self.now;
+        if !self.node_mut(at).is_some_and(|node| node.has(&words[0], words.get(1).map(String::as_str), now)) {
+            return ":0\r\n".to_owned();
+        }
+        self.perform(client, at, (&op, ""), late);
+        ":1\r\n".to_owned()
+    }
+
+    /// Executes a transaction.
+    fn execute(&mut self, client: usize, at: (usize, u32), queued: &[Vec<String>], late: Late) -> String {
+        let (Some(set), Some(clock)) = (queued.first(), queued.get(1)) else { return "*0\r\n".to_owned() };
+        let Some(op) = resp::taken(set, clock, &self.keys) else {
+            self.violate(format!("c{client}-s{}: nobody understands {queued:?}", at.0));
+            return "*0\r\n".to_owned();
+        };
+        let (now, server) = (self.now, at.0);
+        let waits = op.keys().is_some_and(|keys| Standing::of(&self.nodes[server], keys, now).has_waiters());
+        let Some(node) = self.node_mut(at) else { return String::new() };
+        let (took, id, verdict) = node.take_free(&op, now);
+        let (ms, number) = id.unwrap_or_default();
+        if let Err(why) = verdict {
+            self.violate(why);
+        }
+        self.stats.passed += u64::from(took && waits);
+        self.trace(|| format!("  c{client}>s{server} {} by transaction -> {took} {ms}-{number}", brief(&op)));
+        if took {
+            // An id beyond the thousand of its millisecond is no fence.
+            let fence = if number < 1_000 { ms * 1_000 + number } else { 0 };
+            let reply = Reply::new(Verdict::Vote, ms * 1_000, fence);
+            self.applied(at, &op, &reply, late);
+            self.asked(client, &op);
+            self.served(&op, &reply);
+        }
+        resp::executed(took, (ms, number))
     }
 
     /// Does an operation; gives the answer of the script.

@@ -1,10 +1,10 @@
 //! Standing: the waiters in a server's queue, and the changes that an operation may make: the queue's rules, written independently.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::machine::{CLAIM_MS, Message, claim, owner_of};
+use locktender::machine::{CLAIM_MS, Message, claim, owner_of, shows_waiters};
 use locktender::op::{Adoption, LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
 use super::clock::Instant;
@@ -20,10 +20,15 @@ const UNPASSABLE_US: u64 = 1_000_000;
 /// The time of each client's last entry into the queue of a lock on a server, by the server's clock.
 pub(super) type Signs = HashMap<(usize, usize), HashMap<String, u64>>;
 
+/// The waiters that a hold has refused: by the server, its process, the lock and the hold's owner.
+pub(super) type Refused = HashMap<(usize, u32, usize, Arc<str>), HashSet<Arc<str>>>;
+
 /// A lock and its queue on one server.
 pub(super) struct Standing {
     now_us: u64,
     holder: Option<Arc<str>>,
+    /// Whether its value shows that somebody waits.
+    shows_waiters: bool,
     left_ms: u64,
     /// The waiters with their arrivals, in order.
     queue: Vec<(Arc<str>, u64)>,
@@ -38,9 +43,15 @@ impl Standing {
         Self {
             now_us,
             holder: lock.and_then(|entry| entry.text().map(|value| Arc::from(owner_of(value)))),
+            shows_waiters: lock.and_then(|entry| entry.text()).is_some_and(shows_waiters),
             left_ms: lock.and_then(|entry| entry.left_ms(now_us)).unwrap_or(0),
             queue: queue.unwrap_or_default(),
         }
+    }
+
+    /// Whether somebody waits.
+    pub(super) fn has_waiters(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     fn arrival(&self, entry: &str) -> Option<u64> {
@@ -79,7 +90,8 @@ impl Standing {
         }
     }
 
-    /// Checks an operation against the rules; `lives` says which waiters' clients are alive.
+    /// Checks an operation against the rules; `lives` says which waiters' clients are alive, and `refused` who was refused by the hold.
+    /// A hold of which no waiter knows, because it was got by a transaction while they still waited for an earlier one, tells none.
     fn allows(
         &self,
         op: &Op,
@@ -87,6 +99,7 @@ impl Standing {
         after: &Self,
         notified: &[String],
         lives: impl Fn(&str) -> bool,
+        refused: impl Fn(&str) -> bool,
     ) -> Result<(), String> {
         let (leaver, place) = match op {
             Op::Lock(LockOp { verb: Verb::Release { leave, .. }, .. }) => (leave.as_ref(), None),
@@ -98,7 +111,9 @@ impl Standing {
         let queue: Vec<_> = self.queue.iter().filter(|(entry, _)| Some(entry) != leaver && lives(entry)).collect();
         // A server in quarantine changes nothing.
         let is_quarantined = matches!(reply.verdict, Verdict::Quarantine { .. });
-        let freed = self.is_freed_by(op, queue.first().copied()).filter(|_| !is_quarantined);
+        let is_release = matches!(op, Op::Lock(LockOp { verb: Verb::Release { leave: None, .. }, .. })) && single;
+        let is_unknown = is_release && !self.shows_waiters && !queue.iter().any(|(entry, _)| refused(entry));
+        let freed = self.is_freed_by(op, queue.first().copied()).filter(|_| !is_quarantined && !is_unknown);
         let kind = |bars, head| if single && (bars || self.is_next(head)) { "claim" } else { "free" };
         let next = freed.zip(queue.first()).map(|(bars, head)| (kind(bars, head), *head));
         let second = queue.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
@@ -192,15 +207,21 @@ impl World {
         let signs = self.watch.signs.get(&(server, name));
         let sign = |entry: &str| signs?.get(&client(entry)).copied();
         let lives = |entry: &str| sign(entry).is_some_and(|at| at + ALIVE_US >= before.now_us);
+        let hold = before.holder.clone().map(|holder| (server, self.nodes[server].number, name, holder));
+        let refusals = hold.as_ref().and_then(|hold| self.watch.refused.get(hold));
+        let refused = |entry: &str| refusals.is_some_and(|refusals| refusals.contains(entry));
         // The rules don't know data that a crash brought back.
         if self.nodes[server].forgot_at.is_none()
-            && let Err(why) = before.allows(op, reply, &after, &notified, lives)
+            && let Err(why) = before.allows(op, reply, &after, &notified, lives, refused)
         {
             return self.violate(format!("s{server} {}: {why}", super::brief::brief(op)));
         }
         if let (Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }), Queued::At { .. }) = (op, &reply.queued)
         {
             self.watch.signs.entry((server, name)).or_default().insert(client(&place.entry), before.now_us);
+            if let (Some(hold), Verdict::Held { .. }) = (hold, &reply.verdict) {
+                self.watch.refused.entry(hold).or_default().insert(Arc::clone(&place.entry));
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;
-use super::standing::Signs;
+use super::standing::{Refused, Signs};
 use super::world::World;
 
 /// The longest pause between two looks of a waiter at the front of its local queue.
@@ -32,6 +32,7 @@ pub(super) struct Watch {
     /// The time of the last acquire of a client's waiters, by client and lock.
     pub(super) asked: HashMap<(usize, usize), Instant>,
     pub(super) signs: Signs,
+    pub(super) refused: Refused,
     pub(super) handover: Handover,
 }
 

@@ -39,6 +39,8 @@ pub struct Stats {
     pub losses: u64,
     pub releases: u64,
     pub unavailable: u64,
+    /// How often a transaction has taken a lock that somebody waited for.
+    pub passed: u64,
     /// The length of the run in virtual time.
     pub simulated_us: u64,
 }

@@ -129,6 +129,7 @@ fn sum(all: &mut Stats, one: &Stats) {
     all.losses += one.losses;
     all.releases += one.releases;
     all.unavailable += one.unavailable;
+    all.passed += one.passed;
     all.simulated_us += one.simulated_us;
 }
 

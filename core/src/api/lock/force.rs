@@ -101,7 +101,7 @@ impl Lock {
         }
         let mut event = Event::of(EventKind::ForceReleased, &keys);
         event.rival = Some(seen.owner.clone());
-        event.rival_fence = Some(seen.fence).filter(|fence| *fence > 0);
+        event.rival_fence = seen.fence;
         session.emit(&event);
         Ok(Some(seen))
     }

@@ -15,6 +15,12 @@ const CLAIMED: &str = "nobody: kept for the next waiter";
 /// A lock's end is told again if it differs by so many milliseconds: a remaining time is never measured at the same moment.
 const SAME: u64 = 200;
 
+/// When a hold began by its holder's clock, if its owner value says so.
+pub(super) fn began_by_holder(info: &LockInfo) -> Option<u64> {
+    let at = info.fields.as_ref()?.at.as_deref()?;
+    humantime::parse_rfc3339(at).ok().map(since_1970)
+}
+
 /// A lock that is held now.
 #[derive(PartialEq, Eq)]
 pub(super) struct Lock {
@@ -23,20 +29,19 @@ pub(super) struct Lock {
     lane: String,
     since: u64,
     until: Option<u64>,
-    fence: u64,
+    fence: Option<u64>,
     waiters: u64,
     queue: Vec<String>,
 }
 
 impl Lock {
     pub(super) fn of(info: &LockInfo, now: u64) -> Self {
-        let at = info.fields.as_ref().and_then(|fields| humantime::parse_rfc3339(fields.at.as_deref()?).ok());
         let holder = if is_claim(&info.owner) { CLAIMED.to_owned() } else { shown::holder(info) };
         Self {
             owner: info.owner.clone(),
             lane: info.fields.as_ref().map_or_else(|| holder.clone(), lane),
             holder,
-            since: at.map_or_else(|| told::began(info.fence, now), since_1970).min(now),
+            since: began_by_holder(info).unwrap_or_else(|| told::began(info.fence.unwrap_or_default(), now)).min(now),
             until: match info.remaining {
                 Remaining::For(left) => Some(now + left.as_millis() as u64),
                 Remaining::Gone => Some(now),
@@ -61,7 +66,7 @@ impl Lock {
     pub(super) fn json(&self, name: &str) -> Value {
         json!({
             "name": name, "holder": self.holder, "lane": self.lane, "since": self.since, "until": self.until,
-            "fence": self.fence.to_string(), "waiters": self.waiters, "queue": self.queue,
+            "fence": self.fence.map(|fence| fence.to_string()), "waiters": self.waiters, "queue": self.queue,
         })
     }
 }

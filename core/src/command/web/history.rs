@@ -253,7 +253,7 @@ mod tests {
             owner: "x".to_owned(),
             fields: None,
             remaining: Remaining::For(Duration::from_millis(left)),
-            fence: 5,
+            fence: Some(5),
             waiters: 0,
             queue: Vec::new(),
         }

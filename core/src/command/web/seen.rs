@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::held::began_by_holder;
 use super::line::{lane, process, since_1970, who};
 use super::spans::{Key, Place, Source, Span, Spans};
 use super::told::began;
@@ -40,7 +41,7 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
         let name = &lock.name;
         if !is_claim(&lock.owner) {
             goes_on.insert(holder(spans, lock, before, now, end));
-            fences.insert(name.clone(), lock.fence);
+            fences.insert(name.clone(), lock.fence.unwrap_or_default());
         }
         for waiter in &lock.queue {
             let process = process(waiter);
@@ -62,13 +63,17 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
 
 fn holder(spans: &mut Spans, lock: &LockInfo, before: Option<u64>, now: u64, end: u64) -> Key {
     let key = Key { source: Source::Server, lock: lock.name.clone(), place: Place::Holder };
+    let fence = lock.fence.unwrap_or_default();
     if spans.get(&key).is_none_or(|span| span.owner != lock.owner) {
-        // Between two looks, by the server's clock, which may differ from ours.
-        let from = began(lock.fence, now).clamp(before.unwrap_or(0).min(now), now);
+        // Between two looks, by the server's clock, which may differ from ours; by the holder's, while the lock's key doesn't show the fence.
+        let at = lock.fence.map(|fence| began(fence, now)).or_else(|| began_by_holder(lock));
+        let from = at.unwrap_or(now).clamp(before.unwrap_or(0).min(now), now);
         let who = shown::holder(lock);
         let lane = lock.fields.as_ref().map_or_else(|| who.clone(), lane);
         spans.end(&key, end.min(from), "");
-        spans.begin(Span { owner: lock.owner.clone(), fence: lock.fence, ..Span::new(key.clone(), &lane, &who, from) });
+        spans.begin(Span { owner: lock.owner.clone(), fence, ..Span::new(key.clone(), &lane, &who, from) });
+    } else if spans.get(&key).is_some_and(|span| span.fence < fence) {
+        spans.change(&key, |span| span.fence = fence);
     }
     key
 }
@@ -105,7 +110,7 @@ mod tests {
             fields: OwnerFields::parse(&owner),
             owner,
             remaining: Remaining::Forever,
-            fence,
+            fence: Some(fence),
             waiters: queue.len() as u64,
             queue: queue.iter().map(|waiter| (*waiter).to_owned()).collect(),
         }

@@ -39,9 +39,9 @@ fn used(client: &Client, name: &str) {
     let fence = held.fence();
     assert!(client.lock(name).try_acquire_blocking().unwrap().is_none(), "{name}");
     held.extend_blocking(2 * TTL).unwrap();
-    // A lock that was taken in parts shows its fence from its first renewal on.
+    // A lock shows its fence from its first renewal on.
     let seen = lock.inspect_blocking().unwrap().unwrap();
-    assert_eq!((seen.fence, &*seen.owner), (fence, held.owner()), "{name}");
+    assert_eq!((seen.fence, &*seen.owner), (Some(fence), held.owner()), "{name}");
     held.renew_now_blocking().unwrap();
     held.release_blocking().unwrap();
     let next = lock.acquire_blocking().unwrap();

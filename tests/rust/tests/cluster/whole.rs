@@ -20,11 +20,12 @@ fn locks_of_all_nodes_are_listed() {
     let (client, other) = (client(&cluster), client(&cluster));
     let names = names(&cluster, 40);
     let held: Vec<_> = names.iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
+    held.iter().for_each(|held| held.extend(TTL).wait().unwrap());
     let elsewhere = client.lock("other").acquire_blocking().unwrap();
     // Each part of a scan looks at some keys only.
     cluster.nodes.iter().zip(["a", "b", "c"]).for_each(|(_, tag)| cluster.fill(tag, 2_000));
     let listed = other.locks_blocking("orders:*", None).unwrap();
-    let all: HashSet<_> = held.iter().map(|held| (held.name().to_owned(), held.owner().to_owned(), held.fence())).collect();
+    let all: HashSet<_> = held.iter().map(|held| (held.name().to_owned(), held.owner().to_owned(), Some(held.fence()))).collect();
     assert_eq!(listed.len(), all.len());
     assert_eq!(listed.into_iter().map(|lock| (lock.name, lock.owner, lock.fence)).collect::<HashSet<_>>(), all);
     assert_eq!(other.locks_blocking("orders:*", 5).unwrap().len(), 5);

@@ -44,13 +44,17 @@ const DUMP: &str = "local all = redis.call('TIME') for _, key in ipairs(redis.ca
     if kind == 'zset' then text = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ';') end \
     all[#all + 1] = { key, kind, text, redis.call('PTTL', key) } end return all";
 
+/// The last id of a stream.
+const LAST_ID: &str = "local info = redis.pcall('XINFO', 'STREAM', KEYS[1]) if info.err then return false end \
+    for at = 1, #info, 2 do if info[at] == 'last-generated-id' then return info[at + 1] end end";
+
 pub(crate) struct Twins {
     name: String,
     raw: Connection,
     /// Hears what is published, by either command.
     ear: Connection,
-    /// One speaks RESP2, the other RESP3, because it listens.
-    dialects: [Arc<RedisServer>; 2],
+    /// One speaks RESP2, the other RESP3, because it listens. The third is of a single server: what it can it does without scripts.
+    dialects: [Arc<RedisServer>; 3],
     _listener: Listener,
     dialect: usize,
     machine: State,
@@ -72,12 +76,17 @@ impl Twins {
         // As a member of a quorum, because only that learns the server's era.
         let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
-        let subject = || RedisServer::new(&server.unix_url(), &options, PATIENCE, quorum_config, host.clone(), |_| {}).unwrap();
-        let dialects = [subject(), subject()];
+        let subject = |config| RedisServer::new(&server.unix_url(), &options, PATIENCE, config, host.clone(), |_| {}).unwrap();
+        let dialects = [subject(quorum_config), subject(quorum_config), subject(None)];
         let (told, notices) = channel();
         let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));
         assert!(dialects[1].listen("news", Arc::clone(&listener)));
         assert_eq!(notices.recv_timeout(PATIENCE), Ok(Notice::Listening));
+        // It is greeted before there is a marker, which it would refuse.
+        let (greeted, until_greeted) = channel();
+        let completion = Completion::new(move |answer| greeted.send(answer.is_ok()).unwrap_or_default());
+        dialects[2].submit(Request::new(Op::Marker { remove: true }, Tick::NEVER), completion);
+        assert_eq!(until_greeted.recv_timeout(PATIENCE), Ok(true));
         let raw = server.connection().unwrap();
         let machine = State::new();
         let mut ear = server.connection().unwrap();
@@ -124,7 +133,7 @@ impl Twins {
 
     /// Empties both, for the sequence of a seed.
     pub(crate) fn begin(&mut self, seed: u64) {
-        self.dialect = usize::from(seed.is_multiple_of(2));
+        self.dialect = usize::try_from(seed % 3).unwrap();
         self.command(&["FLUSHALL"]);
         self.machine.clear();
         self.fences.clear();
@@ -191,22 +200,74 @@ impl Twins {
         micros(&time)
     }
 
+    /// What a release of a plain lock compares, if it does so: nobody is known to wait.
+    fn compared(&self, op: &Op) -> Option<Arc<str>> {
+        let Op::Lock(LockOp { keys, by, verb: Verb::Release { leave: None, kept_ms: 0 } }) = op else { return None };
+        let value = self.machine.get(keys.lock(), self.now_us)?.text().filter(|_| keys.kind() == Kind::Exclusive)?;
+        (machine::owner_of(value) == &**by && !machine::shows_waiters(value)).then(|| value.into())
+    }
+
+    /// What the machine does with it, as the server did.
+    fn apply(&mut self, op: &Op, scripts: &Reply, is_native: bool, env: &Env<'_>) -> Reply {
+        let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else {
+            return machine::apply(&mut self.machine, op, env);
+        };
+        if !scripts.is_bare {
+            let (ms, number) = (scripts.fence / 1_000, scripts.fence % 1_000);
+            // Whether a transaction has used the number before this one up hangs on the names that its client has met busy.
+            if is_native && scripts.verdict == Verdict::Vote && number > 0 {
+                self.set_clock(keys.clock(), (ms, number - 1), env.now_us);
+            }
+            return machine::apply(&mut self.machine, op, env);
+        }
+        let (taken, id) = machine::take_free(&mut self.machine, keys, (by, *ttl_ms), env);
+        let (ms, number) = id.unwrap();
+        assert!(taken, "{} took {op:?}, which is held", self.name);
+        let mut reply = Reply::new(Verdict::Vote, env.now_us, ms * 1_000 + number);
+        reply.is_bare = true;
+        reply
+    }
+
+    /// An attempt without a script uses a number up also where it meets the lock held, and no answer shows which.
+    fn see_clock(&mut self, keys: &Keys) {
+        let id = self.raw.command(&["EVAL", LAST_ID, "1", keys.clock()]).unwrap().text();
+        if let Some((ms, number)) = id.as_deref().and_then(|id| id.split_once('-')) {
+            self.set_clock(keys.clock(), (ms.parse().unwrap(), number.parse().unwrap()), self.now_us);
+        }
+    }
+
+    /// Its expiry stays.
+    fn set_clock(&mut self, key: &str, (ms, number): (u64, u64), now_us: u64) {
+        let left_ms = self.machine.get(key, now_us).and_then(|entry| entry.left_ms(now_us));
+        self.machine.put(key, Value::Clock(ms, number), now_us, left_ms);
+    }
+
     fn ask(&mut self, op: &Op) {
         let (sender, receiver) = channel();
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
-        self.dialects[self.dialect].submit(Request::new(op.clone(), Tick::NEVER), completion);
+        let compared = self.compared(op);
+        // A floor that is above what the clock gives has the lock taken twice, which the machine doesn't do.
+        let has_floor = matches!(op.verb(), Some(Verb::Acquire { proposal: 1.., .. }));
+        let is_native = self.dialect == 2 && (op.takes_if_free() && !has_floor || compared.is_some());
+        let dialect = if is_native { 2 } else { self.dialect % 2 };
+        self.dialects[dialect].submit(Request::new(op.clone(), Tick::NEVER).of_value(compared), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
         (scripts.run_id, scripts.is_alone, scripts.socket) = (None, false, 0);
         if scripts.time_us == 0 {
             scripts.time_us = self.time();
         }
-        let env = Env { now_us: scripts.time_us, era: &self.run_id, greeted_in: &self.run_id, is_renamed: false };
+        if scripts.is_bare {
+            // The clock gave its number somewhat earlier.
+            scripts.time_us = scripts.time_us.min(scripts.fence / 1_000 * 1_000 + 999);
+        }
+        let era = self.run_id.clone();
+        let env = Env { now_us: scripts.time_us, era: &era, greeted_in: &era, is_renamed: false };
         // The clock is read behind the time that the answer shows. A fence that begins a millisecond says when.
         if scripts.fence % 1_000 == 0 && scripts.fence.abs_diff(scripts.time_us) < 1_000_000 {
             self.machine.clock_sees(scripts.fence);
         }
-        let machine = machine::apply(&mut self.machine, op, &env);
+        let machine = self.apply(op, &scripts, is_native, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
         assert!(size(&scripts) <= budget(op), "{} on {op:?}: {} bytes", self.name, size(&scripts));
         let (heard, published) = (self.heard(), self.machine.take_published());
@@ -216,6 +277,9 @@ impl Twins {
         assert!(heard.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
         self.verdicts.insert(format!("{} {}", op.name(), name(&scripts.verdict)));
         self.now_us = scripts.time_us;
+        if let Some(keys) = op.keys().filter(|_| is_native) {
+            self.see_clock(keys);
+        }
         if scripts.fence > 0 {
             self.fences.push(scripts.fence);
         }

@@ -55,7 +55,7 @@ fn a_release_whose_reply_is_lost_is_retried_and_counts_as_released() {
     // From here on the server knows the script: what is cut has deleted the key.
     client.lock("warm").acquire_blocking().unwrap().release().wait().unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
-    proxy.cut_after_apply(1, "evalsha");
+    proxy.cut_after_apply(1, "$1\r\na\r\n");
     let release = held.release().wait().unwrap();
     assert_eq!((release.outcome, proxy.faults_left()), (Outcome::Released, 0));
     assert_eq!(value(&server, "a"), None);

@@ -93,6 +93,8 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
                 "TIME" => Act::Answer("*2\r\n$1\r\n0\r\n$1\r\n1\r\n".into()),
                 // It tells nothing of itself.
                 "INFO" if heard.words.len() == 2 => Act::Answer("-NOPERM\r\n".into()),
+                // It has no transactions.
+                "MULTI" | "EXEC" if heard.words.len() == 1 => Act::Answer("-ERR unknown command\r\n".into()),
                 // The greeting is no lock's script: it has one key, the server's marker.
                 "EVAL" if heard.words[3] == "{~lt}:marker" => Act::Answer(answer("ok", None)),
                 _ => {

@@ -51,7 +51,7 @@ fn waiters(server: &RealServer, name: &str) -> i64 {
 
 /// Holds the first acquire of `name` back until a later one was granted and released; then nothing of it may stay.
 fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &str, hold: impl FnOnce(&str) -> Held) {
-    proxy.stall(1, &format!("{{{name}}}:~lt:queue"));
+    proxy.stall(1, &format!("\r\n{name}\r\n"));
     let held = hold(name);
     assert_eq!(proxy.faults_left(), 0, "the first one stands still");
     held.release().wait().unwrap();
@@ -94,7 +94,7 @@ fn f13_a_waiter_that_is_lined_up_late_does_not_stay_in_line() {
     let proxy = Proxy::to(server.port());
     let (waits, holds) = (client(Client::builder().url(proxy.url())), client(Client::builder().url(server.url())));
     proxy.stall(1, "{line}:~lt:queue");
-    waits.lock("line").acquire_blocking().unwrap().release().wait().unwrap();
+    waits.lock("line").fair(true).acquire_blocking().unwrap().release().wait().unwrap();
     let _held = holds.lock("line").acquire_blocking().unwrap();
     let reads = proxy.client_reads();
     // On the new connection, and behind the acquire that stands still.

@@ -73,7 +73,8 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let earlier = attempt.and_then(|_| earlier(&eleventh));
     let is_refusal = matches!((&verdict, op.verb()), (Verdict::No { .. }, Some(Verb::Release { .. } | Verb::Leave)));
     let last_fence = count(&seventh).filter(|_| is_refusal).unwrap_or_default();
-    Ok(Reply { queued: queued(op, sixth, seventh), last_fence, attempt, earlier, ..Reply::new(verdict, time_us, fence) })
+    let waits = matches!((&verdict, op.verb()), (Verdict::Ok, Some(Verb::Extend { .. }))) && count(&sixth) == Some(1);
+    Ok(Reply { queued: queued(op, sixth, seventh), last_fence, waits, attempt, earlier, ..Reply::new(verdict, time_us, fence) })
 }
 
 /// The reason of this word why no attempt begins.

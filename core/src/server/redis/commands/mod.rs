@@ -9,6 +9,7 @@ pub(crate) mod greeting;
 pub(crate) mod history;
 pub(crate) mod info;
 mod listing;
+pub(crate) mod native;
 pub(crate) mod refusal;
 pub(crate) mod replies;
 pub(crate) mod rights;

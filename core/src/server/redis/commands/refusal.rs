@@ -4,15 +4,14 @@ use redis::RedisError;
 
 use crate::error::quoted::quoted;
 use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
+use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::rights;
 
 /// The failure of an operation, with advice if the server refused it for want of a right.
-pub(crate) fn advised(failure: Failure, op: &Op, in_cluster: bool) -> Failure {
+pub(crate) fn advised(failure: Failure, op: &Op, greeting: &Greeting) -> Failure {
     match op.keys() {
         // The server doesn't name the key that the error is about.
-        Some(keys) if lacks_rights(&failure) => {
-            Failure { message: failure.message + &rights::advice(keys, in_cluster), ..failure }
-        }
+        Some(keys) if lacks_rights(&failure) => Failure { message: failure.message + &rights::advice(keys, greeting), ..failure },
         _ => failure,
     }
 }
@@ -24,6 +23,17 @@ pub(crate) fn unasked(answer: Answer, refused: &RedisError) -> Answer {
         Ok(Reply { verdict: Verdict::Probed { mut missing }, time_us, fence, .. }) => {
             missing.push(rights::ASKING.to_owned());
             Ok(Reply::new(Verdict::Probed { missing }, time_us, fence))
+        }
+        other => other,
+    }
+}
+
+/// The answer to a probe of a server that has refused transactions.
+pub(crate) fn without_transactions(reply: Reply) -> Reply {
+    match reply {
+        Reply { verdict: Verdict::Probed { mut missing }, time_us, fence, .. } => {
+            missing.push(rights::MULTI.to_owned());
+            Reply::new(Verdict::Probed { missing }, time_us, fence)
         }
         other => other,
     }
@@ -54,6 +64,15 @@ pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
     let said = error.to_string();
     let sentence = said.strip_suffix(&format!(" - {:?}", error.kind())).unwrap_or(&said);
     Failure { maybe_applied: sent, ..Failure::unknown(kind, quoted(sentence)) }
+}
+
+/// The failure of a transaction of which nothing was done: `EXECABORT Transaction discarded because of: OOM command …`.
+pub(crate) fn discarded(error: &RedisError) -> Failure {
+    let reason = error.detail().and_then(|detail| detail.split_once("because of: ")).map(|(_, reason)| format!("-{reason}\r\n"));
+    match reason.and_then(|reason| redis::parse_redis_value(reason.as_bytes()).ok()) {
+        Some(redis::Value::ServerError(reason)) => failure(&reason.into(), true),
+        _ => failure(error, true),
+    }
 }
 
 /// What a node of a cluster says of an operation that it doesn't serve: `MOVED 3999 127.0.0.1:6381`. An IPv6 address has no brackets

@@ -1,6 +1,7 @@
 //! Rights: the commands and keys that a user needs, as data, and the report of a server on them.
 
 use crate::name::{Keys, Kind};
+use crate::server::redis::commands::greeting::{Comparison, Greeting};
 
 /// A command that the scripts run, with arguments by which it leaves nothing behind, and its purpose.
 #[derive(Clone, Copy)]
@@ -70,14 +71,14 @@ const WAKE: &str = "SPUBLISH ~lt:wake:probe -";
 const WAKE_IN_CLUSTER: &str = "SPUBLISH W -";
 
 /// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
-const COMMANDS: &str = "+eval +evalsha +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +xadd +xinfo +xrevrange +zadd +zrem +zscore +zcount \
+const COMMANDS: &str = "+eval +evalsha +multi +exec +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +xadd +xinfo +xrevrange +zadd +zrem +zscore +zcount \
                         +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +hello +ping +client|setname +info +scan";
 
 /// What a user needs in a cluster besides.
 const COMMANDS_OF_CLUSTER: &str = " +cluster|slots +asking";
 
 /// The advice to an administrator for a user who was refused a command on the lock with these keys.
-pub(crate) fn advice(keys: &Keys, in_cluster: bool) -> String {
+pub(crate) fn advice(keys: &Keys, Greeting { in_cluster, comparison, .. }: &Greeting) -> String {
     let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
     let sides = keys.queue().strip_suffix("queue").unwrap_or_default();
     let clock = if keys.kind() == Kind::Quorum { "" } else { " ~{*}:~lt:clock ~{~lt}:log" };
@@ -85,18 +86,27 @@ pub(crate) fn advice(keys: &Keys, in_cluster: bool) -> String {
     let patterns =
         if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}*{clock} ~{}", Keys::server_marker()) };
     // A waiter's channel is in the slot of the lock.
-    let channels = match in_cluster {
+    let channels = match *in_cluster {
         false => "&~lt:wake:*".to_owned(),
         true if prefix.is_empty() => "&*".to_owned(),
         true => format!("&{prefix}* &{{{prefix}*"),
     };
-    let more = if in_cluster { COMMANDS_OF_CLUSTER } else { "" };
+    // An unknown command is an error in a user's rights.
+    let compare = match comparison {
+        Comparison::Script => "",
+        Comparison::DelIfEq => " +delifeq",
+        Comparison::DelEx => " +delex",
+    };
+    let more = if *in_cluster { COMMANDS_OF_CLUSTER } else { "" };
     format!(
         "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} {channels} &~lt:lead:* \
-         {COMMANDS}{more}",
+         {COMMANDS}{compare}{more}",
         keys.lock()
     )
 }
+
+/// The missing right to take a free lock without a script.
+pub(crate) const MULTI: &str = "MULTI, to take a free lock without a script";
 
 /// The missing right to be served by the node that a slot is moving to.
 pub(crate) const ASKING: &str = "ASKING, to follow a lock whose slot moves";
@@ -141,7 +151,8 @@ mod tests {
     #[test]
     fn a_refused_user_gets_the_keys_and_a_line_for_the_administrator() {
         let keys = |prefix: &str, name: &str| Keys::new(Kind::Exclusive, prefix, name, true).unwrap();
-        let advice = |prefix: &str, name: &str| super::advice(&keys(prefix, name), false);
+        let greeting = |in_cluster, comparison| Greeting { in_cluster, comparison, ..Greeting::default() };
+        let advice = |prefix: &str, name: &str| super::advice(&keys(prefix, name), &greeting(false, Comparison::Script));
         let with_prefix = advice("prod:", "a");
         assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
         assert!(
@@ -152,10 +163,11 @@ mod tests {
         );
         assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
         assert!(advice("", "a").contains("<user> ~* &~lt:wake:* &~lt:lead:* +eval"));
-        let in_cluster = super::advice(&keys("prod:", "a"), true);
+        assert!(super::advice(&keys("", "a"), &greeting(false, Comparison::DelIfEq)).ends_with(" +scan +delifeq"));
+        let in_cluster = super::advice(&keys("prod:", "a"), &greeting(true, Comparison::DelEx));
         assert!(in_cluster.contains(" &prod:* &{prod:* &~lt:lead:* +eval ") && !in_cluster.contains("~lt:wake"), "{in_cluster}");
-        assert!(in_cluster.ends_with(" +cluster|slots +asking"), "{in_cluster}");
-        assert!(super::advice(&keys("", "a"), true).contains("<user> ~* &* &~lt:lead:* +eval"));
+        assert!(in_cluster.ends_with(" +delex +cluster|slots +asking"), "{in_cluster}");
+        assert!(super::advice(&keys("", "a"), &greeting(true, Comparison::Script)).contains("<user> ~* &* &~lt:lead:* +eval"));
     }
 
     #[test]

@@ -36,6 +36,12 @@ impl Script {
         })
     }
 
+    /// The script that compares and deletes.
+    #[must_use]
+    pub const fn compare() -> &'static Self {
+        &COMPARE
+    }
+
     /// The script of an operation; what only looks at the server has none.
     #[must_use]
     pub fn of(op: &Op) -> Option<&'static Self> {
@@ -124,6 +130,8 @@ static RELEASE: Script = script!(
     "#!lua flags=allow-oom\n": "exclusive/release.lua" "value.lua" "exclusive/release_short.lua" "queue.lua" "time.lua"
     "last_fence.lua" "exclusive/release_long.lua"
 );
+/// The release of a lock that nobody waits for, where the server has no command for it.
+static COMPARE: Script = script!("": "exclusive/compare.lua");
 static INSPECT: Script = script!("": "exclusive/inspect.lua" "value.lua" "time.lua" "exclusive/seen.lua" "inspected.lua");
 
 static QUORUM_ACQUIRE: Script = script!(

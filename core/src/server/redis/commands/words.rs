@@ -8,7 +8,7 @@ use crate::name::{HISTORY, Keys, Kind, Listed};
 use crate::op::history::HISTORY_LENGTH;
 use crate::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
 use crate::op::{HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::greeting::{Comparison, Greeting};
 use crate::server::redis::commands::rights;
 use crate::server::redis::commands::script::Script;
 
@@ -19,6 +19,10 @@ pub(crate) enum Form {
     BySha,
     /// The script in full.
     ByText,
+    /// No script: a transaction.
+    Native,
+    /// No script: one command that compares and deletes.
+    Compare,
 }
 
 /// The most words of any operation but a probe, and the bytes that it takes on a lock with an ordinary name.
@@ -153,7 +157,7 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
     };
     match form {
         Form::BySha => command.text("EVALSHA").0.push(Word::Hash(script.sha(has_header))),
-        Form::ByText => command.text("EVAL").0.push(Word::Text(script.text(has_header))),
+        Form::ByText | Form::Native | Form::Compare => command.text("EVAL").0.push(Word::Text(script.text(has_header))),
     }
     match op {
         Op::Lock(op) => command.lock_op(op, era),
@@ -170,6 +174,33 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
         Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), era),
     }
     command
+}
+
+/// Writes the transaction that takes a free lock; nothing for another operation.
+pub(crate) fn transaction(op: &Op, out: &mut Vec<u8>) {
+    let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else { return };
+    let write = |words: &[&str], out: &mut Vec<u8>| Words(words.iter().map(|word| Word::Text(word)).collect()).write(out);
+    let ttl_ms = ttl_ms.to_string();
+    write(&["MULTI"], out);
+    write(&["SET", keys.lock(), by, "NX", "PX", &ttl_ms], out);
+    write(&["XADD", keys.clock(), "MAXLEN", "0", "*", "", ""], out);
+    write(&["EXEC"], out);
+}
+
+/// Writes the command that deletes the lock's key if it has this value; with the script in full where the server may not know it.
+pub(crate) fn compare(comparison: Comparison, lock: &str, value: &str, by_text: bool, out: &mut Vec<u8>) {
+    let script = Script::compare();
+    let words = match comparison {
+        Comparison::Script if by_text => {
+            vec![Word::Text("EVAL"), Word::Text(script.text(false)), Word::Text("1"), Word::Text(lock), Word::Text(value)]
+        }
+        Comparison::Script => {
+            vec![Word::Text("EVALSHA"), Word::Hash(script.sha(false)), Word::Text("1"), Word::Text(lock), Word::Text(value)]
+        }
+        Comparison::DelIfEq => vec![Word::Text("DELIFEQ"), Word::Text(lock), Word::Text(value)],
+        Comparison::DelEx => vec![Word::Text("DELEX"), Word::Text(lock), Word::Text("IFEQ"), Word::Text(value)],
+    };
+    Words(words).write(out);
 }
 
 /// A proposal that may be taken: any other one is 0.

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::clock::Tick;
-use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
+use crate::mutant::mutant;
+use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::backlog::Backlog;
@@ -217,7 +218,7 @@ impl Connection {
         }
         let backs_off = now < self.backs_off_until();
         match (&mut self.state, &self.last_failure) {
-            (State::Up(conversation), _) => out.extend(conversation.submit(job, now)),
+            (State::Up(conversation), _) => out.extend(conversation.submit(job, &self.primary.busy, now)),
             (State::Down, Some(failure)) if backs_off && !waits(&job.request.op) => {
                 self.wanted = true;
                 out.push(job.end(Err(failure.clone())));
@@ -280,6 +281,7 @@ impl Connection {
                     Landing::Answered(job, answer) => self.answered(job, answer, now, out),
                     Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
                     Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
+                    Landing::ByScript { job, took, lasting } => self.by_script(job, (took, lasting), now, out),
                     Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
                     Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
                     Landing::Heard(question, value, _) => self.heard(question, value, now, out),
@@ -288,6 +290,19 @@ impl Connection {
                     Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
                 },
             }
+        }
+    }
+
+    /// Sends an operation as a script that was not done without one.
+    fn by_script(&mut self, job: Job, (took, lasting): (bool, bool), now: Tick, out: &mut Vec<Effect>) {
+        let State::Up(conversation) = &mut self.state else { return };
+        conversation.gives_way(&job.request.op, lasting);
+        if now < job.request.deadline {
+            conversation.send(Job { tried: Some(took), ..job }, Form::BySha, now);
+        } else if took {
+            conversation.give_back(job, Err(too_late()), now);
+        } else {
+            out.push(job.end(Err(too_late())));
         }
     }
 
@@ -309,6 +324,13 @@ impl Connection {
             return self.greet_again(job, now, out);
         }
         let Some(job) = self.doubt(job, &answer, now) else { return };
+        if let Some(keys) = job.request.op.keys().filter(|_| job.request.op.takes_if_free()) {
+            match &answer {
+                Ok(Reply { verdict: Verdict::Vote, .. }) if job.tried.is_none() => self.primary.busy.got(keys.lock()),
+                Ok(Reply { verdict: Verdict::Held { .. }, .. }) => self.primary.busy.met(keys.lock()),
+                _ => (),
+            }
+        }
         // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {
             Ok(_) => {
@@ -322,7 +344,13 @@ impl Connection {
             }
             Err(_) => None,
         };
-        out.push(job.end(answer));
+        let is_granted = matches!(&answer, Ok(reply) if reply.verdict == Verdict::Vote);
+        match &mut self.state {
+            State::Up(conversation) if job.tried == Some(true) && !is_granted && !mutant!(TakenKept) => {
+                conversation.give_back(job, answer, now)
+            }
+            _ => out.push(job.end(answer)),
+        }
         // A primary that became a replica stays one. Only resolving the name and connecting again finds its successor.
         if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
             self.leave(&fault, (false, Why::Useless), now, out);

@@ -8,9 +8,11 @@ use redis::{PushKind, RedisResult, Value};
 use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::name::Kind;
-use crate::op::{LockOp, Op, Reply, Verb, Verdict};
+use crate::op::{Answer, Failure, LockOp, Op, Reply, Verb, Verdict};
+use crate::server::redis::commands::greeting::Comparison;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
+use crate::server::redis::connection::busy::Busy;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::pipeline::Pipeline;
@@ -31,6 +33,12 @@ pub(crate) struct Conversation {
     pub(crate) logs_in: bool,
     /// The time from which on the server is asked again for its clock.
     clock_due: Tick,
+    /// Whether a free lock is taken by a transaction.
+    pub(crate) is_native: bool,
+    /// How a lock is released that nobody waits for; `None` if the script of a release is the only way.
+    comparison: Option<Comparison>,
+    /// Whether the server knows the script that compares.
+    knows_comparison: bool,
 }
 
 /// The least pause between two readings of the server's clock. A fast clock of a client then matters for as long at most.
@@ -47,17 +55,30 @@ pub(crate) enum Said {
 impl Conversation {
     /// Begins, on a socket whose server was greeted just now.
     pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, (accepted, login): (Accepted, Arc<Login>), now: Tick) -> Self {
-        Self { buffers, pipeline, accepted, login, logs_in: false, clock_due: now.after(CLOCK) }
+        let (is_native, comparison) = (pipeline.greeting().has_transactions, Some(pipeline.greeting().comparison));
+        let (clock_due, knows_comparison) = (now.after(CLOCK), false);
+        Self { buffers, pipeline, accepted, login, logs_in: false, clock_due, is_native, comparison, knows_comparison }
     }
 
     /// Sends an operation that was not sent so far, or ends it at once: an era that was left before has no votes.
     #[must_use]
-    pub(crate) fn submit(&mut self, job: Job, now: Tick) -> Option<Effect> {
+    pub(crate) fn submit(&mut self, job: Job, busy: &Busy, now: Tick) -> Option<Effect> {
         let votes_from = self.accepted.votes_from;
         if now < votes_from && matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) {
             return Some(job.end(Ok(Reply::new(Verdict::Quarantine { left: votes_from.since(now) }, 0, 0))));
         }
-        self.send(job, Form::BySha, now);
+        let op = &job.request.op;
+        let is_busy = || op.keys().is_some_and(|keys| busy.has(keys.lock()));
+        let is_native = self.is_native && !job.asking && job.tried.is_none() && op.takes_if_free() && !is_busy();
+        let compares = self.comparison.is_some() && !job.asking && job.request.value.is_some() && !is_busy();
+        let form = if compares {
+            Form::Compare
+        } else if is_native {
+            Form::Native
+        } else {
+            Form::BySha
+        };
+        self.send(job, form, now);
         None
     }
 
@@ -73,12 +94,47 @@ impl Conversation {
         let op = &job.request.op;
         let is_urgent =
             op.counts_late() && !mutant!(FirstExtensionByHash) || op.survives_reconnect() && !mutant!(FirstReleaseByHash);
-        let form = if job.asking || is_urgent && !self.pipeline.knows_script(op) { Form::ByText } else { form };
+        let by_text = job.asking || form == Form::BySha && is_urgent && !self.pipeline.knows_script(op);
+        let form = if by_text { Form::ByText } else { form };
         if job.asking {
             self.ask(&[Question::Asking], "", now);
         }
-        words::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end());
+        match form {
+            Form::Native => words::transaction(op, self.buffers.output.end()),
+            Form::Compare => {
+                let lock = op.keys().map_or("", |keys| keys.lock());
+                let value = job.request.value.as_deref().unwrap_or_default();
+                let by_text = !std::mem::replace(&mut self.knows_comparison, true);
+                words::compare(self.comparison.unwrap_or_default(), lock, value, by_text, self.buffers.output.end());
+            }
+            Form::BySha | Form::ByText => words::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end()),
+        }
         self.pipeline.push(job, form, now);
+    }
+
+    /// What was sent without the operation's script has not done it. If it is of no use here for good, it isn't sent again.
+    pub(crate) fn gives_way(&mut self, op: &Op, lasting: bool) {
+        if matches!(op.verb(), Some(Verb::Acquire { .. })) {
+            self.is_native &= !lasting;
+            return;
+        }
+        self.knows_comparison = false;
+        if lasting {
+            self.comparison = self.comparison.filter(|comparison| *comparison != Comparison::Script).map(|_| Comparison::Script);
+        }
+    }
+
+    /// Takes back what an acquire has written that ends without a grant, before its caller gets the answer.
+    pub(crate) fn give_back(&mut self, job: Job, answer: Answer, now: Tick) {
+        let Job { request: Request { op, deadline, .. }, completion, .. } = job;
+        let completion = Completion::new(move |undone: Answer| {
+            let is_undone = undone.is_ok();
+            completion
+                .complete(answer.map_err(|failure| Failure { maybe_applied: failure.maybe_applied || !is_undone, ..failure }));
+        });
+        if let Some(undo) = op.undo() {
+            self.send(Job::new(Request::new(undo, deadline), completion), Form::BySha, now);
+        }
     }
 
     /// Sends an operation if it takes back what was given up on this socket, and only once: there nothing can overtake it.
@@ -127,6 +183,9 @@ fn is_answer(kind: &PushKind) -> bool {
     matches!(kind, Subscribe | PSubscribe | SSubscribe | Unsubscribe | PUnsubscribe | SUnsubscribe)
 }
 
+#[cfg(test)]
+#[path = "native_tests.rs"]
+mod native_tests;
 #[cfg(test)]
 #[path = "conversation_tests.rs"]
 mod tests;

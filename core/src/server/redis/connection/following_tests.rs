@@ -17,7 +17,7 @@ const PEER: ([u8; 4], u16) = ([10, 0, 0, 1], 6379);
 fn greeted(era: &str) -> String {
     let info = format!("role:master\r\nmaster_replid:{era}\r\n");
     let server = "redis_version:7.2.4\r\nserver_time_usec:5000000\r\n";
-    let marker = "*5\r\n$2\r\nok\r\n:5000000\r\n:0\r\n$-1\r\n:-2\r\n";
+    let marker = "*5\r\n$2\r\nok\r\n:5000000\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
     format!("${}\r\n{server}\r\n${}\r\n{info}\r\n+OK\r\n{marker}", server.len(), info.len())
 }
 

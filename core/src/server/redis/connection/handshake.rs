@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use redis::{RedisError, RedisResult, Value};
 
@@ -35,7 +36,7 @@ impl Handshake {
     /// Begins on a new socket; `until` is the end of the time that connecting may take.
     pub(crate) fn begin(settings: &Arc<Settings>, role: Role, until: Tick) -> Self {
         let (mut buffers, login) = (Buffers::default(), settings.login());
-        let mut steps = Vec::with_capacity(6);
+        let mut steps = Vec::with_capacity(8);
         // A connection that only listens needs no database, and asks nothing of the server.
         let needed = |step| role == Role::Operations || matches!(step, Step::Credentials | Step::Name);
         for (step, command) in questions(settings, &login).into_iter().filter(|(step, _)| needed(*step)) {
@@ -113,11 +114,13 @@ pub(crate) enum Step {
     Database,
     Name,
     Marker,
+    Multi,
+    Exec,
 }
 
 /// The questions of a handshake, as bytes.
 pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8>)> {
-    let mut questions = Vec::with_capacity(6);
+    let mut questions = Vec::with_capacity(8);
     let target = &settings.target;
     questions.extend(login.command().map(|command| (Step::Credentials, command)));
     // A sentinel knows no databases and no scripts, so this comes first. Before version 7 each part is a question of its own.
@@ -133,6 +136,11 @@ pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8
         let mut command = Vec::new();
         words::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
         questions.push((Step::Marker, command));
+    }
+    if settings.quorum_config.is_none() && !settings.keeps_transactions.load(Ordering::Relaxed) {
+        // Where a transaction is refused, its commands would be executed alone.
+        questions.push((Step::Multi, redis::cmd("MULTI").get_packed_command()));
+        questions.push((Step::Exec, redis::cmd("EXEC").get_packed_command()));
     }
     questions
 }
@@ -152,7 +160,7 @@ pub(crate) fn judge(
     settings: &Settings,
     login: &Login,
 ) -> Result<Greeting, Failure> {
-    let (mut said, mut asked) = (None, false);
+    let (mut said, mut asked, mut began) = (None, false, false);
     let mut greeting = Greeting { in_cluster: settings.in_cluster, ..Greeting::default() };
     for (step, answer) in answers {
         asked |= step == Step::Replication;
@@ -162,6 +170,13 @@ pub(crate) fn judge(
             Err(error) => {
                 let failure = refused(step, &error, (settings, login));
                 match step {
+                    Step::Multi => greeting.denies_transactions = error.code() == Some("NOPERM"),
+                    Step::Exec if !began => {}
+                    Step::Exec => {
+                        settings.keeps_transactions.store(true, Ordering::Relaxed);
+                        let why = format!("began a transaction and did not end it: {}", failure.message);
+                        return Err(Failure::not_applied(FailureKind::Protocol, why));
+                    }
                     // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
                     Step::Name => said = said.or(Some(failure)),
                     Step::Server | Step::Replication | Step::Marker if error.code() == Some("NOPERM") => {}
@@ -176,6 +191,8 @@ pub(crate) fn judge(
             Step::Server => greeting.server(&value, expected_mode(settings))?,
             Step::Replication => greeting.replication(&value)?,
             Step::Marker => greeted(value, &mut greeting)?,
+            Step::Multi => began = value == Value::Okay,
+            Step::Exec => greeting.has_transactions = began && value == Value::Array(Vec::new()),
             Step::Credentials | Step::Database | Step::Name => {}
         }
     }

@@ -19,6 +19,7 @@ fn settings(url: &str) -> Settings {
         response_timeout: timeout,
         replicas: None,
         answered: AtomicBool::default(),
+        keeps_transactions: AtomicBool::default(),
         provided: None,
         in_cluster: false,
         callers_runtime: true,
@@ -55,22 +56,25 @@ fn info(line: &str) -> String {
     format!("${}\r\n{line}\r\n\r\n", line.len() + 2)
 }
 
+/// The answers to the empty transaction.
+const UNTRIED: &str = "-NOPERM\r\n-NOPERM\r\n";
+
 #[test]
 fn a_sentinel_is_found_by_its_mode_and_not_by_what_it_lacks() {
     let unknown = |what: &str| format!("-ERR unknown command '{what}', with args beginning with: '3'\r\n");
     for (mode, kind) in [("sentinel", FailureKind::Mismatch), ("standalone", FailureKind::Denied)] {
         let mut handshake = begun("redis://localhost");
-        let answers = info(&format!("redis_mode:{mode}")) + &info("role:master") + "+OK\r\n" + &unknown("EVAL");
+        let answers = info(&format!("redis_mode:{mode}")) + &info("role:master") + "+OK\r\n" + &unknown("EVAL") + UNTRIED;
         assert_eq!(said(&mut handshake, &answers).unwrap().unwrap_err().kind, kind);
     }
     let mut with_database = begun("redis://localhost/3");
-    let answers = info("redis_mode:sentinel") + &unknown("INFO") + &unknown("SELECT") + "+OK\r\n" + &unknown("EVAL");
+    let answers = info("redis_mode:sentinel") + &unknown("INFO") + &unknown("SELECT") + "+OK\r\n" + &unknown("EVAL") + UNTRIED;
     assert_eq!(said(&mut with_database, &answers).unwrap().unwrap_err().kind, FailureKind::Mismatch);
 }
 
 #[test]
 fn a_replica_is_refused_and_a_server_that_shows_no_role_is_not() {
-    let greeted = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+    let greeted = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
     for (replication, expected) in [
         (info("role:slave"), Err(FailureKind::ReadOnly)),
         (info("role:master"), Ok(true)),
@@ -87,10 +91,10 @@ fn a_replica_is_refused_and_a_server_that_shows_no_role_is_not() {
 #[test]
 fn more_than_was_asked_for_is_no_server() {
     let mut handshake = begun("redis://localhost");
-    let greeted = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+    let greeted = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
     let failure = said(&mut handshake, &format!("{greeted}+OK\r\n")).unwrap().unwrap_err();
     assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, "more was answered than had been asked"));
-    let expected = Greeting { time_us: Some(1), ..Greeting::default() };
+    let expected = Greeting { time_us: Some(1), denies_transactions: true, ..Greeting::default() };
     assert_eq!(said(&mut begun("redis://localhost"), greeted), Some(Ok(expected)));
 }
 
@@ -175,7 +179,9 @@ fn only_a_server_that_never_answered_is_asked_whether_it_speaks_tls() {
 #[test]
 fn a_server_that_permits_no_info_shows_its_version_all_the_same() {
     for (version, expected) in [(0, false), (0x0006_02ff, false), (0x0007_0000, true), (0x0008_0203, true)] {
-        let greeted = format!("-NOPERM\r\n-NOPERM\r\n+OK\r\n*6\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n:{version}\r\n");
+        let greeted = format!(
+            "-NOPERM\r\n-NOPERM\r\n+OK\r\n*6\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n:{version}\r\n-NOPERM\r\n-NOPERM\r\n"
+        );
         let greeting = said(&mut begun("redis://localhost"), &greeted).unwrap().unwrap();
         assert_eq!(greeting.is_since_7, expected, "{version:x}");
     }

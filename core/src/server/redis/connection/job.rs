@@ -15,13 +15,15 @@ pub struct Job {
     pub(crate) doubted: bool,
     /// Whether the node serves it only because it is asked to: its slot is moving there.
     pub(crate) asking: bool,
+    /// Whether a transaction was tried, and whether it has taken the lock's key.
+    pub(crate) tried: Option<bool>,
 }
 
 impl Job {
     /// An operation that was not sent so far.
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
-        Self { request, completion, repeated: false, doubted: false, asking: false }
+        Self { request, completion, repeated: false, doubted: false, asking: false, tried: None }
     }
 
     /// Ends the operation.

@@ -92,7 +92,7 @@ fn a_connection_that_is_refused_tries_other_credentials_once() {
     for effects in [&["drop", "open"][..], &["drop", "failed", "complete"]] {
         test.bring(Input::Opened(Role::Operations));
         assert!(test.wrote().starts_with("*3\r\n$4\r\nAUTH"));
-        test.says(&format!("{WRONG}{}", "-NOAUTH Authentication required.\r\n".repeat(4)));
+        test.says(&format!("{WRONG}{}", "-NOAUTH Authentication required.\r\n".repeat(6)));
         assert_eq!(test.effects(), effects);
         give(&provided, "two");
     }
@@ -108,7 +108,9 @@ fn a_refusal_for_another_reason_is_no_reason_for_other_credentials() {
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(&format!("{OK}-NOPERM\r\n-NOPERM\r\n{OK}-NOPERM this user has no permissions to run the 'eval' command\r\n"));
+    test.says(&format!(
+        "{OK}-NOPERM\r\n-NOPERM\r\n{OK}-NOPERM this user has no permissions to run the 'eval' command\r\n-NOPERM\r\n-NOPERM\r\n"
+    ));
     assert!(test.connection.is_up(), "what it may do is found out later");
     let mut full = Test::provided(&provided);
     let _told = full.submit(acquire());

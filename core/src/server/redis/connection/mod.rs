@@ -13,6 +13,7 @@
 pub(crate) mod backlog;
 pub(crate) mod backoff;
 pub(crate) mod buffers;
+mod busy;
 mod closing;
 #[allow(clippy::module_inception, reason = "the room is called after what it is for")]
 pub(crate) mod connection;

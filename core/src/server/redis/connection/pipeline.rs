@@ -7,9 +7,10 @@ use std::time::Duration;
 use redis::{PushKind, RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
-use crate::op::{Answer, Op, Reply};
+use crate::op::{Answer, Op, Reply, Verb};
 use crate::server::redis::commands::codec;
 use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::native::{self, Outcome};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::commands::words::Form;
@@ -23,6 +24,9 @@ pub(crate) enum Landing {
     Answered(Job, Answer),
     /// The server doesn't know the script: send the operation again, with the script as text.
     Unknown(Job),
+    /// A transaction did not do it: send the operation again, as a script. With it: whether the transaction has taken the lock's key, and
+    /// whether transactions are of no use on this socket.
+    ByScript { job: Job, took: bool, lasting: bool },
     /// A question that was sent at that time is answered.
     Heard(Question, Value, Tick),
     /// The answer to new credentials.
@@ -37,6 +41,8 @@ pub(crate) enum Landing {
 struct Command {
     job: Option<Job>,
     form: Form,
+    /// The answers to the commands of a transaction.
+    parts: Vec<Value>,
     /// The operation that undoes this one, if this one was given up.
     undo: Option<Op>,
     question: Option<Question>,
@@ -129,7 +135,8 @@ impl Pipeline {
 
     /// Notes a command that is sent now.
     pub(crate) fn push(&mut self, job: Job, form: Form, now: Tick) {
-        let new = Script::of(&job.request.op).filter(|script| !self.was_sent(script));
+        let script = Script::of(&job.request.op).filter(|_| matches!(form, Form::BySha | Form::ByText));
+        let new = script.filter(|script| !self.was_sent(script));
         self.known.extend(new);
         let probes = new.filter(|_| form == Form::BySha);
         self.probes += usize::from(probes.is_some());
@@ -137,7 +144,19 @@ impl Pipeline {
         let (is_login, counts_late) = (false, false);
         // The time in which the server keeps the answer back doesn't count as silence.
         let at = now.after(job.request.op.waits_for());
-        self.commands.push_back(Command { job: Some(job), form, undo, question, is_login, at, reads, probes, counts_late });
+        let parts = Vec::new();
+        self.commands.push_back(Command {
+            job: Some(job),
+            form,
+            parts,
+            undo,
+            question,
+            is_login,
+            at,
+            reads,
+            probes,
+            counts_late,
+        });
     }
 
     /// Notes a question of the subscriber that is sent now.
@@ -154,7 +173,8 @@ impl Pipeline {
     fn push_own(&mut self, question: Option<Question>, now: Tick) {
         let (job, form, undo, probes, reads) = (None, Form::ByText, None, None, self.reads);
         let (is_login, counts_late) = (question.is_none(), false);
-        self.commands.push_back(Command { job, form, undo, question, is_login, at: now, reads, probes, counts_late });
+        let parts = Vec::new();
+        self.commands.push_back(Command { job, form, parts, undo, question, is_login, at: now, reads, probes, counts_late });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -170,9 +190,17 @@ impl Pipeline {
             Err(error) => return Landing::Broken(error),
         };
         // From here on every command would get the answer of another one.
-        let Some(command) = self.commands.front() else { return out_of_step("an answer came that nobody had asked for") };
+        let Some(command) = self.commands.front_mut() else { return out_of_step("an answer came that nobody had asked for") };
         if is_out_of_step(command.question, &value) {
             return out_of_step("a notice came in the place of an answer");
+        }
+        if command.form == Form::Native {
+            command.parts.push(value);
+            return if command.parts.len() < native::ANSWERS { Landing::Late } else { self.executed() };
+        }
+        if command.form == Form::Compare {
+            command.parts.push(value);
+            return self.executed();
         }
         if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
@@ -207,7 +235,34 @@ impl Pipeline {
         if let Some(refused) = unasked {
             answer = refusal::unasked(answer, &refused);
         }
-        let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, self.greeting.in_cluster));
+        self.answer(job, answer)
+    }
+
+    /// Takes all answers of a transaction.
+    fn executed(&mut self) -> Landing {
+        let Some(Command { job, form, mut parts, undo, .. }) = self.commands.pop_front() else { return Landing::Late };
+        self.given_up -= usize::from(undo.is_some());
+        self.answered = true;
+        let floor = match job.as_ref().and_then(|job| job.request.op.verb()) {
+            Some(Verb::Acquire { proposal, .. }) => *proposal,
+            _ => 0,
+        };
+        let outcome = match (form, parts.pop()) {
+            (Form::Compare, Some(answer)) => native::compared(answer),
+            (_, last) => native::judge(floor, parts.into_iter().chain(last).collect()),
+        };
+        match (outcome, job) {
+            (Outcome::Broken, _) => out_of_step("a transaction was answered with another form"),
+            (_, None) => Landing::Late,
+            (Outcome::Answered(answer), Some(job)) => self.answer(job, answer),
+            (Outcome::Script { took, lasting }, Some(job)) => Landing::ByScript { job, took, lasting },
+        }
+    }
+
+    /// An answer, with what there is to say of the server and the socket.
+    fn answer(&self, job: Job, answer: Answer) -> Landing {
+        let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, &self.greeting));
+        let answer = if self.greeting.denies_transactions { answer.map(refusal::without_transactions) } else { answer };
         let (run_id, is_alone) = (self.greeting.run_id.clone(), self.greeting.is_alone);
         let (socket, repeated) = (self.socket, job.repeated);
         Landing::Answered(job, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }))

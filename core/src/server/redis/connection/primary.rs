@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::greeting::{Era, Greeting};
+use crate::server::redis::connection::busy::Busy;
 use crate::server::redis::connection::eras::{Eras, Judgement};
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::server_clock::ServerClock;
@@ -17,6 +18,8 @@ use crate::sync::Mutex;
 
 /// The knowledge that the connections to one server share.
 pub struct Primary {
+    /// The names that were met held.
+    pub(crate) busy: Busy,
     pub(crate) health: Health,
     pub(crate) clock: ServerClock,
     eras: Mutex<Eras>,
@@ -79,6 +82,7 @@ impl Primary {
     pub(crate) fn of(lineage: Option<Arc<Lineage>>, report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
         Self {
             lineage,
+            busy: Busy::default(),
             health: Health::new(report),
             clock: ServerClock::default(),
             eras: Mutex::default(),

@@ -26,7 +26,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) const START: Tick = Tick::from_micros(1_000_000);
 
 /// The answer of a server outside a quorum to the handshake. It doesn't permit `INFO`.
-pub(super) const GREETED: &str = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+pub(super) const GREETED: &str =
+    "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
 
 /// A connection, with its effects and the bytes that it wrote.
 pub(super) struct Test {
@@ -65,6 +66,7 @@ impl Test {
             response_timeout: TIMEOUT,
             replicas: None,
             answered: AtomicBool::default(),
+            keeps_transactions: AtomicBool::default(),
             provided,
             in_cluster: false,
             callers_runtime: true,

@@ -73,7 +73,7 @@ mod tests {
                 let mut stream = stream.unwrap();
                 let _ = stream.read(&mut [0; 65_536]);
                 let info = format!("role:{role}\r\nmaster_replid:{era}\r\n");
-                let greeted = "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n";
+                let greeted = "*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
                 let _ = write!(stream, "$0\r\n\r\n${}\r\n{info}\r\n+OK\r\n{greeted}", info.len());
             }
         });

@@ -41,6 +41,10 @@ const SENT_SOON: Duration = Duration::from_millis(20);
 /// A socket with the address of its peer, or the reason why there is none.
 type Dialed = Result<(MioSocket, Option<SocketAddr>), Failure>;
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all messages are operations, and a box would cost each of them an allocation"
+)]
 enum Message {
     Bring(Input),
     Dialed(Box<Dialed>),
