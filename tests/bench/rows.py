@@ -24,6 +24,7 @@ PEERS = ("rslock-1@five", "redlock-1@five")
 # A plain pair is a SET NX PX, and a script that compares and deletes. Raw loaders send the bytes.
 CPU = [
     Row("server CPU per pair: one server / a plain pair", "rust", "raw-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair, each with a new name: one server / a plain pair", "rust", "raw-new-50x16", ("plain-new-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: one of five servers / a plain pair", "quorum", "raw-50x16@five", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per renewal / a plain pair", "rust", "renewal-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "server_cpu_us_per_pair"),

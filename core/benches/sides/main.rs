@@ -15,7 +15,8 @@ mod work;
 
 use std::time::Duration;
 
-use work::Work;
+use callers::name;
+use work::{Work, new_name};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -37,10 +38,12 @@ fn main() {
         "job-64" => callers::jobs(urls, span, 64),
         "async-256" => callers::tasks(urls, span, 256),
         "blocking-1" => callers::blocking(urls, span),
-        "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls)),
-        "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls), 50, 16),
+        "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls, &name(0))),
+        "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls, &name(0)), 50, 16),
+        "raw-new-50x16" => raw::pipelined(first, span, &Work::pair(urls, &new_name()), 50, 16),
         "renewal-50x16" => raw::pipelined(first, span, &Work::renewal(urls), 50, 16),
-        "plain-50x16" => raw::pipelined(first, span, &Work::plain(first), 50, 16),
+        "plain-50x16" => raw::pipelined(first, span, &Work::plain(first, &name(0)), 50, 16),
+        "plain-new-50x16" => raw::pipelined(first, span, &Work::plain(first, &new_name()), 50, 16),
         "holds-1000" => holds::renewed(urls, span, 1_000),
         "holder" => waiting::holder(urls),
         "spread-64" => callers::spread(urls, span, 64, 1, 1),

@@ -10,14 +10,21 @@ use locktender::{Client, Held};
 
 use crate::callers::name;
 
-/// A hold of a lock that was released before, and the bytes of its acquire.
+/// Stands in a recorded name where each write has the time, so that no name is used twice.
+const NEW: &str = "0000000000000000";
+
+/// Such a name. All of them have one tag, and so the recorded clock.
+pub fn new_name() -> String {
+    format!("{{new}}:{}:{NEW}", name(0))
+}
+
+/// A hold of a lock, and the bytes of its acquire. The client has had a lock before.
 fn acquired(urls: &str, named: &str) -> (Recorder, Client, Held, Vec<u8>) {
     let recorder = Recorder::before(urls);
     let client = Client::open(&recorder.urls).unwrap();
-    let lock = client.lock(named);
-    lock.acquire_blocking().unwrap().release().wait().unwrap();
+    client.lock(name(0)).acquire_blocking().unwrap().release().wait().unwrap();
     recorder.next();
-    let held = lock.acquire_blocking().unwrap();
+    let held = client.lock(named).acquire_blocking().unwrap();
     let acquire = recorder.next();
     (recorder, client, held, acquire)
 }
@@ -34,8 +41,8 @@ pub struct Work {
 
 impl Work {
     /// An acquire and a release of a free lock, as the first server gets them.
-    pub fn pair(urls: &str) -> Self {
-        let (recorder, client, held, acquire) = acquired(urls, &name(0));
+    pub fn pair(urls: &str, named: &str) -> Self {
+        let (recorder, client, held, acquire) = acquired(urls, named);
         held.release().wait().unwrap();
         let release = recorder.next();
         client.close_blocking().unwrap();
@@ -59,17 +66,16 @@ impl Work {
     }
 
     /// The least that any library sends for a lock with an owner: `SET NX PX`, and a script that compares and deletes.
-    pub fn plain(url: &str) -> Self {
+    pub fn plain(url: &str, named: &str) -> Self {
         const COMPARE_AND_DELETE: &str =
             "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
         let owner = "app=billing host=web-3 pid=4711 at=2026-11-21T02:22:10.123Z id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
-        let key = name(0);
         let mut stream = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
         stream.write_all(&words(&["SCRIPT", "LOAD", COMPARE_AND_DELETE])).unwrap();
         let mut answer = [0; "$40\r\n".len() + 40 + 2];
         stream.read_exact(&mut answer).unwrap();
         let sha = String::from_utf8(answer[5..45].to_vec()).unwrap();
-        let steps = vec![words(&["SET", &key, owner, "NX", "PX", "10000"]), words(&["EVALSHA", &sha, "1", &key, owner])];
+        let steps = vec![words(&["SET", named, owner, "NX", "PX", "10000"]), words(&["EVALSHA", &sha, "1", named, owner])];
         Self { first: Vec::new(), steps, is_done: |number| number == 1 }
     }
 
@@ -81,28 +87,27 @@ impl Work {
     }
 }
 
-/// What is sent in one write. Each acquire in it proposes the time as its fence.
+/// What is sent in one write. Each acquire in it proposes the time as its fence, and new names have the time in them.
 pub struct Batch {
     bytes: Vec<u8>,
-    /// The places of the proposals.
-    proposals: Vec<usize>,
+    /// The places of the time.
+    times: Vec<usize>,
     /// The number of commands.
     pub commands: usize,
 }
 
 impl Batch {
     pub fn new(bytes: Vec<u8>) -> Self {
-        // No other word has 16 letters.
-        const BEGIN: &[u8] = b"\r\n$16\r\n";
-        let begins = bytes.windows(BEGIN.len()).enumerate().filter(|(_, window)| *window == BEGIN);
-        let proposals = begins.map(|(at, _)| at + BEGIN.len()).collect();
-        Self { commands: commands(&bytes), bytes, proposals }
+        // No other word has 16 digits.
+        let is_proposal = |at: usize| bytes[..at].ends_with(b"\r\n$16\r\n") && bytes[at].is_ascii_digit();
+        let times = (0..bytes.len()).filter(|at| is_proposal(*at) || bytes[*at..].starts_with(NEW.as_bytes())).collect();
+        Self { commands: commands(&bytes), bytes, times }
     }
 
     /// The bytes, with the time as it is now.
     pub fn now(&mut self) -> &[u8] {
         let now = UNIX_EPOCH.elapsed().unwrap().as_micros().to_string();
-        for at in &self.proposals {
+        for at in &self.times {
             self.bytes[*at..at + now.len()].copy_from_slice(now.as_bytes());
         }
         &self.bytes
