@@ -25,6 +25,7 @@ PEERS = ("rslock-1@five", "redlock-1@five")
 CPU = [
     Row("server CPU per pair: one server / a plain pair", "rust", "raw-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair, each with a new name: one server / a plain pair", "rust", "raw-new-50x16", ("plain-new-50x16",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: npm redlock / a plain pair", "rust", "redlock-256", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: one of five servers / a plain pair", "quorum", "raw-50x16@five", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per renewal / a plain pair", "rust", "renewal-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "server_cpu_us_per_pair"),
