@@ -2,8 +2,8 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was
-measured into the table of docs/performance.md, and draws its plots. Groups: rust, holds, quorum, cluster, waiting, peers, python, node; all but waiting
-and peers unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
+measured into the table of docs/performance.md, and draws its plots. Groups: rust, holds, quorum, cluster, waiting, peers, left, python, node; all but
+waiting, peers and left unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
 their titles.
 """
 
@@ -14,6 +14,7 @@ import platform
 import random
 import statistics
 import sys
+import time
 from datetime import date
 
 from fleets import ROOT, fleets
@@ -23,7 +24,7 @@ from sides import Sides
 from waiting import waiting
 
 PAGE = ROOT / "docs/performance.md"
-GROUPS = ["rust", "holds", "quorum", "cluster", "waiting", "peers", "python", "node"]
+GROUPS = ["rust", "holds", "quorum", "cluster", "waiting", "peers", "left", "python", "node"]
 
 
 def compare(sides, places, rows, rounds, seconds):
@@ -78,8 +79,34 @@ def one_round(sides, places, seconds):
     return f"| five servers: grants in one round | {share} | {calls / pairs:.2f} | | scripts per pair |"
 
 
+def left(sides, places, names):
+    """What a server keeps of names that were used once, and what it appends to its file."""
+    (server,) = servers = places["appends"]
+    memory = lambda: int(server.info(b"memory")["used_memory"])
+    fresh = memory()
+
+    def kept(what):
+        # The connections of the side are gone by then, with their buffers.
+        time.sleep(1)
+        return f"| {what}; memory left | **{(memory() - fresh) / 1e6:.2f} MB** | | | in {server.number(b'DBSIZE'):,} keys |"
+
+    lines = []
+    # What the first name leaves is mostly the server's own: tables and scripts.
+    for count in (1, names):
+        done = sides.run(f"names-{count}", servers, 600)["all_pairs"]
+        lines.append(kept(f"names used: {done:,.0f}"))
+    sides.run("holds-10000", servers, 2)
+    lines.append(kept(f"the same with entries of the history: {server.number(b'XLEN {~lt}:log'):,}"))
+    file = sides.run("appended", servers, 60)
+    return [
+        *lines,
+        f"| append-only file: bytes per pair | **{file['pair']:.0f}** | | | {file['owner']:.0f} of them an owner |",
+        f"| append-only file: bytes per refused attempt | **{file['refusal']:.0f}** | | | {file['first_refusal']:.0f} for the first |",
+    ]
+
+
 def table(arguments):
-    groups = arguments.groups or [group for group in GROUPS if group not in ("waiting", "peers")]
+    groups = arguments.groups or [group for group in GROUPS if group not in ("waiting", "peers", "left")]
     sides = Sides(groups)
     lines = ["| what | median ratio (quartiles) | ours | other | unit |", "| --- | --- | --- | --- | --- |"]
     with fleets(sides.trust) as places:
@@ -94,6 +121,8 @@ def table(arguments):
                 lines += renewal(sides, places, arguments.rounds)
             if group == "waiting":
                 lines += waiting(sides, places, arguments.rounds, arguments.seconds)
+            if group == "left":
+                lines += left(sides, places, arguments.names)
             if group == "quorum":
                 lines.append(one_round(sides, places, arguments.seconds))
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores shared by clients and servers"
@@ -117,6 +146,7 @@ def main():
     parser.add_argument("--rows", default="", metavar="TEXT", help="only the rows whose titles contain it")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--names", type=int, default=1_000_000, help="how many names the group left uses")
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     arguments = parser.parse_args()
     text = table(arguments)

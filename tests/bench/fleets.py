@@ -1,6 +1,6 @@
 """Fleets: the private servers of the sides.
 
-There are one, five, five of which one is down, five of which one is stopped, clusters of one, three and six primaries, and as many
+There are one, one that appends to a file, five, five of which one is down, five of which one is stopped, clusters of one, three and six primaries, and as many
 servers apart.
 """
 
@@ -23,11 +23,14 @@ from support.server import RealServer
 # The primaries of the largest cluster.
 MOST = 6
 
+# A server that appends every write to a file.
+APPENDS = ["--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0"]
+
 
 class Server:
     """A server on a free loopback port."""
 
-    def __init__(self, stack):
+    def __init__(self, stack, options=()):
         listed = ROOT / ".venv/servers.json"
         if not listed.is_file():
             raise SystemExit("no list of servers: run `tests/run setup` first")
@@ -42,7 +45,7 @@ class Server:
             self.port = probe.getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}"
         place = stack.enter_context(tempfile.TemporaryDirectory())
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", place]
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", place, *options]
         self.is_up = True
         log = Path(place) / "log"
         try:
@@ -66,6 +69,13 @@ class Server:
             connection.sendall(command + b"\r\nQUIT\r\n")
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
+    def number(self, command):
+        """The number that it answers with."""
+        return int(self.ask(command).split()[0].lstrip(":"))
+
+    def info(self, section):
+        return dict(line.split(":", 1) for line in self.ask(b"INFO " + section).splitlines() if ":" in line)
+
     def connections(self):
         """How many connections of locktender there are."""
         return self.ask(b"CLIENT LIST").count(" name=locktender")
@@ -80,7 +90,7 @@ class Server:
         """The processor time that it has used; nothing if it can't be asked."""
         if not self.is_up:
             return 0.0
-        fields = dict(line.split(":") for line in self.ask(b"INFO cpu").splitlines() if ":" in line)
+        fields = self.info(b"cpu")
         return 1e6 * (float(fields["used_cpu_user"]) + float(fields["used_cpu_sys"]))
 
     def stop(self):
@@ -132,7 +142,8 @@ class Fleets:
             self.places[place] = primaries(self.stack, int(place.removeprefix("cluster-")))
         if place not in self.places:
             kind, _, count = place.partition("-")
-            servers = [Server(self.stack) for _ in range(int(count or (1 if place == "one" else 5)))]
+            options = APPENDS if place == "appends" else []
+            servers = [Server(self.stack, options) for _ in range(int(count or (1 if place in ("one", "appends") else 5)))]
             if kind == "apart":
                 own_processors([server.process.pid for server in servers])
             elif len(servers) > 1:

@@ -1,14 +1,12 @@
 //! Many holds with a ttl of 3 s: the cost of their renewal, and the number of lost holds.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use locktender::Client;
 
-use crate::meter::cpu;
+use crate::meter::{cpu, info};
 
 pub fn renewed(urls: &str, span: Duration, count: usize) {
     let client = Client::open(urls).unwrap();
@@ -26,25 +24,18 @@ pub fn renewed(urls: &str, span: Duration, count: usize) {
             held
         })
         .collect();
-    let (before, writes, start) = (cpu(), written(urls), Instant::now());
+    // How often the server has read from a connection, which is how often this process has written to one.
+    let written = || info(urls, "stats", "total_reads_processed");
+    let (before, writes, start) = (cpu(), written(), Instant::now());
     std::thread::sleep(span);
     let seconds = start.elapsed().as_secs_f64();
     println!(
         "holds={count} seconds={seconds:.1} cpu_percent={:.2} writes_per_second={:.1} lost={}",
         (cpu() - before) / seconds * 100.0,
-        (written(urls) - writes) / seconds,
+        (written() - writes) / seconds,
         lost.load(Ordering::SeqCst),
     );
     going.store(false, Ordering::SeqCst);
     drop(held);
     client.close_blocking().unwrap();
-}
-
-/// How often the server has read from a connection, which is how often this process has written to one.
-fn written(url: &str) -> f64 {
-    let mut server = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
-    server.write_all(b"INFO stats\r\nQUIT\r\n").unwrap();
-    let mut stats = String::new();
-    server.read_to_string(&mut stats).unwrap();
-    stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:")).unwrap().parse().unwrap()
 }

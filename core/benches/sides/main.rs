@@ -8,6 +8,7 @@
 
 mod callers;
 mod holds;
+mod left;
 mod meter;
 mod raw;
 mod waiting;
@@ -45,6 +46,8 @@ fn main() {
         "plain-50x16" => raw::pipelined(first, span, &Work::plain(first, &name(0)), 50, 16),
         "plain-new-50x16" => raw::pipelined(first, span, &Work::plain(first, &new_name()), 50, 16),
         "holds-1000" => holds::renewed(urls, span, 1_000),
+        "holds-10000" => holds::renewed(urls, span, 10_000),
+        "appended" => left::appended(first),
         "holder" => waiting::holder(urls),
         "spread-64" => callers::spread(urls, span, 64, 1, 1),
         "spread-64of3" => callers::spread(urls, span, 64, 1, 3),
@@ -52,6 +55,9 @@ fn main() {
         "spread-64x3" => callers::spread(urls, span, 64, 3, 3),
         "spread-64x6" => callers::spread(urls, span, 64, 6, 6),
         "trust" => callers::trust(urls),
-        other => panic!("no side {other}"),
+        other => match other.strip_prefix("names-") {
+            Some(count) => left::names(urls, count.parse().unwrap()),
+            None => panic!("no side {other}"),
+        },
     }
 }

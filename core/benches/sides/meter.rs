@@ -1,5 +1,7 @@
 //! The meter: it measures pairs of acquire and release, after a warm-up.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -57,6 +59,16 @@ impl Tally {
 pub fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// A number that a server tells about itself.
+pub fn info(url: &str, section: &str, field: &str) -> f64 {
+    let mut server = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
+    server.write_all(format!("INFO {section}\r\nQUIT\r\n").as_bytes()).unwrap();
+    let mut told = String::new();
+    server.read_to_string(&mut told).unwrap();
+    let number = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.parse().ok();
+    told.lines().find_map(number).unwrap()
 }
 
 /// Prints what the callers of a side counted. `cpu` is what the process used within the span.
