@@ -23,8 +23,8 @@ pub struct Settings {
     /// `None` if no replica has to confirm anything.
     pub(crate) replicas: Option<ReplicaTerms>,
     pub(crate) answered: AtomicBool,
-    /// Whether the server begins a transaction and doesn't end it: it is not asked again.
-    pub(crate) keeps_transactions: AtomicBool,
+    /// Whether the server has begun a transaction and not ended it, or has hung up on it: it is not asked again.
+    pub(crate) has_no_transactions: AtomicBool,
     /// The account whose credentials are used instead of the URL's.
     pub(crate) provided: Option<Arc<Provided>>,
     /// Whether the server is a node of a cluster.
@@ -108,7 +108,7 @@ impl Settings {
             response_timeout,
             replicas: Some(terms).filter(|terms| terms.replicas > 0),
             answered: AtomicBool::default(),
-            keeps_transactions: AtomicBool::default(),
+            has_no_transactions: AtomicBool::default(),
             provided: None,
             in_cluster: false,
             callers_runtime: options.callers_runtime,

@@ -6,6 +6,7 @@ use redis::Value;
 
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::{info, refusal};
 
 /// The era of a node, as the node shows it.
@@ -19,18 +20,6 @@ pub(crate) struct Era {
     pub(crate) is_first: bool,
     /// The era before this one, if the node shows it: its `master_replid2`.
     pub(crate) before: Option<Arc<str>>,
-}
-
-/// What deletes a key if it has a given value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    /// A script on that key alone.
-    #[default]
-    Script,
-    /// `DELIFEQ`, of Valkey since 9.0.
-    DelIfEq,
-    /// `DELEX … IFEQ`, of Redis since 8.4.
-    DelEx,
 }
 
 /// What a server is to the client.
@@ -95,7 +84,7 @@ impl Greeting {
         }
         self.run_id = info::field(info, "run_id").map(Arc::from);
         self.time_us = info::field(info, "server_time_usec").and_then(|time| time.parse().ok());
-        self.comparison = comparison(info);
+        self.comparison = Comparison::of(info);
         self.is_since_7 = info::field(info, "redis_version").is_some_and(|version| is_since_7(&version));
         Ok(())
     }
@@ -123,20 +112,6 @@ impl Greeting {
     }
 }
 
-/// The way of a server of this version. Valkey shows a version of Redis, too.
-fn comparison(info: &str) -> Comparison {
-    let is_since = |name: &str, since: (u32, u32)| {
-        let version = info::field(info, name)?;
-        let mut numbers = version.split('.').map(|number| number.parse().unwrap_or_default());
-        Some((numbers.next()?, numbers.next().unwrap_or_default()) >= since)
-    };
-    match (is_since("valkey_version", (9, 0)), is_since("redis_version", (8, 4))) {
-        (Some(true), _) => Comparison::DelIfEq,
-        (None, Some(true)) => Comparison::DelEx,
-        _ => Comparison::Script,
-    }
-}
-
 fn text(info: &Value) -> Option<&str> {
     match info {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
@@ -157,25 +132,6 @@ mod tests {
 
     fn info(lines: &[&str]) -> Value {
         Value::BulkString(lines.join("\r\n").into())
-    }
-
-    #[test]
-    fn a_server_compares_by_the_command_that_it_has() {
-        for (lines, expected) in [
-            (&["redis_version:6.2.14"][..], Comparison::Script),
-            (&["redis_version:8.2.3"], Comparison::Script),
-            (&["redis_version:8.4.0"], Comparison::DelEx),
-            (&["redis_version:10.0.0"], Comparison::DelEx),
-            (&["redis_version:7.2.4", "valkey_version:8.1.8"], Comparison::Script),
-            (&["redis_version:8.4.0", "valkey_version:8.1.8"], Comparison::Script),
-            (&["redis_version:7.2.4", "valkey_version:9.0.0"], Comparison::DelIfEq),
-            (&["redis_version:255.255.255", "server_name:valkey", "valkey_version:255.255.255"], Comparison::DelIfEq),
-            (&["dragonfly_version:df-v1.25.0"], Comparison::Script),
-        ] {
-            let mut greeting = Greeting::default();
-            greeting.server(&info(lines), Place::OneOfSeveral).unwrap();
-            assert_eq!(greeting.comparison, expected, "{lines:?}");
-        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the scripts. `greeting`, `info`, `rights` and `refusal` read the other answers of a server. Nothing here knows a connection.
 
 pub(crate) mod codec;
+pub(crate) mod comparison;
 pub(crate) mod extent;
 pub(crate) mod greeting;
 pub(crate) mod history;

@@ -54,6 +54,11 @@ pub(crate) fn judge(floor: u64, answers: Vec<Value>) -> Outcome {
         };
     }
     match exec {
+        // A proxy that doesn't know a command may refuse it by itself, and have the rest executed.
+        Value::Array(results) if results.len() < 2 && (is_error(&set) || is_error(&xadd)) => {
+            let took = is_queued(&set) && results.first() == Some(&Value::Okay);
+            Outcome::Script { took, lasting: true }
+        }
         Value::Array(results) => executed(results, floor),
         Value::ServerError(error) => {
             let exec = refusal::discarded(&error.into());
@@ -218,6 +223,10 @@ mod tests {
             (queued("-EXECABORT Transaction discarded because of: OOM command not allowed when used memory"), "out_of_memory"),
             (queued("-EXECABORT Transaction discarded because of: READONLY You can't write"), "read_only"),
             (queued("-EXECABORT Transaction discarded because of: NOPERM no permissions"), "script, for good"),
+            // A proxy has refused one of them, and had the other one executed.
+            (["+OK", "+QUEUED", "-ERR unsupported command", "*1|+OK"], "script, took it, for good"),
+            (["+OK", "+QUEUED", "-ERR unsupported command", "*1|$-1"], "script, for good"),
+            (["+OK", "-ERR unsupported command", "+QUEUED", "*1|$4|17-3"], "script, for good"),
             // Without a transaction each command was executed alone.
             (["-ERR unknown command 'MULTI'", "+OK", "$4|17-3", "-ERR EXEC without MULTI"], "script, took it, for good"),
             (["-NOPERM no", "$-1", "$4|17-3", "-ERR EXEC without MULTI"], "script, for good"),

@@ -4,14 +4,16 @@ use redis::RedisError;
 
 use crate::error::quoted::quoted;
 use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::rights;
 
 /// The failure of an operation, with advice if the server refused it for want of a right.
-pub(crate) fn advised(failure: Failure, op: &Op, greeting: &Greeting) -> Failure {
+pub(crate) fn advised(failure: Failure, op: &Op, in_cluster: bool, comparison: Comparison) -> Failure {
     match op.keys() {
         // The server doesn't name the key that the error is about.
-        Some(keys) if lacks_rights(&failure) => Failure { message: failure.message + &rights::advice(keys, greeting), ..failure },
+        Some(keys) if lacks_rights(&failure) => {
+            Failure { message: failure.message + &rights::advice(keys, in_cluster, comparison), ..failure }
+        }
         _ => failure,
     }
 }

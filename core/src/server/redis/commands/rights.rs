@@ -1,7 +1,7 @@
 //! Rights: the commands and keys that a user needs, as data, and the report of a server on them.
 
 use crate::name::{Keys, Kind};
-use crate::server::redis::commands::greeting::{Comparison, Greeting};
+use crate::server::redis::commands::comparison::Comparison;
 
 /// A command that the scripts run, with arguments by which it leaves nothing behind, and its purpose.
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ const COMMANDS: &str = "+eval +evalsha +multi +exec +get +getrange +mget +set +d
 const COMMANDS_OF_CLUSTER: &str = " +cluster|slots +asking";
 
 /// The advice to an administrator for a user who was refused a command on the lock with these keys.
-pub(crate) fn advice(keys: &Keys, Greeting { in_cluster, comparison, .. }: &Greeting) -> String {
+pub(crate) fn advice(keys: &Keys, in_cluster: bool, comparison: Comparison) -> String {
     let prefix = keys.lock().strip_suffix(keys.name()).unwrap_or_default();
     let sides = keys.queue().strip_suffix("queue").unwrap_or_default();
     let clock = if keys.kind() == Kind::Quorum { "" } else { " ~{*}:~lt:clock ~{~lt}:log" };
@@ -86,7 +86,7 @@ pub(crate) fn advice(keys: &Keys, Greeting { in_cluster, comparison, .. }: &Gree
     let patterns =
         if prefix.is_empty() { "~*".to_owned() } else { format!("~{prefix}* ~{{{prefix}*{clock} ~{}", Keys::server_marker()) };
     // A waiter's channel is in the slot of the lock.
-    let channels = match *in_cluster {
+    let channels = match in_cluster {
         false => "&~lt:wake:*".to_owned(),
         true if prefix.is_empty() => "&*".to_owned(),
         true => format!("&{prefix}* &{{{prefix}*"),
@@ -97,7 +97,7 @@ pub(crate) fn advice(keys: &Keys, Greeting { in_cluster, comparison, .. }: &Gree
         Comparison::DelIfEq => " +delifeq",
         Comparison::DelEx => " +delex",
     };
-    let more = if *in_cluster { COMMANDS_OF_CLUSTER } else { "" };
+    let more = if in_cluster { COMMANDS_OF_CLUSTER } else { "" };
     format!(
         "; the lock's keys are {} and {sides}*, and what its user needs is: ACL SETUSER <user> {patterns} {channels} &~lt:lead:* \
          {COMMANDS}{compare}{more}",
@@ -151,8 +151,7 @@ mod tests {
     #[test]
     fn a_refused_user_gets_the_keys_and_a_line_for_the_administrator() {
         let keys = |prefix: &str, name: &str| Keys::new(Kind::Exclusive, prefix, name, true).unwrap();
-        let greeting = |in_cluster, comparison| Greeting { in_cluster, comparison, ..Greeting::default() };
-        let advice = |prefix: &str, name: &str| super::advice(&keys(prefix, name), &greeting(false, Comparison::Script));
+        let advice = |prefix: &str, name: &str| super::advice(&keys(prefix, name), false, Comparison::Script);
         let with_prefix = advice("prod:", "a");
         assert!(with_prefix.starts_with("; the lock's keys are prod:a and {prod:a}:~lt:*, "), "{with_prefix}");
         assert!(
@@ -163,11 +162,11 @@ mod tests {
         );
         assert!(advice("", "{shop}:b").contains("{shop}:b and {shop}:b:~lt:tag:*, "));
         assert!(advice("", "a").contains("<user> ~* &~lt:wake:* &~lt:lead:* +eval"));
-        assert!(super::advice(&keys("", "a"), &greeting(false, Comparison::DelIfEq)).ends_with(" +scan +delifeq"));
-        let in_cluster = super::advice(&keys("prod:", "a"), &greeting(true, Comparison::DelEx));
+        assert!(super::advice(&keys("", "a"), false, Comparison::DelIfEq).ends_with(" +scan +delifeq"));
+        let in_cluster = super::advice(&keys("prod:", "a"), true, Comparison::DelEx);
         assert!(in_cluster.contains(" &prod:* &{prod:* &~lt:lead:* +eval ") && !in_cluster.contains("~lt:wake"), "{in_cluster}");
         assert!(in_cluster.ends_with(" +delex +cluster|slots +asking"), "{in_cluster}");
-        assert!(super::advice(&keys("", "a"), &greeting(true, Comparison::Script)).contains("<user> ~* &* &~lt:lead:* +eval"));
+        assert!(super::advice(&keys("", "a"), true, Comparison::Script).contains("<user> ~* &* &~lt:lead:* +eval"));
     }
 
     #[test]

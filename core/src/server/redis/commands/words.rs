@@ -8,7 +8,8 @@ use crate::name::{HISTORY, Keys, Kind, Listed};
 use crate::op::history::HISTORY_LENGTH;
 use crate::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
 use crate::op::{HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
-use crate::server::redis::commands::greeting::{Comparison, Greeting};
+use crate::server::redis::commands::comparison::Comparison;
+use crate::server::redis::commands::greeting::Greeting;
 use crate::server::redis::commands::rights;
 use crate::server::redis::commands::script::Script;
 

@@ -9,7 +9,7 @@ use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::name::Kind;
 use crate::op::{Answer, Failure, LockOp, Op, Reply, Verb, Verdict};
-use crate::server::redis::commands::greeting::Comparison;
+use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::busy::Busy;

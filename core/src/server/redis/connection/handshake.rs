@@ -86,6 +86,10 @@ impl Handshake {
     /// The failure of a handshake whose socket is closed before the end.
     pub(crate) fn closed(&mut self, why: Option<io::Error>) -> Failure {
         let error: RedisError = why.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()).into();
+        // Some proxies hang up on a command that they don't know.
+        if matches!(self.steps.get(self.answers.len()), Some(Step::Multi | Step::Exec)) {
+            self.settings.has_no_transactions.store(true, Ordering::Relaxed);
+        }
         if self.answers.len() < self.steps.len() {
             self.answers.push(Err(error.clone()));
         }
@@ -137,7 +141,7 @@ pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8
         words::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
         questions.push((Step::Marker, command));
     }
-    if settings.quorum_config.is_none() && !settings.keeps_transactions.load(Ordering::Relaxed) {
+    if settings.quorum_config.is_none() && !settings.has_no_transactions.load(Ordering::Relaxed) {
         // Where a transaction is refused, its commands would be executed alone.
         questions.push((Step::Multi, redis::cmd("MULTI").get_packed_command()));
         questions.push((Step::Exec, redis::cmd("EXEC").get_packed_command()));
@@ -173,7 +177,7 @@ pub(crate) fn judge(
                     Step::Multi => greeting.denies_transactions = error.code() == Some("NOPERM"),
                     Step::Exec if !began => {}
                     Step::Exec => {
-                        settings.keeps_transactions.store(true, Ordering::Relaxed);
+                        settings.has_no_transactions.store(true, Ordering::Relaxed);
                         let why = format!("began a transaction and did not end it: {}", failure.message);
                         return Err(Failure::not_applied(FailureKind::Protocol, why));
                     }

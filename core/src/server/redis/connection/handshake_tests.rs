@@ -19,7 +19,7 @@ fn settings(url: &str) -> Settings {
         response_timeout: timeout,
         replicas: None,
         answered: AtomicBool::default(),
-        keeps_transactions: AtomicBool::default(),
+        has_no_transactions: AtomicBool::default(),
         provided: None,
         in_cluster: false,
         callers_runtime: true,

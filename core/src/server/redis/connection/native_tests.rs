@@ -165,6 +165,20 @@ fn a_server_that_does_not_end_a_transaction_is_left_and_not_asked_again() {
 }
 
 #[test]
+fn a_server_that_hangs_up_on_a_transaction_is_not_asked_again() {
+    let mut test = Test::new();
+    test.bring(Input::Warm);
+    test.effects();
+    test.bring(Input::Opened(Role::Operations));
+    test.wrote();
+    test.says(&greeted(""));
+    test.bring(Input::Closed(Role::Operations, None));
+    test.until_due();
+    test.bring(Input::Opened(Role::Operations));
+    assert!(!test.wrote().contains("MULTI"));
+}
+
+#[test]
 fn an_answer_of_another_form_ends_the_connection_with_an_unknown_outcome() {
     let mut test = connected();
     let told = test.submit(newcomer());

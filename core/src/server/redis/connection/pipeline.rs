@@ -261,7 +261,8 @@ impl Pipeline {
 
     /// An answer, with what there is to say of the server and the socket.
     fn answer(&self, job: Job, answer: Answer) -> Landing {
-        let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, &self.greeting));
+        let Greeting { in_cluster, comparison, .. } = self.greeting;
+        let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, in_cluster, comparison));
         let answer = if self.greeting.denies_transactions { answer.map(refusal::without_transactions) } else { answer };
         let (run_id, is_alone) = (self.greeting.run_id.clone(), self.greeting.is_alone);
         let (socket, repeated) = (self.socket, job.repeated);

@@ -37,7 +37,7 @@ impl Test {
             response_timeout: Duration::from_secs(1),
             replicas: None,
             answered: AtomicBool::default(),
-            keeps_transactions: AtomicBool::default(),
+            has_no_transactions: AtomicBool::default(),
             provided: Some(Arc::clone(&provided)),
             in_cluster: false,
             callers_runtime: true,

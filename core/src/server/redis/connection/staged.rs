@@ -66,7 +66,7 @@ impl Test {
             response_timeout: TIMEOUT,
             replicas: None,
             answered: AtomicBool::default(),
-            keeps_transactions: AtomicBool::default(),
+            has_no_transactions: AtomicBool::default(),
             provided,
             in_cluster: false,
             callers_runtime: true,

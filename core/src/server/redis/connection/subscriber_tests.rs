@@ -29,7 +29,7 @@ impl Test {
             response_timeout: TIMEOUT,
             replicas: None,
             answered: AtomicBool::default(),
-            keeps_transactions: AtomicBool::default(),
+            has_no_transactions: AtomicBool::default(),
             provided: None,
             in_cluster: false,
             callers_runtime: true,
