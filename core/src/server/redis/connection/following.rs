@@ -37,7 +37,7 @@ impl Connection {
     pub(super) fn judged(&mut self, judged: Result<Greeting, Failure>, now: Tick, out: &mut Vec<Effect>) {
         let State::Greeting(handshake) = &mut self.state else { return };
         let (buffers, login) = (std::mem::take(&mut handshake.buffers), Arc::clone(handshake.login()));
-        let is_refused = handshake.is_refused();
+        let (is_refused, connects_again) = (handshake.is_refused(), handshake.is_without_transaction());
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
         self.sockets = self.sockets.wrapping_add(1);
@@ -60,9 +60,18 @@ impl Connection {
                 if is_refused && self.has_others(&login, &failure, now, out) {
                     return;
                 }
-                self.unconnected(&failure, now, out);
+                self.ungreeted(connects_again, &failure, now, out);
             }
         }
+    }
+
+    /// A handshake has failed. If that was for its transaction, the connection is made again at once, and no operation hears of it.
+    pub(super) fn ungreeted(&mut self, connects_again: bool, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+        if connects_again && self.closing.is_none() {
+            self.state = State::Opening(now);
+            return out.push(Effect::Open(Role::Operations));
+        }
+        self.unconnected(failure, now, out);
     }
 
     /// Leaves a socket whose server belongs to an earlier era: another connection has found its successor.

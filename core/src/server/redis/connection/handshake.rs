@@ -57,6 +57,11 @@ impl Handshake {
         self.refused
     }
 
+    /// Whether the handshake has failed by its transaction, which the next one leaves out.
+    pub(crate) fn is_without_transaction(&self) -> bool {
+        self.steps.contains(&Step::Multi) && self.settings.has_no_transactions.load(Ordering::Relaxed)
+    }
+
     /// The time at which the handshake has taken too long.
     pub(crate) fn until(&self) -> Tick {
         self.until

@@ -17,8 +17,9 @@ impl Connection {
         match &mut self.state {
             State::Greeting(handshake) => {
                 let failure = handshake.closed(why);
+                let connects_again = handshake.is_without_transaction();
                 out.push(Effect::Drop(Role::Operations));
-                self.unconnected(&failure, now, out);
+                self.ungreeted(connects_again, &failure, now, out);
             }
             State::Up(_) => self.broken(&broke_by(why), Why::Useless, now, out),
             State::Down | State::Opening(_) | State::Over => {}

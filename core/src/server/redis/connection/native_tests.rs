@@ -149,33 +149,35 @@ fn a_message_may_come_between_the_answers() {
     assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Vote);
 }
 
-#[test]
-fn a_server_that_does_not_end_a_transaction_is_left_and_not_asked_again() {
+/// Connects with an acquire that waits, to a server that answers the handshake's transaction so, or hangs up then.
+fn without_transactions(answer: Option<&str>) {
     let mut test = Test::new();
-    test.bring(Input::Warm);
+    let told = test.submit(newcomer());
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(&greeted("+OK\r\n-ERR unknown command 'EXEC'\r\n"));
-    assert!(test.effects().contains(&"drop"));
-    test.until_due();
-    assert!(test.effects().contains(&"open"));
+    test.says(&greeted(answer.unwrap_or_default()));
+    if answer.is_none() {
+        test.bring(Input::Closed(Role::Operations, None));
+    }
+    assert_eq!(test.effects(), ["drop", "open"], "at once, and nobody hears of it");
     test.bring(Input::Opened(Role::Operations));
     assert!(!test.wrote().contains("MULTI"));
+    test.says(&greeted(""));
+    assert_eq!(commands(&mut test), ["EVALSHA"]);
+    test.says(VOTED);
+    assert_eq!(test.effects(), ["complete"]);
+    assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Vote);
+}
+
+#[test]
+fn a_server_that_does_not_end_a_transaction_is_left_and_not_asked_again() {
+    without_transactions(Some("+OK\r\n-ERR unknown command 'EXEC'\r\n"));
 }
 
 #[test]
 fn a_server_that_hangs_up_on_a_transaction_is_not_asked_again() {
-    let mut test = Test::new();
-    test.bring(Input::Warm);
-    test.effects();
-    test.bring(Input::Opened(Role::Operations));
-    test.wrote();
-    test.says(&greeted(""));
-    test.bring(Input::Closed(Role::Operations, None));
-    test.until_due();
-    test.bring(Input::Opened(Role::Operations));
-    assert!(!test.wrote().contains("MULTI"));
+    without_transactions(None);
 }
 
 #[test]
