@@ -138,9 +138,16 @@ static QUORUM_ACQUIRE: Script = script!(
     "#!lua\n": "quorum/acquire.lua" "quorum/noted.lua" "queue.lua" "quorum/acquire_args.lua" "time.lua" "marker.lua"
     "quorum/acquire_free.lua" "quorum/acquire_vote.lua"
 );
-static QUORUM_CONFIRM: Script = script!("#!lua flags=allow-oom\n": "quorum/confirm.lua");
-static QUORUM_EXTEND: Script = script!("#!lua flags=allow-oom\n": "quorum/extend.lua");
-static QUORUM_HEAL: Script = script!("#!lua flags=allow-oom\n": "quorum/heal.lua");
+static QUORUM_CONFIRM: Script = script!(
+    "#!lua flags=allow-oom\n": "quorum/confirm.lua" "quorum/looked.lua" "quorum/read.lua" "quorum/confirmed.lua" "quorum/outlives.lua"
+);
+static QUORUM_EXTEND: Script = script!(
+    "#!lua flags=allow-oom\n": "quorum/extend.lua" "quorum/looked.lua" "quorum/extend_short.lua" "quorum/read.lua" "quorum/extended.lua"
+    "quorum/outlives.lua"
+);
+static QUORUM_HEAL: Script = script!(
+    "#!lua flags=allow-oom\n": "quorum/heal.lua" "quorum/looked.lua" "quorum/read.lua" "quorum/healed.lua" "quorum/outlives.lua"
+);
 static QUORUM_RELEASE: Script =
     script!("#!lua flags=allow-oom\n": "quorum/release.lua" "quorum/noted.lua" "queue.lua" "quorum/release_long.lua");
 static QUORUM_INSPECT: Script = script!("": "quorum/inspect.lua" "quorum/seen.lua" "inspected.lua");
