@@ -36,10 +36,12 @@ pub(crate) fn judge(floor: u64, answers: Vec<Value>) -> Outcome {
     let is_error = |value: &Value| matches!(value, Value::ServerError(_));
     let is_set = |value: &Value| matches!(value, Value::Okay | Value::Nil);
     let is_id = |value: &Value| matches!(value, Value::BulkString(_));
-    // Who gets the answers of another operation must not take them for its own.
     let is_begun = multi == Value::Okay;
-    let are_its = [is_begun || is_error(&multi), is_queued(&set) || is_set(&set) || is_error(&set)];
-    if are_its != [true; 2] || !(is_queued(&xadd) || is_id(&xadd) || is_error(&xadd)) {
+    // Who gets the answers of another operation must not take them for its own.
+    let are_its = (is_begun || is_error(&multi))
+        && (is_queued(&set) || is_set(&set) || is_error(&set))
+        && (is_queued(&xadd) || is_id(&xadd) || is_error(&xadd));
+    if !are_its {
         return Outcome::Broken;
     }
     let took = set == Value::Okay;
