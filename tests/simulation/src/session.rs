@@ -216,6 +216,7 @@ impl World {
         self.stats.passed += u64::from(took && waits);
         self.trace(|| format!("  c{client}>s{server} {} by transaction -> {took} {ms}-{number}", brief(&op)));
         if took {
+            self.watch.by_transaction.extend(op.owner().cloned());
             // An id beyond the thousand of its millisecond is no fence.
             let fence = if number < 1_000 { ms * 1_000 + number } else { 0 };
             let reply = Reply::new(Verdict::Vote, ms * 1_000, fence);

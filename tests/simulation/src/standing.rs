@@ -91,7 +91,7 @@ impl Standing {
     }
 
     /// Checks an operation against the rules; `lives` says which waiters' clients are alive, and `refused` who was refused by the hold.
-    /// A hold of which no waiter knows, because it was got by a transaction while they still waited for an earlier one, tells none.
+    /// A hold that was got by a transaction, of which no waiter knows since they still waited for an earlier one, tells none.
     fn allows(
         &self,
         op: &Op,
@@ -99,7 +99,7 @@ impl Standing {
         after: &Self,
         notified: &[String],
         lives: impl Fn(&str) -> bool,
-        refused: impl Fn(&str) -> bool,
+        (is_native, refused): (bool, impl Fn(&str) -> bool),
     ) -> Result<(), String> {
         let (leaver, place) = match op {
             Op::Lock(LockOp { verb: Verb::Release { leave, .. }, .. }) => (leave.as_ref(), None),
@@ -112,7 +112,7 @@ impl Standing {
         // A server in quarantine changes nothing.
         let is_quarantined = matches!(reply.verdict, Verdict::Quarantine { .. });
         let is_release = matches!(op, Op::Lock(LockOp { verb: Verb::Release { leave: None, .. }, .. })) && single;
-        let is_unknown = is_release && !self.shows_waiters && !queue.iter().any(|(entry, _)| refused(entry));
+        let is_unknown = is_release && is_native && !self.shows_waiters && !queue.iter().any(|(entry, _)| refused(entry));
         let freed = self.is_freed_by(op, queue.first().copied()).filter(|_| !is_quarantined && !is_unknown);
         let kind = |bars, head| if single && (bars || self.is_next(head)) { "claim" } else { "free" };
         let next = freed.zip(queue.first()).map(|(bars, head)| (kind(bars, head), *head));
@@ -209,10 +209,11 @@ impl World {
         let lives = |entry: &str| sign(entry).is_some_and(|at| at + ALIVE_US >= before.now_us);
         let hold = before.holder.clone().map(|holder| (server, self.nodes[server].number, name, holder));
         let refusals = hold.as_ref().and_then(|hold| self.watch.refused.get(hold));
+        let is_native = before.holder.as_ref().is_some_and(|holder| self.watch.by_transaction.contains(holder));
         let refused = |entry: &str| refusals.is_some_and(|refusals| refusals.contains(entry));
         // The rules don't know data that a crash brought back.
         if self.nodes[server].forgot_at.is_none()
-            && let Err(why) = before.allows(op, reply, &after, &notified, lives, refused)
+            && let Err(why) = before.allows(op, reply, &after, &notified, lives, (is_native, refused))
         {
             return self.violate(format!("s{server} {}: {why}", super::brief::brief(op)));
         }

@@ -33,6 +33,8 @@ pub(super) struct Watch {
     pub(super) asked: HashMap<(usize, usize), Instant>,
     pub(super) signs: Signs,
     pub(super) refused: Refused,
+    /// The owners that a transaction has granted a lock.
+    pub(super) by_transaction: HashSet<Arc<str>>,
     pub(super) handover: Handover,
 }
 
