@@ -131,6 +131,10 @@ mod planted {
         TakenKept,
         /// A release whose answer nobody reads is done without the script.
         UnheardReleaseShort,
+        /// A client forgets the fences that it has seen in a slot.
+        SeenFencesForgotten,
+        /// The time of the node before is no floor for the fences of the next one.
+        SucceededIgnored,
         /// A confirmation behind a failover leaves the clock as it is.
         ConfirmRaisesNothing,
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
+use crate::name::Kind;
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::Form;
@@ -218,7 +219,7 @@ impl Connection {
         }
         let backs_off = now < self.backs_off_until();
         match (&mut self.state, &self.last_failure) {
-            (State::Up(conversation), _) => out.extend(conversation.submit(job, &self.primary.busy, now)),
+            (State::Up(conversation), _) => out.extend(conversation.submit(job, &self.primary, now)),
             (State::Down, Some(failure)) if backs_off && !waits(&job.request.op) => {
                 self.wanted = true;
                 out.push(job.end(Err(failure.clone())));
@@ -324,6 +325,12 @@ impl Connection {
             return self.greet_again(job, now, out);
         }
         let Some(job) = self.doubt(job, &answer, now) else { return };
+        if let (Some(keys), Ok(reply)) = (job.request.op.keys().filter(|keys| keys.kind() != Kind::Quorum), &answer) {
+            let fence = reply.fence.max(reply.last_fence);
+            if fence > 0 {
+                self.primary.saw(keys, fence);
+            }
+        }
         if let Some(keys) = job.request.op.keys().filter(|_| job.request.op.takes_if_free()) {
             match &answer {
                 Ok(Reply { verdict: Verdict::Vote, .. }) if job.tried.is_none() => self.primary.busy.got(keys.lock()),

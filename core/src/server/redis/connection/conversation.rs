@@ -12,11 +12,10 @@ use crate::op::{Answer, Failure, LockOp, Op, Reply, Verb, Verdict};
 use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::busy::Busy;
 use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::pipeline::Pipeline;
-use crate::server::redis::connection::primary::Accepted;
+use crate::server::redis::connection::primary::{Accepted, Primary};
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::login::Login;
 use crate::server::{Completion, Request};
@@ -62,14 +61,22 @@ impl Conversation {
 
     /// Sends an operation that was not sent so far, or ends it at once: an era that was left before has no votes.
     #[must_use]
-    pub(crate) fn submit(&mut self, job: Job, busy: &Busy, now: Tick) -> Option<Effect> {
+    pub(crate) fn submit(&mut self, mut job: Job, primary: &Primary, now: Tick) -> Option<Effect> {
         let votes_from = self.accepted.votes_from;
         if now < votes_from && matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) {
             return Some(job.end(Ok(Reply::new(Verdict::Quarantine { left: votes_from.since(now) }, 0, 0))));
         }
+        let mut is_behind = false;
+        if let Op::Lock(LockOp { keys, verb: Verb::Acquire { proposal, .. }, .. }) = &mut job.request.op
+            && keys.kind() != Kind::Quorum
+        {
+            let floor = primary.floor(keys, now);
+            *proposal = floor.0.max(*proposal);
+            is_behind = floor.1;
+        }
         let op = &job.request.op;
-        let is_busy = || op.keys().is_some_and(|keys| busy.has(keys.lock()));
-        let is_native = self.is_native && !job.asking && job.tried.is_none() && op.takes_if_free() && !is_busy();
+        let is_busy = || op.keys().is_some_and(|keys| primary.busy.has(keys.lock()));
+        let is_native = self.is_native && !is_behind && !job.asking && job.tried.is_none() && op.takes_if_free() && !is_busy();
         let compares = self.comparison.is_some() && !job.asking && job.request.value.is_some() && !is_busy();
         let form = if compares {
             Form::Compare

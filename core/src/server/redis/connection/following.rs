@@ -88,8 +88,8 @@ impl Connection {
     }
 
     fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
-        let busy = &self.primary.busy;
-        self.backlog.drain(now, |job| conversation.submit(job, busy, now), out);
+        let primary = &self.primary;
+        self.backlog.drain(now, |job| conversation.submit(job, primary, now), out);
         let is_primary = conversation.pipeline.greeting().is_primary;
         self.state = State::Up(conversation);
         // A server that doesn't tell its role may be a replica; then only an answer shows whether it is a primary again.

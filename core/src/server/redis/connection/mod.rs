@@ -21,6 +21,7 @@ pub(crate) mod conversation;
 pub(crate) mod effect;
 pub(crate) mod eras;
 pub(crate) mod failure;
+mod floors;
 mod following;
 pub(crate) mod handshake;
 pub(crate) mod health;

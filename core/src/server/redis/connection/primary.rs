@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::clock::Tick;
+use crate::name::Keys;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::greeting::{Era, Greeting};
 use crate::server::redis::connection::busy::Busy;
 use crate::server::redis::connection::eras::{Eras, Judgement};
+use crate::server::redis::connection::floors::{Floors, Succeeded};
 use crate::server::redis::connection::health::Health;
 use crate::server::redis::connection::server_clock::ServerClock;
 use crate::server::redis::connection::server_state::{Failover, ServerState};
@@ -21,7 +23,10 @@ pub struct Primary {
     /// The names that were met held.
     pub(crate) busy: Busy,
     pub(crate) health: Health,
-    pub(crate) clock: ServerClock,
+    pub(crate) clock: Arc<ServerClock>,
+    /// The fences that were seen, if it is not in a cluster.
+    floors: Floors,
+    succeeded: Succeeded,
     eras: Mutex<Eras>,
     /// The number of the present era, read for every input of every connection.
     number: AtomicU64,
@@ -44,22 +49,27 @@ pub(crate) struct Accepted {
 
 /// The eras of all nodes of a cluster that were primaries. A primary that comes after another one shows the era of that.
 #[derive(Default)]
-pub(crate) struct Lineage(Mutex<Vec<Arc<str>>>);
+pub(crate) struct Lineage {
+    /// Each with the clock of its node.
+    eras: Mutex<Vec<(Arc<str>, Arc<ServerClock>)>>,
+    /// The fences that were seen on any node.
+    floors: Floors,
+}
 
 /// How many eras are remembered. A cluster has at most 1,000 primaries or so.
 const REMEMBERED: usize = 4_096;
 
 impl Lineage {
-    /// A node shows this era. Gives the era of another node that it has followed, if that is news.
-    fn greeted(&self, shown: &Era) -> Option<Arc<str>> {
-        let mut eras = self.0.lock();
-        if eras.contains(&shown.id) {
+    /// A node with this clock shows this era. Gives the era of another node that it has followed, with the clock of that, if that is news.
+    fn greeted(&self, shown: &Era, clock: &Arc<ServerClock>) -> Option<(Arc<str>, Arc<ServerClock>)> {
+        let mut eras = self.eras.lock();
+        if eras.iter().any(|(id, _)| *id == shown.id) {
             return None;
         }
         let full = eras.len().saturating_sub(REMEMBERED);
         eras.drain(..full);
-        eras.push(Arc::clone(&shown.id));
-        shown.before.as_ref().filter(|before| eras.contains(before)).cloned()
+        eras.push((Arc::clone(&shown.id), Arc::clone(clock)));
+        eras.iter().find(|(id, _)| Some(id) == shown.before.as_ref()).cloned()
     }
 }
 
@@ -84,7 +94,9 @@ impl Primary {
             lineage,
             busy: Busy::default(),
             health: Health::new(report),
-            clock: ServerClock::default(),
+            clock: Arc::default(),
+            floors: Floors::default(),
+            succeeded: Succeeded::default(),
             eras: Mutex::default(),
             number: AtomicU64::new(0),
             greeted_at: AtomicU64::new(0),
@@ -115,7 +127,7 @@ impl Primary {
         now: Tick,
     ) -> Result<(Accepted, Option<ServerState>), Failure> {
         let (mut eras, shown) = (self.eras.lock(), greeting.era.as_ref());
-        let follows = self.lineage.as_ref().zip(shown).and_then(|(lineage, shown)| lineage.greeted(shown));
+        let follows = self.lineage.as_ref().zip(shown).and_then(|(lineage, shown)| lineage.greeted(shown, &self.clock));
         let judgement = shown.map_or(Judgement::Present, |shown| eras.greeted(shown, max_ttl, now));
         let failover = match (judgement, shown) {
             (Judgement::Left, _) => {
@@ -123,20 +135,44 @@ impl Primary {
                 return Err(Failure::not_applied(FailureKind::ReadOnly, why));
             }
             (Judgement::Follows(before), Some(shown)) => {
+                self.succeeded.begin(self.clock.at(now));
                 self.clock.forget();
                 let (old_era, new_era) = (before.id, Arc::clone(&shown.id));
                 Some(ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era }))
             }
-            (Judgement::Present, Some(shown)) => follows.map(|old_era| {
+            (Judgement::Present, Some(shown)) => follows.map(|(old_era, clock)| {
+                self.succeeded.begin(clock.at(now));
                 let new_era = Arc::clone(&shown.id);
                 ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era })
             }),
-            (Judgement::Present | Judgement::Follows(_), None) => None,
+            // It may be another node than before.
+            (Judgement::Present | Judgement::Follows(_), None) => {
+                self.succeeded.begin(self.clock.at(now));
+                self.clock.forget();
+                None
+            }
         };
         eras.connected();
         self.greeted_at.fetch_max(now.as_micros(), Ordering::Relaxed);
         self.number.store(eras.number(), Ordering::Release);
         Ok((Accepted { era: eras.number(), votes_from: eras.votes_from() }, failover))
+    }
+
+    /// An answer has shown a fence of a lock.
+    pub(crate) fn saw(&self, keys: &Keys, fence: u64) {
+        self.floors().saw(keys, fence);
+    }
+
+    /// The fence that the next one of this lock has to be above, and whether it is only a script that can see to that: the clock of this
+    /// node may be behind the one of the node before it.
+    pub(crate) fn floor(&self, keys: &Keys, now: Tick) -> (u64, bool) {
+        let before = self.succeeded.at(self.clock.at(now));
+        (self.floors().of(keys).max(before.unwrap_or_default()), before.is_some())
+    }
+
+    /// The fences that were seen here, or on any node of the cluster.
+    fn floors(&self) -> &Floors {
+        self.lineage.as_ref().map_or(&self.floors, |lineage| &lineage.floors)
     }
 
     /// Counts a connection on which something was given up.

@@ -1,0 +1,60 @@
+//! Floors: the highest fence that this client has seen in each slot. A server whose clock is behind, as one that was promoted, gives it no
+//! smaller one.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::mutant::mutant;
+use crate::name::Keys;
+use crate::name::slot::slot_of;
+use crate::sync::Mutex;
+
+/// The fences of one server, or of all nodes of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Floors {
+    /// By slot. Only slots in which there was a lock take memory.
+    seen: Mutex<HashMap<u16, u64>>,
+}
+
+impl Floors {
+    /// An answer has shown a fence of a lock.
+    pub(crate) fn saw(&self, keys: &Keys, fence: u64) {
+        let mut seen = self.seen.lock();
+        let highest = seen.entry(slot_of(keys.clock())).or_default();
+        *highest = fence.max(*highest);
+    }
+
+    /// The fence that the next one of this lock has to be above; 0 for none.
+    pub(crate) fn of(&self, keys: &Keys) -> u64 {
+        if mutant!(SeenFencesForgotten) {
+            return 0;
+        }
+        self.seen.lock().get(&slot_of(keys.clock())).copied().unwrap_or_default()
+    }
+}
+
+/// The time of a server when another node took its place, microseconds since the epoch; 0 if it isn't known. Until the clock of the other
+/// one has passed it, fences are asked for above it.
+#[derive(Debug, Default)]
+pub(crate) struct Succeeded(AtomicU64);
+
+impl Succeeded {
+    /// Another node answers from now on; `time_us` was the time of the one before.
+    pub(crate) fn begin(&self, time_us: Option<u64>) {
+        self.0.fetch_max(time_us.unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    /// That time, as long as the present node's clock hasn't passed it.
+    pub(crate) fn at(&self, time_us: Option<u64>) -> Option<u64> {
+        let before = if mutant!(SucceededIgnored) { 0 } else { self.0.load(Ordering::Relaxed) };
+        if before == 0 || time_us.is_some_and(|time_us| time_us > before) {
+            self.0.store(0, Ordering::Relaxed);
+            return None;
+        }
+        Some(before)
+    }
+}
+
+#[cfg(test)]
+#[path = "floors_tests.rs"]
+mod tests;
