@@ -2,7 +2,7 @@
 
 use locktender::internals::redis::Role;
 
-use super::clock::{Instant, micros, ms};
+use super::clock::{Clock, Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
 use super::queue::Happening;
@@ -29,6 +29,10 @@ pub(super) struct Failover {
     /// The time until which the old primary answered.
     until: Instant,
     skew: u64,
+    /// The number of the old primary.
+    node: u32,
+    /// Its clock, and by how much that is ahead.
+    clock: (Clock, u64),
 }
 
 impl Failover {
@@ -73,8 +77,8 @@ impl World {
         let mut next = self.nodes[server].replica(now, age, skew, drift);
         next.forgot_at = self.nodes[server].forgot_at.max(Some(now + lingers));
         let old = std::mem::replace(&mut self.nodes[server], next);
-        let node = old.number;
-        self.failovers.past.push(Failover { at: now, until: now + lingers, skew: skew.unsigned_abs() });
+        let (node, clock) = (old.number, (old.clock, old.ahead));
+        self.failovers.past.push(Failover { at: now, until: now + lingers, skew: skew.unsigned_abs(), node, clock });
         self.failovers.old.push((server, old));
         self.forgot = true;
         for client in 0..self.processes.len() {
@@ -90,8 +94,9 @@ impl World {
         if !self.nodes[server].up {
             return;
         }
+        let Node { number: node, clock, ahead, .. } = self.nodes[server];
         self.nodes[server].go_and_return(now, age);
-        self.failovers.past.push(Failover { at: now, until: now, skew: 0 });
+        self.failovers.past.push(Failover { at: now, until: now, skew: 0, node, clock: (clock, ahead) });
         self.forgot = true;
         (0..self.processes.len()).for_each(|client| self.disturb(client, server, 0));
     }
@@ -117,10 +122,22 @@ impl World {
 
     /// A connection is up: its client has accepted this node as the server's primary.
     pub(super) fn accepted(&mut self, client: usize, server: usize, node: u32) {
-        let (now, route) = (self.now, &mut self.routes[client][server]);
-        if node > route.era.0 {
-            route.era = (node, now);
+        let (now, moment) = (self.now, self.moment());
+        let before = self.routes[client][server].era.0;
+        if node <= before {
+            return;
         }
+        let known = self.failovers.past.iter().find(|failover| self.plan.servers == 1 && failover.node == before);
+        let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + ahead);
+        let route = &mut self.routes[client][server];
+        route.era = (node, now);
+        route.floor = floor.map(|floor| (now, floor)).or(route.floor);
+    }
+
+    /// A client that knew the old primary gets no fence from the new one that the old one may have given before.
+    pub(super) fn sinks(&self, client: usize, grant: &Granted) -> Option<String> {
+        let (since, floor) = self.routes[client][0].floor.filter(|(since, _)| grant.asked > *since)?;
+        (grant.fence < floor).then(|| format!("c{client}: {grant:?} is below {floor}, the time of the old primary at {since}"))
     }
 
     /// A client writes an operation for this node, or into a socket that was cut (0), which it hasn't noticed.
@@ -163,14 +180,16 @@ impl World {
         }
     }
 
-    /// Fences over failovers: a later one is larger, but for a moment after a failover that lost some.
+    /// Fences over failovers: a later one is larger, but for a moment after a failover that lost some. A client that has seen a fence gets no
+    /// smaller one.
     pub(super) fn disorder_of_failovers(&self) -> Option<String> {
         for (name, grants) in &self.history.grants {
             let pairs = grants.iter().flat_map(|before| grants.iter().map(move |after| (before, after)));
             let fails = |(before, after): &(&Granted, &Granted)| {
                 let parted = self.failovers.past.iter().filter(|failover| failover.parts(before.voted, after.voted));
                 let repeats_for = parted.map(Failover::repeats_for).sum::<u64>();
-                before.voted + repeats_for < after.voted && after.fence <= before.fence
+                let has_seen = before.client == after.client && before.returned < after.asked;
+                (has_seen || before.voted + repeats_for < after.voted) && after.fence <= before.fence
             };
             if let Some((before, after)) = pairs.into_iter().find(fails) {
                 return Some(format!("l{name}: {after:?} is not above {before:?}"));

@@ -102,7 +102,7 @@ pub(super) fn draw_failovers(plan: &mut Plan, rng: &mut fastrand::Rng) {
             age: [0, rng.u64(..ms(2_000)), rng.u64(..ms(6_000))][rng.usize(..3)],
             outage,
             lingers: [0, rng.u64(..=most.min(ms(300))), rng.u64(..=most)][rng.usize(..3)],
-            skew: [0, rng.i64(-20_000..20_000), rng.i64(-1_000_000..1_000_000)][rng.usize(..3)],
+            skew: [0, rng.i64(-20_000..20_000), rng.i64(-5_000_000..5_000_000)][rng.usize(..3)],
         };
         plan.faults.push((rng.u64(..plan.busy_us), Fault::FailOver { server: 0, promotion }));
     }

@@ -21,6 +21,7 @@ pub(super) struct Stretch {
 /// A grant: the time of its request, the time of its return, and its fence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
+    pub(super) client: usize,
     pub(super) asked: Instant,
     pub(super) returned: Instant,
     /// The time of the vote.

@@ -184,10 +184,18 @@ impl World {
         entry.grant = Some(grant.clone());
         entry.granted_at = self.now;
         entry.first_span = micros(entry.valid_until.since(tick));
-        let granted =
-            Granted { asked: entry.started, returned: self.now, voted: self.history.voted(&grant.owner), fence: grant.fence };
+        let granted = Granted {
+            client,
+            asked: entry.started,
+            returned: self.now,
+            voted: self.history.voted(&grant.owner),
+            fence: grant.fence,
+        };
         self.history.grants.entry(entry.name).or_default().push(granted);
         self.stats.grants += 1;
+        if let Some(why) = self.sinks(client, &granted) {
+            self.violate(why);
+        }
     }
 
     /// A hold must be known to be lost as soon as its process runs after the end of its validity.

@@ -76,6 +76,8 @@ pub(super) struct Route {
     pub(super) connected_at: Instant,
     /// The number of the last node that the client has accepted as the primary, and the time of that.
     pub(super) era: (u32, Instant),
+    /// When the client left an old primary for its successor last, and what its fences must be above since then.
+    pub(super) floor: Option<(Instant, u64)>,
     /// The time when a connection last broke, or could not be made.
     pub(super) broke_at: Instant,
     /// Whether a connection was still being made when the client closed: what waits for it has a response timeout to leave.
@@ -130,6 +132,7 @@ impl Route {
             troubled_until: 0,
             connected_at: 0,
             era: (0, 0),
+            floor: None,
             broke_at: 0,
             connects_late: false,
         }
@@ -162,6 +165,11 @@ impl Route {
                 Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms, .. } }),
                 Op::Lock(LockOp { keys: same, by: ours, verb: Verb::Extend { ttl_ms: ttl, .. } }),
             ) => (keys, owner, ttl_ms) == (same, ours, ttl),
+            // The connection may have seen a larger fence meanwhile.
+            (
+                Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { place, .. } }),
+                Op::Lock(LockOp { keys: same, by: ours, verb: Verb::Acquire { place: sent, .. } }),
+            ) => (keys, owner, place) == (same, ours, sent),
             (asked, op) => asked == op,
         })
     }

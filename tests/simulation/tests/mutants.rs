@@ -47,7 +47,9 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::NextKeepsPlace, 974),
     (Mutant::NoDrift, 9),
     (Mutant::NoQuarantine, 222),
+    (Mutant::SeenFencesForgotten, 905),
     (Mutant::SmallQuorum, 4),
+    (Mutant::SucceededIgnored, 75),
     (Mutant::UndoneStirs, 85),
     (Mutant::WinnerNotTakenOut, 38),
 ];
