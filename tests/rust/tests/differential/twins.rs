@@ -1,6 +1,6 @@
 //! Twins: a real server and the machine, which get the same operations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -61,6 +61,8 @@ pub(crate) struct Twins {
     run_id: String,
     now_us: u64,
     fences: Vec<u64>,
+    /// The largest fence that each dialect's client has seen of a clock: it asks for one above it.
+    seen: HashMap<(usize, String), u64>,
     verdicts: BTreeSet<String>,
     _server: RealServer,
 }
@@ -109,6 +111,7 @@ impl Twins {
             run_id,
             now_us: 0,
             fences: Vec::new(),
+            seen: HashMap::new(),
             verdicts: BTreeSet::new(),
             _server: server,
         }
@@ -247,9 +250,10 @@ impl Twins {
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
         let compared = self.compared(op);
         // A floor that is above what the clock gives has the lock taken twice, which the machine doesn't do.
-        let has_floor = matches!(op.verb(), Some(Verb::Acquire { proposal: 1.., .. }));
+        let has_floor = matches!(op.verb(), Some(Verb::Acquire { proposal: 1.., .. })) || self.has_seen_more(op);
         let is_native = self.dialect == 2 && (op.takes_if_free() && !has_floor || compared.is_some());
         let dialect = if is_native { 2 } else { self.dialect % 2 };
+        let raised = self.raised(dialect, op);
         self.dialects[dialect].submit(Request::new(op.clone(), Tick::NEVER).of_value(compared), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
@@ -267,7 +271,7 @@ impl Twins {
         if scripts.fence % 1_000 == 0 && scripts.fence.abs_diff(scripts.time_us) < 1_000_000 {
             self.machine.clock_sees(scripts.fence);
         }
-        let machine = self.apply(op, &scripts, is_native, &env);
+        let machine = self.apply(&raised, &scripts, is_native, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
         assert!(size(&scripts) <= budget(op), "{} on {op:?}: {} bytes", self.name, size(&scripts));
         let (heard, published) = (self.heard(), self.machine.take_published());
@@ -283,6 +287,33 @@ impl Twins {
         if scripts.fence > 0 {
             self.fences.push(scripts.fence);
         }
+        if let Some(keys) = op.keys().filter(|keys| keys.kind() != Kind::Quorum) {
+            let seen = self.seen.entry((dialect, keys.clock().to_owned())).or_default();
+            *seen = scripts.fence.max(scripts.last_fence).max(*seen);
+        }
+    }
+
+    fn seen(&self, dialect: usize, keys: &Keys) -> u64 {
+        self.seen.get(&(dialect, keys.clock().to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Whether the client that uses transactions has seen a larger fence than the clock has given, which was set back since.
+    fn has_seen_more(&self, op: &Op) -> bool {
+        op.keys().is_some_and(|keys| match self.machine.get(keys.clock(), self.now_us).map(|entry| &entry.value) {
+            Some(Value::Clock(ms, number)) => self.seen(2, keys) > ms * 1_000 + number,
+            _ => self.seen(2, keys) > 0,
+        })
+    }
+
+    /// What the client sends: it asks for a fence above those that it has seen.
+    fn raised(&self, dialect: usize, op: &Op) -> Op {
+        let mut raised = op.clone();
+        if let Op::Lock(LockOp { keys, verb: Verb::Acquire { proposal, .. }, .. }) = &mut raised
+            && keys.kind() != Kind::Quorum
+        {
+            *proposal = self.seen(dialect, keys).max(*proposal);
+        }
+        raised
     }
 
     /// What the server has published since it was asked for last: channel and payload.
