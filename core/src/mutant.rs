@@ -106,6 +106,12 @@ mod planted {
         OldFence,
         /// A server that lost its data votes at once.
         NoQuarantine,
+        /// The marker of a quorum that has never voted refuses clients of one server.
+        MistakeLocksOut,
+        /// A marker goes by itself although its server has voted.
+        VoteLetsMarkerGo,
+        /// A marker goes by itself although its clients ask for it.
+        MarkerNotKept,
 
         /// A waiter that joins the queue marks nothing: neither the fence nor the lock's value.
         WaiterNotMarked,

@@ -26,14 +26,20 @@ def test_a_server_that_became_a_member_by_mistake_is_found_and_taken_out(pair: l
     assert ran(server, "quorum", "show").returncode == 1
     mistake = ran(server, "run", "-n", *named(pair), "--prefix", "other:", name, "--", "true")
     assert mistake.returncode == 69 and "; if no lock may be held, locktender quorum init lets it vote at once" in mistake.stderr
+    shown = ran(server, "quorum", "show")
+    assert shown.returncode == 0
+    assert [line.split()[:2] for line in shown.stdout.splitlines()] == [[server.url], ["quorum", "2"], ["votes", "from"]]
+    assert 60_000 < server.command("PTTL", "{~lt}:marker") <= 120_000
+    assert ran(server, "run", name, "--", "true").returncode == 0, "as long as it has never voted"
+    assert "quorum" not in ran(server, "doctor").stdout
+
+    assert ran(server, "quorum", "init", *named(pair)).returncode == 0
+    assert server.command("PTTL", "{~lt}:marker") == -1
     refused = ran(server, "run", name, "--", "true")
     assert refused.returncode != 0 and "`locktender quorum remove`, which is DEL '{~lt}:marker'" in refused.stderr
     doctor = ran(server, "doctor")
     assert doctor.returncode == 1 and "locktender quorum remove" in doctor.stdout
 
-    shown = ran(server, "quorum", "show")
-    assert shown.returncode == 0
-    assert [line.split()[:2] for line in shown.stdout.splitlines()] == [[server.url], ["quorum", "2"], ["votes", "from"]]
     lines = [json.loads(line) for line in ran(server, "quorum", "show", "--json", *named(pair)).stdout.splitlines()]
     assert [line["server"] for line in lines] == [one.url for one in pair]
     assert lines[0]["marker"].startswith("n=2 max_ttl=60000 ") and lines[0]["error"] is None

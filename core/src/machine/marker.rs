@@ -10,6 +10,9 @@
 //! compares its era with the one that it showed when it greeted the client. If they differ, the client has to be greeted again. But a
 //! primary also takes another name for its era when its first replica comes: then the marker may have either name.
 //!
+//! A marker of several servers expires until the first vote, two `max_ttl` after a client of that quorum looked at it last. Until then
+//! clients of one server ignore it: one attempt with several servers, by mistake, must not lock them out.
+//!
 //! The text is readable: `n=3 max_ttl=60000 run=<era> since=<µs>`, or `since=0` when the server has begun to vote.
 
 use std::sync::Arc;
@@ -49,35 +52,67 @@ pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &E
         return Some(plain(Verdict::NewEra, env));
     }
     match standing(state, key, config, env) {
-        Standing::Votes => None,
+        Standing::Votes => {
+            has_voted(state, key, env.now_us);
+            None
+        }
         // From here on an acquire need only compare the marker.
         Standing::HasWaited => {
             settle(state, key, env.now_us);
             None
         }
         Standing::Anew => {
-            write(state, key, config, env, env.now_us);
+            let voted = state.get(key, env.now_us).is_some_and(|entry| entry.left_ms(env.now_us).is_none());
+            let life = (config.servers > 1 && !voted).then_some(2 * config.max_ttl_ms);
+            write(state, key, config, env, (env.now_us, life));
             (!mutant!(NoQuarantine)).then(|| quarantine(env, config.max_ttl_ms))
         }
-        other => Some(refusal(other, config, env)),
+        other => {
+            look(state, key, &other, config, env.now_us);
+            Some(refusal(other, config, env))
+        }
     }
 }
 
+/// A client of the quorum has looked at the marker: one that has never voted lives longer.
+fn look(state: &mut State, key: &str, standing: &Standing, config: &QuorumConfig, now_us: u64) {
+    let is_its_own = !matches!(standing, Standing::Elsewhere(_) | Standing::Unreadable(_)) && !mutant!(MarkerNotKept);
+    if is_its_own
+        && state.get(key, now_us).is_some_and(|entry| entry.left_ms(now_us).is_some() && !ignores(entry, config, now_us))
+    {
+        state.expire(key, now_us, 2 * config.max_ttl_ms);
+    }
+}
+
+/// The server votes: from now on its marker stays.
+fn has_voted(state: &mut State, key: &str, now_us: u64) {
+    let entry = state.get(key, now_us).filter(|entry| entry.left_ms(now_us).is_some() && !mutant!(VoteLetsMarkerGo));
+    if let Some(value) = entry.map(|entry| entry.value.clone()) {
+        state.put(key, value, now_us, None);
+    }
+}
+
+/// Whether a marker is of no concern to a client of one server: no server of its quorum has voted by it.
+fn ignores(entry: &Entry, config: &QuorumConfig, now_us: u64) -> bool {
+    let is_of_several =
+        || entry.text().and_then(Marker::parse).is_some_and(|marker| marker.n.parse::<u64>().map_or(true, |n| n > 1));
+    config.servers <= 1 && entry.left_ms(now_us).is_some() && is_of_several() && !mutant!(MistakeLocksOut)
+}
+
 /// The operation `Greet`.
-pub(super) fn greet(state: &State, config: Option<&QuorumConfig>, env: &Env<'_>) -> Reply {
+pub(super) fn greet(state: &mut State, config: Option<&QuorumConfig>, env: &Env<'_>) -> Reply {
     let key = Keys::server_marker();
     let Some(config) = config else {
-        // A client of one server has no quorum: any marker shows another one.
+        // A client of one server has no quorum: any marker that counts shows another one.
         let nobody = QuorumConfig { servers: 0, max_ttl_ms: 0 };
         return match standing(state, key, &nobody, env) {
             Standing::Anew => plain(Verdict::Ok, env),
             other => refusal(other, &nobody, env),
         };
     };
-    match standing(state, key, config, env) {
-        Standing::Votes | Standing::HasWaited => plain(Verdict::Ok, env),
-        other => refusal(other, config, env),
-    }
+    let standing = standing(state, key, config, env);
+    look(state, key, &standing, config, env.now_us);
+    refusal(standing, config, env)
 }
 
 /// The operation `Trust`.
@@ -86,7 +121,7 @@ pub(super) fn trust(state: &mut State, config: &QuorumConfig, env: &Env<'_>) -> 
     match standing(state, key, config, env) {
         other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, config, env),
         Standing::Votes | Standing::HasWaited | Standing::Waits(_) | Standing::Anew => {
-            write(state, key, config, env, 0);
+            write(state, key, config, env, (0, None));
             plain(Verdict::Ok, env)
         }
     }
@@ -111,6 +146,9 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     let Some(marker) = entry.text().and_then(Marker::parse) else {
         return Standing::Unreadable(fence::at(entry, key));
     };
+    if ignores(entry, config, env.now_us) {
+        return Standing::Anew;
+    }
     if marker.n != config.servers.to_string() || marker.max_ttl != config.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
@@ -148,11 +186,12 @@ fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
     Reply::new(verdict, env.now_us, 0)
 }
 
-fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, since: u64) {
+/// Writes a marker that counts `since` then, and how long it lives.
+fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, (since, life): (u64, Option<u64>)) {
     let QuorumConfig { servers, max_ttl_ms } = config;
     let era = if env.is_renamed { env.era } else { env.greeted_in };
     let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={era} since={since}").into();
-    state.put(key, Value::Text(text), env.now_us, None);
+    state.put(key, Value::Text(text), env.now_us, life);
 }
 
 /// Writes 0 as the time since when the server remembers its locks, and leaves the other fields.
@@ -207,6 +246,7 @@ impl<'a> Marker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutant::{Mutant, assert_noticed};
 
     const CONFIG: QuorumConfig = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
     const NOW: u64 = 1_800_000_000_000_000;
@@ -235,9 +275,64 @@ mod tests {
         assert_eq!(admits(&mut state, NOW + 1, "a"), waits(60_000), "rounded up, so that nobody comes too early");
         assert_eq!(admits(&mut state, NOW + 59_999_999, "a"), waits(1));
         assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=a since={NOW}"));
-        assert_eq!(greet(&state, Some(&CONFIG), &env(NOW + 60_000_000, "a")).verdict, Verdict::Ok);
+        assert_eq!(greet(&mut state, Some(&CONFIG), &env(NOW + 60_000_000, "a")).verdict, Verdict::Ok);
         assert_eq!(admits(&mut state, NOW + 60_000_000, "a"), None);
         assert_eq!(marker(&state), "n=3 max_ttl=60000 run=a since=0", "from here on acquires only compare it");
+    }
+
+    fn left_ms(state: &State, now_us: u64) -> Option<u64> {
+        state.get(Keys::server_marker(), now_us).and_then(|entry| entry.left_ms(now_us))
+    }
+
+    /// What a client of one server gets.
+    fn greets_one(state: &mut State, now_us: u64) -> Verdict {
+        greet(state, None, &env(now_us, "a")).verdict
+    }
+
+    #[test]
+    fn a_marker_that_has_never_voted_goes_by_itself_and_refuses_no_client_of_one_server() {
+        let goes = || {
+            let mut state = State::new();
+            assert_eq!(admits(&mut state, NOW, "a"), waits(60_000));
+            assert_eq!(greets_one(&mut state, NOW), Verdict::Ok);
+            assert_eq!(left_ms(&state, NOW + 50_000_000), Some(70_000), "two max_ttl; who has one server keeps nothing there");
+            admits(&mut state, NOW + 50_000_000, "a");
+            assert_eq!(left_ms(&state, NOW + 50_000_000), Some(120_000));
+            greet(&mut state, Some(&CONFIG), &env(NOW + 55_000_000, "b"));
+            assert_eq!(left_ms(&state, NOW + 55_000_000), Some(120_000), "each look, also from another era");
+            admits(&mut state, NOW + 57_000_000, "b");
+            assert_eq!(left_ms(&state, NOW + 57_000_000), Some(120_000), "nor has it voted in the next one");
+            assert_eq!(greets_one(&mut state, NOW + 57_000_000), Verdict::Ok);
+            let alone = QuorumConfig { servers: 1, max_ttl_ms: 60_000 };
+            let quarantined = admit(&mut state, Keys::server_marker(), &alone, &env(NOW + 57_000_000, "b"));
+            assert_eq!(quarantined.map(|reply| reply.verdict), waits(60_000));
+            assert_eq!(left_ms(&state, NOW + 57_000_000), None, "the marker of one server stays");
+        };
+        goes();
+        assert_noticed(Mutant::MistakeLocksOut, goes);
+        assert_noticed(Mutant::MarkerNotKept, goes);
+    }
+
+    #[test]
+    fn a_marker_that_has_voted_stays_in_every_era() {
+        let stays = || {
+            for (knows, votes_at) in [("a", NOW + 60_000_000), (UNKNOWN_ERA, NOW + 60_000_000)] {
+                let mut state = State::new();
+                admits(&mut state, NOW, "a");
+                assert_eq!(admits(&mut state, votes_at, knows), None);
+                assert_eq!(left_ms(&state, votes_at), None, "{knows}");
+                assert!(state.get(Keys::server_marker(), votes_at).is_some());
+                assert_eq!(admits(&mut state, votes_at, "b"), waits(60_000));
+                assert_eq!(left_ms(&state, votes_at), None, "it has voted in an earlier one");
+                assert_eq!(greets_one(&mut state, votes_at), Verdict::Mismatch { quorum: "n=3 max_ttl=60000".into() });
+            }
+            let mut state = State::new();
+            admits(&mut state, NOW, "a");
+            trust(&mut state, &CONFIG, &env(NOW, "a"));
+            assert_eq!(left_ms(&state, NOW), None, "an operator says that it votes");
+        };
+        stays();
+        assert_noticed(Mutant::VoteLetsMarkerGo, stays);
     }
 
     #[test]
@@ -299,8 +394,8 @@ mod tests {
         let before: Vec<_> = state.iter(NOW).map(|(key, entry)| (key.to_owned(), entry.clone())).collect();
         let replies = [
             admit(&mut state, Keys::server_marker(), &CONFIG, &env(NOW, "b")),
-            Some(greet(&state, Some(&CONFIG), &env(NOW, "a"))),
-            Some(greet(&state, None, &env(NOW, "a"))),
+            Some(greet(&mut state, Some(&CONFIG), &env(NOW, "a"))),
+            Some(greet(&mut state, None, &env(NOW, "a"))),
             Some(trust(&mut state, &CONFIG, &env(NOW, "a"))),
         ];
         for reply in replies.into_iter().flatten() {
@@ -312,9 +407,9 @@ mod tests {
 
     #[test]
     fn a_greeting_writes_nothing() {
-        let state = State::new();
-        assert_eq!(greet(&state, None, &env(NOW, "a")).verdict, Verdict::Ok);
-        let reply = greet(&state, Some(&CONFIG), &env(NOW, "a"));
+        let mut state = State::new();
+        assert_eq!(greet(&mut state, None, &env(NOW, "a")).verdict, Verdict::Ok);
+        let reply = greet(&mut state, Some(&CONFIG), &env(NOW, "a"));
         assert_eq!(Some(reply.verdict), waits(60_000));
         assert_eq!(state.iter(NOW).count(), 0);
     }

@@ -5,6 +5,9 @@ use super::Mutant;
 impl Mutant {
     /// Those that a table with the bug planted notices, where it would take the simulation too long.
     pub const IN_TABLES: &[Self] = &[
+        Self::MistakeLocksOut,
+        Self::VoteLetsMarkerGo,
+        Self::MarkerNotKept,
         Self::FairSharesPlace,
         Self::LostEntryProves,
         Self::ClockAheadProves,

@@ -6,22 +6,17 @@
 --          {'quarantine', time, 0, nil, ms until it votes}      it is new, or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}           it belongs to another quorum
 --          {'conflict', time, 0, what was found, -2}            the marker's key holds something else
--- always   nothing is written
+-- always   nothing is written, but the expiry of a marker of this quorum that has one: two max_ttl from now
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
-local marker = redis.pcall('GET', KEYS[1])
-local n, max_ttl, run, since
-if type(marker) == 'string' then
-  n, max_ttl, run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
-  since = tonumber(since)
+local marker, run, since, expires = read_marker(KEYS[1], now, ARGV[1], ARGV[2])
+if type(marker) == 'table' then
+  return marker
 end
-if marker and not (since and since < 2^53) then
-  return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok .. ' at ' .. KEYS[1], -2 }
-end
-if marker and (n ~= ARGV[1] or max_ttl ~= ARGV[2]) then
-  return { 'mismatch', now, 0, string.sub('n=' .. n .. ' max_ttl=' .. max_ttl, 1, 1024), -2 }
+if expires then
+  redis.pcall('PEXPIRE', KEYS[1], 2 * ARGV[2])
 end
 if not ARGV[1] then
   return { 'ok', now, 0, false, -2, redis.REDIS_VERSION_NUM or 0 }

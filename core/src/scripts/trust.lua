@@ -10,17 +10,9 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
-local marker = redis.pcall('GET', KEYS[1])
-local n, max_ttl, run, since
-if type(marker) == 'string' then
-  n, max_ttl, run, since = string.match(marker .. ' ', '^n=(%d+) max_ttl=(%d+) run=([^ ]+) since=(%d+) ')
-  since = tonumber(since)
-end
-if marker and not (since and since < 2^53) then
-  return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok .. ' at ' .. KEYS[1], -2 }
-end
-if marker and (n ~= ARGV[1] or max_ttl ~= ARGV[2]) then
-  return { 'mismatch', now, 0, string.sub('n=' .. n .. ' max_ttl=' .. max_ttl, 1, 1024), -2 }
+local marker = read_marker(KEYS[1], now, ARGV[1], ARGV[2])
+if type(marker) == 'table' then
+  return marker
 end
 
 redis.call('SET', KEYS[1], 'n=' .. ARGV[1] .. ' max_ttl=' .. ARGV[2] .. ' run=' .. ARGV[3] .. ' since=0')

@@ -309,7 +309,13 @@ impl Steps {
             8 => Step::List(fence),
             9 => Step::Gone(fence),
             10 => Step::Expire(fence, 2_500),
-            11 | 12 => Step::Put(marker, self.marker(now_us), None),
+            11 | 12 => {
+                let text = self.marker(now_us);
+                // One that has voted has no expiry.
+                let life = self.pick(&[2_500, 60_000]);
+                let waits = !text.ends_with(" since=0") && self.rng.bool();
+                Step::Put(marker, text, waits.then_some(life))
+            }
             13 => Step::Gone(marker),
             14 => Step::List(marker),
             15 => Step::FlushScripts,

@@ -114,7 +114,7 @@ macro_rules! script {
 }
 
 static ACQUIRE: Script = script!(
-    "#!lua\n": "exclusive/acquire.lua" "value.lua" "queue.lua" "exclusive/acquire_args.lua" "time.lua" "marker.lua" "clock.lua"
+    "#!lua\n": "exclusive/acquire.lua" "value.lua" "queue.lua" "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "clock.lua"
     "exclusive/acquire_free.lua" "exclusive/acquire_taken.lua"
 );
 static CONFIRM: Script = script!(
@@ -135,7 +135,7 @@ static COMPARE: Script = script!("": "exclusive/compare.lua");
 static INSPECT: Script = script!("": "exclusive/inspect.lua" "value.lua" "time.lua" "exclusive/seen.lua" "inspected.lua");
 
 static QUORUM_ACQUIRE: Script = script!(
-    "#!lua\n": "quorum/acquire.lua" "quorum/noted.lua" "queue.lua" "quorum/acquire_args.lua" "time.lua" "marker.lua"
+    "#!lua\n": "quorum/acquire.lua" "quorum/noted.lua" "queue.lua" "quorum/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua"
     "quorum/acquire_free.lua" "quorum/acquire_vote.lua"
 );
 static QUORUM_CONFIRM: Script = script!(
@@ -154,7 +154,7 @@ static QUORUM_INSPECT: Script = script!("": "quorum/inspect.lua" "quorum/seen.lu
 
 static JOB_BEGIN: Script = script!(
     "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/tell.lua" "job/not_begun.lua" "job/told.lua" "exclusive/acquire_args.lua"
-    "time.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
+    "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
     "job/begun.lua"
 );
 static JOB_EXTEND: Script = script!(
@@ -182,6 +182,6 @@ static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/sta
 static FORGET: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/reset.lua" "part/forgotten.lua");
 
 // A greeting is sent before the version is known.
-static GREET: Script = script!("": "greet.lua");
-static TRUST: Script = script!("#!lua\n": "trust.lua");
+static GREET: Script = script!("": "read_marker.lua" "greet.lua");
+static TRUST: Script = script!("#!lua\n": "read_marker.lua" "trust.lua");
 static PROBE: Script = script!("": "probe.lua");
