@@ -17,6 +17,7 @@ PROGRAMS: dict[str, list[str | Path]] = {
     "node": ["node", HERE / "peer_locktender.mjs"],
     "redis-py": [prepared("bin/python"), HERE / "peer_redis_py.py"],
     "redlock": ["node", HERE / "peer_redlock.mjs"],
+    "redis-semaphore": ["node", HERE / "peer_redis_semaphore.mjs"],
 }
 
 

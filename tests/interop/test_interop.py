@@ -10,7 +10,13 @@ from support.server import RealServer
 
 OURS = ("rust", "python", "node")
 PAIRS = list(permutations(OURS, 2))
-FOREIGN = [(ours, foreign) for ours in OURS for foreign in ("redis-py", "redlock")]
+FOREIGN = [(ours, foreign) for ours in OURS for foreign in ("redis-py", "redlock", "redis-semaphore")]
+
+
+@pytest.fixture
+def name(name: str) -> str:
+    """redis-semaphore has all its locks under this prefix."""
+    return f"mutex:{name}"
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)

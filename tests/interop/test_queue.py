@@ -11,7 +11,13 @@ from support.observe import LOAD, until
 from support.server import RealServer
 
 OURS = ("rust", "python", "node")
-FOREIGN = [(ours, foreign) for ours in OURS for foreign in ("redis-py", "redlock")]
+FOREIGN = [(ours, foreign) for ours in OURS for foreign in ("redis-py", "redlock", "redis-semaphore")]
+
+
+@pytest.fixture
+def name(name: str) -> str:
+    """redis-semaphore has all its locks under this prefix."""
+    return f"mutex:{name}"
 
 @pytest.fixture
 def order(tmp_path: Path) -> Path:
