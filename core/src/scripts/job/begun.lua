@@ -1,6 +1,5 @@
 
 -- The end of begin: counts the attempt that got the lock.
-end
 
 local reply = acquire()
 if reply[1] == 'vote' then

@@ -7,6 +7,3 @@ local function over(now, word, text, entry)
   end
   return not_begun(now, word, text)
 end
-
-local function acquire()
-

@@ -1,5 +1,3 @@
 
 -- Stands behind not_begun: nobody else has to hear of it.
 local over, waits, entry = not_begun, false, ''
-
-local function acquire()

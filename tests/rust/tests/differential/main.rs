@@ -12,9 +12,9 @@ mod twins;
 
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{env, thread};
+use std::{env, fs, thread};
 
-use locktender_tests::{Binary, long};
+use locktender_tests::{Binary, ServerOptions, checkout, long};
 use step::{ALIKE, LOCKS, Named, PARTED, Steps};
 use twins::Twins;
 
@@ -133,4 +133,26 @@ fn scripts_and_machine_agree_on_every_server_version() {
             });
         }
     });
+}
+
+/// A tool for Lua can read each file by itself.
+#[test]
+fn every_file_of_a_script_is_a_chunk() {
+    let server = ServerOptions::new().start();
+    let mut folders = vec![checkout().join("core/src/scripts")];
+    let mut read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let parse = "local _, error = loadstring(ARGV[1]) return error or ''";
+            let error = server.command(&["EVAL", parse, "0", &fs::read_to_string(&path).unwrap()]).text();
+            assert_eq!(error.as_deref(), Some(""), "{}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read > 50);
 }

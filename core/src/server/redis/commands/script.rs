@@ -102,15 +102,21 @@ fn script_of_part(part: &Part) -> &'static Script {
     }
 }
 
-/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header.
+/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header. Files in braces are the body of the
+/// Lua function `acquire`. Each file is a chunk of its own.
 macro_rules! script {
-    ($header:literal: $($file:literal)+) => {
+    ($header:literal: $($piece:tt)+) => {
         Script {
-            text: concat!($(include_str!(concat!("../../../scripts/", $file))),+),
-            with_header: concat!($header, $(include_str!(concat!("../../../scripts/", $file))),+),
+            text: concat!($(piece!($piece)),+),
+            with_header: concat!($header, $(piece!($piece)),+),
             shas: [const { ArcSwapOption::const_empty() }; 2],
         }
     };
+}
+
+macro_rules! piece {
+    ($file:literal) => { include_str!(concat!("../../../scripts/", $file)) };
+    ({ $($file:literal)+ }) => { concat!("local function acquire()\n", $(piece!($file)),+, "end\n") };
 }
 
 static ACQUIRE: Script = script!(
@@ -153,8 +159,10 @@ static QUORUM_RELEASE: Script =
 static QUORUM_INSPECT: Script = script!("": "quorum/inspect.lua" "quorum/seen.lua" "inspected.lua");
 
 static JOB_BEGIN: Script = script!(
-    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/tell.lua" "job/not_begun.lua" "job/told.lua" "exclusive/acquire_args.lua"
-    "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
+    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/tell.lua" "job/not_begun.lua" "job/told.lua" {
+        "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua"
+        "job/due.lua" "exclusive/acquire_taken.lua"
+    }
     "job/begun.lua"
 );
 static JOB_EXTEND: Script = script!(
@@ -174,8 +182,10 @@ static TICK: Script = script!("#!lua\n": "part/tick.lua" "time.lua" "clock.lua" 
 static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "value.lua" "part/holder.lua" "part/release.lua");
 static LOOK: Script = script!("": "value.lua" "part/look.lua");
 static COUNT_ATTEMPT: Script = script!(
-    "#!lua\n": "value.lua" "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" "job/over.lua"
-    "part/taken.lua" "job/due.lua" "part/counted.lua" "job/begun.lua"
+    "#!lua\n": "value.lua" "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" {
+        "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua"
+    }
+    "job/begun.lua"
 );
 static NOTE_END: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/end.lua" "job/noted.lua" "part/noted.lua");
 static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/status.lua");
