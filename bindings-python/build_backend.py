@@ -22,7 +22,7 @@ from maturin import (  # the hooks that build no wheel
 SCRIPTS = Path(__file__).parent / "data/scripts"  # `data` in pyproject.toml
 SCRIPTS.mkdir(parents=True, exist_ok=True)  # maturin looks for it before it writes the metadata
 # The features of the library's own dependency are among them, so that most of what they share is compiled once.
-BUILD = "cargo build --release --manifest-path core/Cargo.toml --bin locktender --features command,testing --message-format json".split()
+BUILD = "cargo build --release --manifest-path core/cli/Cargo.toml --bin locktender --message-format json".split()
 
 
 def build_program():

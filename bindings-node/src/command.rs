@@ -7,7 +7,7 @@ use napi_derive::napi;
 /// Does what the arguments say, and gives the exit code. The caller's thread waits meanwhile.
 #[napi]
 pub fn command(arguments: Vec<String>) -> u32 {
-    locktender::command::main(as_given(arguments)).into()
+    locktender_cli::main(as_given(arguments)).into()
 }
 
 /// JavaScript's texts can't have each byte that an argument may have. Those of the process can, and end with the same ones.

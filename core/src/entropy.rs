@@ -5,7 +5,7 @@
 //! next.
 
 /// Eight bytes that nobody else was given.
-pub(crate) fn draw() -> u64 {
+pub fn draw() -> u64 {
     let mut bytes = [0; 8];
     match getrandom::getrandom(&mut bytes) {
         Ok(()) => u64::from_ne_bytes(bytes),

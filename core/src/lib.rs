@@ -43,23 +43,18 @@
 //! | [`server`] | the trait of a lock server, and the servers: Redis, in memory, scripted, your own |
 //! | `io` | the I/O thread, timers, the reactor of blocked threads |
 //! | [`error`], [`event`] | errors with their [`Code`], and [`Event`]s |
-//! | `command` | with the feature `command`: the program `locktender` |
 //! | `testing` | with the feature `testing`: a clock that tests can move |
 //!
 //! # Features
 //!
-//! None is on by default. `command`: the program `locktender`. `metrics`: what a client counts goes to the recorder of the crate
+//! None is on by default. `metrics`: what a client counts goes to the recorder of the crate
 //! `metrics`, too. `testing`: scripted servers and the clock.
 //!
 //! `docs/architecture.md` in the repository shows how they work together.
-#![cfg_attr(not(feature = "command"), forbid(unsafe_code))]
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod api;
 mod clock;
-#[cfg(feature = "command")]
-#[doc(hidden)]
-pub mod command;
 mod credentials;
 mod deadline;
 mod entropy;

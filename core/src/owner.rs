@@ -102,15 +102,19 @@ impl OwnerFields {
 
 /// Space-separated `key=value` fields with escaped values, the form of owner values and hand-over strings.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// The fields of a text. What is none is skipped.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         let field = |part: &str| part.split_once('=').map(|(key, value)| (key.to_owned(), unescape(value)));
         Self(text.split(' ').filter_map(field).collect())
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<String> {
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<String> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
     }
 }
@@ -151,13 +155,17 @@ fn unescape(value: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
+/// The name of this machine.
 #[cfg(unix)]
-pub(crate) fn host_name() -> String {
+#[must_use]
+pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// The name of this machine.
 #[cfg(not(unix))]
-pub(crate) fn host_name() -> String {
+#[must_use]
+pub fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
 }
 

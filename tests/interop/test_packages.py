@@ -165,7 +165,7 @@ def test_one_version_everywhere(tmp_path: Path) -> None:
     found["package-lock.json"] = lock["version"]
     found["package-lock.json, root"] = lock["packages"][""]["version"]
     for package, locked in re.findall(r'^name = "(locktender[\w-]*)"\nversion = "([^"]+)"', (ROOT / "Cargo.lock").read_text(), re.MULTILINE):
-        if package in ("locktender", "locktender-node", "locktender-python"):
+        if package in ("locktender", "locktender-cli", "locktender-node", "locktender-python"):
             found[f"Cargo.lock, {package}"] = locked
     assert set(found.values()) == {version()}, found
     loader = (NATIVE / "index.js").read_text()
@@ -187,6 +187,7 @@ def test_the_crate_and_the_source_of_the_wheel_have_what_they_need(tmp_path: Pat
     listed = set(build("cargo", "package", "-p", "locktender", "--locked", "--offline", "--no-verify", "--allow-dirty", "--list").splitlines())
     texts = {str(text.relative_to(ROOT / "core")) for kind in ("lua", "html", "css", "js") for text in (ROOT / "core/src").rglob(f"*.{kind}")}
     assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", *texts} <= listed
+    assert not any(name.startswith("cli/") for name in listed)
     build(ROOT / ".venv/bin/python", "-m", "maturin", "sdist", "--out", tmp_path)
     (made,) = tmp_path.glob("*.tar.gz")
     build("tar", "-xzf", made, cwd=tmp_path)
@@ -194,6 +195,17 @@ def test_the_crate_and_the_source_of_the_wheel_have_what_they_need(tmp_path: Pat
     assert {"README.md", "LICENSE-MIT", "Cargo.lock", "bindings-python", "core"} <= {path.name for path in place.iterdir()}
     assert (place / "bindings-python/build_backend.py").is_file()
     build("cargo", "metadata", "--offline", "--format-version", "1", cwd=place)
+
+
+def test_the_release_names_packages_that_there_are_and_publishes_the_program_behind_the_library() -> None:
+    metadata = json.loads(build("cargo", "metadata", "--offline", "--no-deps", "--format-version", "1"))
+    packages = {package["name"]: {target["name"] for target in package["targets"]} for package in metadata["packages"]}
+    for page in (".github/workflows/release.yml", "CONTRIBUTING.md"):
+        text = (ROOT / page).read_text()
+        assert set(re.findall(r" -p (locktender[\w-]*)", text)) <= packages.keys()
+        assert all(program in packages[package] for package, program in re.findall(r"-p ([\w-]+) --bin ([\w-]+)", text))
+    published = re.findall(r"cargo publish --locked -p ([\w-]+)", (ROOT / ".github/workflows/release.yml").read_text())
+    assert published == ["locktender", "locktender-cli"]
 
 
 def test_the_newest_glibc_of_a_binary_is_found_and_compared_as_a_version() -> None:

@@ -66,7 +66,7 @@ PLACES = {
     "bindings-node/public-types.txt": KINDS,
     "core/src/api/builder.rs": KINDS,
     "core/src/lib.rs": KINDS,
-    "core/src/command/servers.rs": KINDS - {"memory"},
+    "core/cli/src/servers.rs": KINDS - {"memory"},
     "core/src/server/redis/mod.rs": KINDS - {"memory", "redis+cluster"},
 }
 

@@ -4,7 +4,6 @@ mod blocking;
 mod history;
 mod inner;
 mod locks;
-#[cfg(feature = "command")]
 mod marker;
 mod open;
 
@@ -14,8 +13,7 @@ use std::sync::Arc;
 pub use self::history::Grant;
 pub(crate) use self::inner::{Inner, Sinks};
 pub use self::locks::HoldInfo;
-#[cfg(feature = "command")]
-pub(crate) use self::marker::Markers;
+pub use self::marker::Markers;
 use crate::api::election::Election;
 use crate::api::held::Held;
 use crate::api::job::Job;

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::attempt::{Attempt, Begun, JobResult};
-#[cfg(feature = "command")]
-pub(crate) use self::attempt::{MOST_ERROR, MOST_RESULT};
+pub use self::attempt::{MOST_ERROR, MOST_RESULT};
 pub use self::outcome::{JobError, JobOutcome, NotRun};
 pub use self::schedule::Overlap;
 use self::schedule::Schedule;

@@ -11,8 +11,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-#[cfg(feature = "command")]
-pub(crate) use self::force::may_be_no_lock;
+pub use self::force::may_be_no_lock;
 pub use self::with_error::WithError;
 use crate::api::client::Inner;
 use crate::api::held::{Acquired, Held};

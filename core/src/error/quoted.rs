@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const SHOWN: usize = 200;
 
 /// A text on one line, without characters that a terminal obeys, and cut if it is long.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len().min(SHOWN));
     let mut rest = text.chars();
     for c in rest.by_ref().take(SHOWN) {
@@ -28,7 +28,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// A text of any length on one line.
-pub(crate) fn on_one_line(text: &str) -> String {
+pub fn on_one_line(text: &str) -> String {
     if text.chars().all(is_plain) {
         return text.to_owned();
     }
@@ -36,7 +36,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
 }
 
 /// Whether a character is shown unchanged: no control character, no end of a line, no change of the writing direction.
-pub(crate) fn is_plain(c: char) -> bool {
+pub fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

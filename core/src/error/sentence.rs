@@ -203,7 +203,9 @@ impl Error {
     }
 
     /// `KEY_CONFLICT`: no locktender wrote the value of the key, which is to be ended by force.
-    pub(crate) fn foreign_value(lock: &str, value: &str) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn foreign_value(lock: &str, value: &str) -> Self {
         let message = Text::new(
             "lock {}: no locktender wrote the value of its key, \"{}\", and it was left as it is; to end it all the same, give it as {owner}",
             [named(lock), Part::Words(quoted(value))],

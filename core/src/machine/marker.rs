@@ -205,17 +205,15 @@ fn settle(state: &mut State, key: &str, now_us: u64) {
 }
 
 /// The fields of a marker, as far as people look at them.
-#[cfg(feature = "command")]
-pub(crate) struct Shown {
+pub struct Shown {
     /// The number of servers, and the largest ttl in milliseconds.
-    pub(crate) quorum: (u64, u64),
+    pub quorum: (u64, u64),
     /// Since when the server remembers its locks, in microseconds since 1970; 0 when it has begun to vote.
-    pub(crate) since_us: u64,
+    pub since_us: u64,
 }
 
 /// Reads a marker for people.
-#[cfg(feature = "command")]
-pub(crate) fn read(text: &str) -> Option<Shown> {
+pub fn read(text: &str) -> Option<Shown> {
     let marker = Marker::parse(text)?;
     Some(Shown { quorum: (marker.n.parse().ok()?, marker.max_ttl.parse().ok()?), since_us: marker.since })
 }

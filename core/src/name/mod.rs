@@ -34,7 +34,7 @@ const CLOCK: &str = "clock";
 const RECORD: &str = "job";
 
 /// The longest name, in UTF-8 bytes.
-pub(crate) const MAX_NAME_BYTES: usize = 1024;
+pub const MAX_NAME_BYTES: usize = 1024;
 
 /// The longest prefix, in UTF-8 bytes.
 const MAX_PREFIX_BYTES: usize = 256;

@@ -38,7 +38,6 @@ use crate::wording::Text;
 use app::check_app;
 pub use lock::{LockOptions, LockOverrides, Wait};
 pub use members::instead_of_member;
-#[cfg(feature = "command")]
 pub(crate) use span::MAX_SPAN;
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
 pub(crate) use span::{MIN_KEEP, check_span, wire_millis};

@@ -13,7 +13,6 @@ use crate::error::{Code, Error, ServerError};
 use crate::io::call::Call;
 use crate::name::{Keys, Kind, Listed};
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
-#[cfg(feature = "command")]
 use crate::protocol::JobStatus;
 use crate::protocol::{LockInfo, Quorum, failures, inspect};
 use crate::session::Session;
@@ -45,7 +44,6 @@ impl Listing {
     }
 
     /// The names of the jobs of which something is known, with that, in the order of the names.
-    #[cfg(feature = "command")]
     pub(crate) async fn jobs(
         self,
         session: Arc<Session>,

@@ -8,7 +8,6 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::Call;
 use crate::name::LockKind;
-#[cfg(feature = "command")]
 use crate::protocol::JobStatus;
 use crate::protocol::LockInfo;
 use crate::session::Session;
@@ -63,8 +62,8 @@ impl Client {
     }
 
     /// Lists the jobs of which something is known, as [`Client::locks`] lists locks.
-    #[cfg(feature = "command")]
-    pub(crate) fn jobs(&self, pattern: impl Into<String>, limit: usize) -> Call<Vec<(String, JobStatus)>> {
+    #[doc(hidden)]
+    pub fn jobs(&self, pattern: impl Into<String>, limit: usize) -> Call<Vec<(String, JobStatus)>> {
         self.listed(pattern.into(), Some(limit), |listing, session, client| {
             listing.jobs(session, move |name| client.job(name).status())
         })

@@ -6,11 +6,12 @@ use crate::io::call::Call;
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 
 /// The text of each server's marker with the server's address, or why it can't be told.
-pub(crate) type Markers = Vec<(String, Result<Option<String>, ServerError>)>;
+pub type Markers = Vec<(String, Result<Option<String>, ServerError>)>;
 
 impl Client {
     /// The servers' markers. With `remove` they are deleted instead.
-    pub(crate) fn markers(&self, remove: bool) -> Call<Markers> {
+    #[doc(hidden)]
+    pub fn markers(&self, remove: bool) -> Call<Markers> {
         self.ask_servers(vec![Op::Marker { remove }], move |servers| {
             move |answers: &[Option<Answer>]| {
                 let told = servers.iter().zip(answers).map(|(server, answer)| {

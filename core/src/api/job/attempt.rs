@@ -17,10 +17,10 @@ use crate::session::caller::Caller;
 use crate::wording::Text;
 
 /// The longest result, in bytes.
-pub(crate) const MOST_RESULT: usize = 64 * 1024;
+pub const MOST_RESULT: usize = 64 * 1024;
 
 /// The longest error text that is noted, in bytes.
-pub(crate) const MOST_ERROR: usize = 1_024;
+pub const MOST_ERROR: usize = 1_024;
 
 /// The longest delay before another attempt.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);

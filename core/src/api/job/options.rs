@@ -5,9 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Job;
 use super::schedule::{KEPT_BEYOND_LATE, Overlap, Schedule};
-#[cfg(feature = "command")]
 use crate::error::Error;
-#[cfg(feature = "command")]
 use crate::options::MAX_SPAN;
 use crate::options::{LockOverrides, Wait};
 
@@ -173,8 +171,8 @@ impl Job {
     }
 
     /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
-    #[cfg(feature = "command")]
-    pub(crate) fn at_fire_time(self) -> Result<(Self, SystemTime), Error> {
+    #[doc(hidden)]
+    pub fn at_fire_time(self) -> Result<(Self, SystemTime), Error> {
         let schedule = self.schedule.unwrap_or_default();
         let (at_ms, late) = (schedule.fire_time()?.at_ms, schedule.latest());
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);

@@ -111,6 +111,6 @@ impl Lock {
 const RESERVED: [&str; 2] = ["read ", "permits "];
 
 /// Whether no locktender wrote this value of a key.
-pub(crate) fn may_be_no_lock(value: &str) -> bool {
+pub fn may_be_no_lock(value: &str) -> bool {
     is_foreign(value) && !RESERVED.iter().any(|beginning| value.starts_with(beginning))
 }

@@ -1,7 +1,0 @@
-//! The program `locktender`. Its help says what it does.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    ExitCode::from(locktender::command::main(std::env::args_os()))
-}

@@ -1,0 +1,127 @@
+//! Happenings: what is told to the thread that guards a command, by signals, calls, the lock and the command.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use signal_hook::iterator::Signals;
+
+use super::family;
+use super::signals::{To, suffer, take};
+use super::status::Change;
+use locktender::LockInfo;
+use locktender::host::sync::Mutex;
+
+/// Those that end or stop a program unless it handles them, and that of a terminal's new size; the child gets them.
+const FORWARDED: [Signal; 8] = {
+    use Signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH};
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH]
+};
+
+/// What happens while a lock is waited for and held.
+pub(super) enum Happening {
+    Signal(Signal),
+    /// There is an answer to a call.
+    Answered,
+    /// The hold with this fence was lost: a leader has one after the other.
+    Lost(u64),
+    /// A child of this process has changed: the command, or what that left behind.
+    Child(i32, Change),
+    /// No child is left.
+    Childless,
+    /// Who holds the lock that is waited for.
+    Seen(Option<Box<LockInfo>>),
+    /// The standard input has ended.
+    InputEnded,
+    /// All output was read, maybe before the end of the command is told.
+    Read,
+}
+
+/// Those who tell, and the thread that listens.
+pub(super) struct Happenings {
+    sender: Sender<Happening>,
+    receiver: Receiver<Happening>,
+    /// Locked by who waits for children, and while one is started: if that fails, the standard library waits for it.
+    children: Arc<Mutex<()>>,
+}
+
+impl Happenings {
+    pub(super) fn new() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self { sender, receiver, children: Arc::default() }
+    }
+
+    /// For one who tells.
+    pub(super) fn sender(&self) -> Sender<Happening> {
+        self.sender.clone()
+    }
+
+    /// Tells from a thread.
+    pub(super) fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
+        let sender = self.sender();
+        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
+    }
+
+    /// Starts a child of this process.
+    pub(super) fn start<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let _children = self.children.lock();
+        start()
+    }
+
+    /// Tells signals from now on, and what becomes of children. Who starts this program to ignore a signal gets that.
+    pub(super) fn tell_signals(&self) -> io::Result<()> {
+        let heard = FORWARDED.into_iter().filter(|signal| take(*signal));
+        let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
+        // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
+        signals.add_signal(Signal::SIGCHLD as i32)?;
+        let children = Arc::clone(&self.children);
+        self.tell_from("signals", move |sender| {
+            for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
+                if signal == Signal::SIGCHLD {
+                    let _children = children.lock();
+                    tell_changes(&sender);
+                } else {
+                    let _ = sender.send(Happening::Signal(signal));
+                }
+            }
+        })
+    }
+
+    /// The next one, while the command runs.
+    pub(super) fn next(&self, patience: Duration) -> Result<Happening, RecvTimeoutError> {
+        self.receiver.recv_timeout(patience)
+    }
+
+    /// The next one, while no command runs: Ctrl-Z stops this process.
+    pub(super) fn next_alone(&self, patience: Duration) -> Result<Happening, RecvTimeoutError> {
+        loop {
+            match self.next(patience) {
+                Ok(Happening::Signal(Signal::SIGTSTP)) => suffer(Signal::SIGTSTP, To::Itself),
+                Ok(Happening::Signal(Signal::SIGWINCH)) => (),
+                next => return next,
+            }
+        }
+    }
+
+    /// The signal of Ctrl-C, if that was typed after the command's end. Its shell got it, too.
+    pub(super) fn interrupt(&self) -> Option<Signal> {
+        self.receiver.try_iter().find_map(|next| match next {
+            Happening::Signal(signal @ (Signal::SIGINT | Signal::SIGQUIT)) => Some(signal),
+            _ => None,
+        })
+    }
+}
+
+/// Tells what has become of children. Those that were adopted are gone then, too, if they have ended.
+fn tell_changes(sender: &Sender<Happening>) {
+    loop {
+        match family::next_change() {
+            Ok(Some((process, change))) => drop(sender.send(Happening::Child(process, change))),
+            Ok(None) => return,
+            Err(_) => return drop(sender.send(Happening::Childless)),
+        }
+    }
+}

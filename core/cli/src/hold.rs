@@ -1,0 +1,108 @@
+//! `locktender hold`: a lock for several commands of a script.
+
+use std::io::{self, ErrorKind, stdin};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::fs::{FileType, fstat};
+use serde_json::json;
+
+use super::end::Ending;
+use super::exit;
+use super::happenings::Happening;
+use super::holder::{self, Holder};
+use super::output::write_out;
+use super::run_options::{LockOptions, Waiting};
+use super::span::span;
+use locktender::{Client, Held, Lock};
+
+/// Holds a lock until a signal comes, or its standard input ends
+///
+/// When it holds the lock it writes the fencing token to its standard output, as a line. It gives the lock back and ends after a signal; and
+/// after the end of its standard input if that is a pipe, and so when the script ends that has the other end. If the lock is lost, it
+/// ends, but nobody ends the script's commands: use `locktender run` where you can.
+#[derive(Debug, Args)]
+#[command(
+    after_help = exit::help("locktender hold deploy", "", &exit::OF_COMMANDS, None),
+    mut_arg("max_hold", |arg| arg.help("End the hold after this time, with exit code 79")),
+    mut_arg("json", |arg| arg.help("Write messages and the result as lines of JSON")),
+)]
+pub(super) struct Hold {
+    #[command(flatten)]
+    waiting: Waiting,
+
+    /// Keep the lock at least this long, also if this program ends before
+    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 21)]
+    min_hold: Option<Duration>,
+
+    #[command(flatten)]
+    lock_options: LockOptions,
+}
+
+pub(super) fn hold(options: &Hold) -> u8 {
+    let lock = |client: &Client| {
+        let mut overrides = options.lock_options.overrides(options.waiting.wait());
+        overrides.min_hold = options.min_hold;
+        let lock = client.lock(&*options.lock_options.name).settings(overrides);
+        lock.validate()?;
+        Ok(lock)
+    };
+    holder::held(&options.lock_options, lock, |holder, lock| holds(holder, lock, options))
+}
+
+fn holds(holder: &Holder<'_>, lock: &Lock, options: &Hold) -> Ending {
+    let held = match holder.waited(lock.acquire()) {
+        Ok(held) => held,
+        Err(unmet) => return holder.unmet(&unmet, options.waiting.conflict_exit_code),
+    };
+    let ending = until_its_end(holder, &held, options);
+    holder.release(&held);
+    ending
+}
+
+/// Holds the lock.
+fn until_its_end(holder: &Holder<'_>, held: &Held, options: &Hold) -> Ending {
+    let cannot = |what: &str, error: &io::Error, code: u8| {
+        holder.messages.error("CANNOT_HOLD", &format!("can't {what}: {error}"));
+        code.into()
+    };
+    let (sender, fence) = (holder.happenings.sender(), held.fence());
+    held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
+    let line = if options.lock_options.json {
+        format!("{}\n", json!({ "name": held.name(), "fence": fence, "owner": held.owner() }))
+    } else {
+        format!("{fence}\n")
+    };
+    // Who closed it doesn't read it.
+    if let Some(error) = write_out(line.as_bytes()).err().filter(|error| error.kind() != ErrorKind::BrokenPipe) {
+        return cannot("write the output", &error, exit::UNWRITTEN);
+    }
+    if ends_with_input() {
+        let read = holder.happenings.tell_from("input", |sender| {
+            let _ = io::copy(&mut stdin(), &mut io::sink());
+            let _ = sender.send(Happening::InputEnded);
+        });
+        if let Err(error) = read {
+            return cannot("read the standard input", &error, exit::INTERNAL);
+        }
+    }
+    loop {
+        match holder.happenings.next_alone(Duration::MAX) {
+            Ok(Happening::Signal(signal)) => return signal.into(),
+            Ok(Happening::InputEnded) => return Ending::Code(0),
+            Ok(Happening::Lost(_)) => {
+                if let Err(error) = held.check() {
+                    holder.messages.failure(&error);
+                }
+                return Ending::Code(exit::LOST);
+            }
+            _ => (),
+        }
+    }
+}
+
+/// Whether the standard input has another end. A terminal doesn't end, and `&` in a script gives /dev/null, which has ended before.
+fn ends_with_input() -> bool {
+    fstat(stdin().as_fd()).is_ok_and(|stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::Socket))
+}

@@ -1,0 +1,191 @@
+//! Holder: it waits for a lock, and gives it back. A signal ends the wait, and a person at a terminal sees for whom it waits.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use super::end::Ending;
+use super::exit;
+use super::happenings::{Happening, Happenings};
+use super::messages::{Messages, in_words};
+use super::run_options::LockOptions;
+use super::shown;
+use locktender::LockInfo;
+use locktender::{Call, Client, Held};
+use locktender::{Code, Error};
+
+/// An acquire that takes longer is a wait that is worth a message.
+pub(super) const SOON: Duration = Duration::from_millis(200);
+
+/// How long a program that has ended waits for the release of its lock.
+pub(super) const RELEASE: Duration = Duration::from_secs(2);
+
+/// A person at a terminal hears after this time that the lock is waited for.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Why a call gave nothing.
+pub(super) enum Unmet {
+    Signal(Signal),
+    Error(Error),
+    /// The lock is held by the `locktender` that runs this one.
+    Own,
+}
+
+/// Whether the `locktender` that runs this program holds the lock with this value.
+pub(super) fn is_held_by_parent(owner: &str) -> bool {
+    std::env::var("LOCKTENDER_OWNER").is_ok_and(|own| own == owner)
+}
+
+/// What is said of a wait that would never end.
+pub(super) fn waits_for_itself(name: &str) -> String {
+    format!("{name:?} is held by the locktender that runs this command: it would wait for itself")
+}
+
+/// Prepares a lock of whatever kind, runs what is to be done with it, and gives the exit code, unless this process ends by a signal.
+pub(super) fn held<L>(
+    lock_options: &LockOptions,
+    lock: impl FnOnce(&Client) -> Result<L, Error>,
+    run: impl FnOnce(&Holder<'_>, &L) -> Ending,
+) -> u8 {
+    let messages = Messages::of(lock_options);
+    let (client, lock) = match lock_options.servers.client().and_then(|client| lock(&client).map(|lock| (client, lock))) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            messages.failure(&error);
+            return exit::USAGE;
+        }
+    };
+    let holder = Holder { client: &client, lock_options, messages, happenings: Happenings::new() };
+    let ending = match holder.happenings.tell_signals() {
+        Ok(()) => run(&holder, &lock),
+        Err(error) => {
+            holder.messages.error("CANNOT_RUN", &format!("can't receive signals: {error}"));
+            exit::INTERNAL.into()
+        }
+    };
+    // A lock that came too late is given back. Without a server it expires.
+    let _ = client.close_blocking();
+    holder.happenings.interrupt().map_or(ending, Ending::from).carry_out()
+}
+
+/// Who waits for a lock, and holds it.
+pub(super) struct Holder<'a> {
+    client: &'a Client,
+    pub(super) lock_options: &'a LockOptions,
+    pub(super) messages: Messages,
+    pub(super) happenings: Happenings,
+}
+
+impl Holder<'_> {
+    /// Waits for the answer to a call on a lock, for a signal at most.
+    pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, Unmet> {
+        let (sender, (tell, answer)) = (self.happenings.sender(), mpsc::channel());
+        let cancel = call.then(move |answer| {
+            let _ = tell.send(answer);
+            let _ = sender.send(Happening::Answered);
+        });
+        let began = Instant::now();
+        let mut looks = [SOON, LONG].into_iter();
+        let mut next = looks.next();
+        loop {
+            let pause = next.map_or(Duration::MAX, |at| at.saturating_sub(began.elapsed()));
+            match self.happenings.next_alone(pause) {
+                Ok(Happening::Answered) => {
+                    if let Ok(answer) = answer.try_recv() {
+                        return answer.map_err(Unmet::Error);
+                    }
+                }
+                Ok(Happening::Signal(signal)) => {
+                    cancel.cancel();
+                    return Err(Unmet::Signal(signal));
+                }
+                Ok(Happening::Seen(Some(holder))) if is_held_by_parent(&holder.owner) => {
+                    cancel.cancel();
+                    return Err(Unmet::Own);
+                }
+                Ok(Happening::Seen(holder)) => self.say_for_whom(holder.as_deref(), began.elapsed()),
+                Err(RecvTimeoutError::Timeout) => {
+                    next = looks.next();
+                    self.look();
+                }
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => (),
+            }
+        }
+    }
+
+    /// Asks who holds the lock.
+    fn look(&self) {
+        let sender = self.happenings.sender();
+        self.client.lock(&*self.lock_options.name).inspect().then(move |seen| {
+            let _ = sender.send(Happening::Seen(seen.ok().flatten().map(Box::new)));
+        });
+    }
+
+    fn say_for_whom(&self, holder: Option<&LockInfo>, waited: Duration) {
+        let by =
+            holder.map(|holder| format!(", held by {} for {}", shown::holder(holder), shown::age(holder))).unwrap_or_default();
+        let text = format!("waiting for {:?}{by}", self.lock_options.name);
+        if waited < LONG {
+            self.messages.progress("waiting", &text, &[]);
+        } else if stderr().is_terminal() {
+            self.messages.for_a_person(&text);
+        }
+    }
+
+    /// Waits for a signal for this time.
+    pub(super) fn paused(&self, pause: Duration) -> Result<(), Signal> {
+        let began = Instant::now();
+        loop {
+            match self.happenings.next_alone(pause.saturating_sub(began.elapsed())) {
+                Ok(Happening::Signal(signal)) => return Err(signal),
+                Ok(_) => (),
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// How this process ends without the lock.
+    pub(super) fn unmet(&self, unmet: &Unmet, busy: u8) -> Ending {
+        let error = match unmet {
+            Unmet::Signal(signal) => return (*signal).into(),
+            Unmet::Own => {
+                self.messages.error("DEADLOCK", &waits_for_itself(&self.lock_options.name));
+                return busy.into();
+            }
+            Unmet::Error(error) => error,
+        };
+        let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
+        if code == 0 {
+            // Who asks for this code is content with it, and cron sends a mail for any message.
+            self.messages.progress("busy", &in_words(error), &[]);
+        } else {
+            self.messages.failure(error);
+        }
+        code.into()
+    }
+
+    pub(super) fn release(&self, held: &Held) {
+        match held.release().wait_for(RELEASE) {
+            Some(Ok(release)) => {
+                let outcome = release.outcome.as_str();
+                self.messages.progress("released", &format!("{:?}: {outcome}", held.name()), &[("outcome", outcome.into())]);
+            }
+            Some(Err(error)) => self.messages.progress("released", &in_words(&error), &[]),
+            None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
+        }
+    }
+}
+
+/// The exit code of an error.
+pub(super) fn code_of(error: &Error) -> u8 {
+    match error.code() {
+        Code::Unavailable => exit::UNAVAILABLE,
+        Code::InvalidArgument => exit::USAGE,
+        Code::Denied | Code::KeyConflict => exit::CONFIGURATION,
+        Code::LockLost => exit::LOST,
+        Code::JobDead => exit::DEAD,
+        _ => exit::INTERNAL,
+    }
+}

@@ -1,0 +1,83 @@
+//! Messages: what the command says on standard error. Standard output belongs to the program that it runs.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+
+use super::run_options::LockOptions;
+use locktender::Error;
+use locktender::host::Language;
+use locktender::host::cli::on_one_line;
+
+/// Whether and how something is said.
+pub(super) struct Messages {
+    is_quiet: bool,
+    is_verbose: bool,
+    is_json: bool,
+}
+
+impl Messages {
+    pub(super) fn of(options: &LockOptions) -> Self {
+        Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
+    }
+
+    /// Those of a subcommand that only asks: its result is on standard output.
+    pub(super) fn for_operators(is_json: bool) -> Self {
+        Self { is_quiet: false, is_verbose: false, is_json }
+    }
+
+    /// Says something beside the result.
+    pub(super) fn note(&self, text: &str) {
+        self.write("info", "NOTE", text, &[]);
+    }
+
+    /// Says why the command does not do what it was asked for.
+    pub(super) fn error(&self, code: &str, text: &str) {
+        if !self.is_quiet {
+            self.write("error", code, text, &[]);
+        }
+    }
+
+    /// Says the error that stands in the way.
+    pub(super) fn failure(&self, error: &Error) {
+        self.error(error.code().as_str(), &in_words(error));
+    }
+
+    /// Says that something is not as good as it could be.
+    pub(super) fn warning(&self, code: &str, text: &str) {
+        if !self.is_quiet {
+            self.write("warning", code, text, &[]);
+        }
+    }
+
+    /// Says how it goes, to a person who would see nothing else.
+    pub(super) fn for_a_person(&self, text: &str) {
+        if !self.is_quiet && !self.is_json {
+            self.note(text);
+        }
+    }
+
+    /// Says how it goes, to who wants to know.
+    pub(super) fn progress(&self, event: &str, text: &str, fields: &[(&str, Value)]) {
+        if self.is_verbose {
+            self.write("info", event, text, fields);
+        }
+    }
+
+    fn write(&self, level: &str, code: &str, text: &str, fields: &[(&str, Value)]) {
+        let line = if self.is_json {
+            let own = [("level", level.into()), ("code", code.into()), ("message", text.into())];
+            let fields = own.into_iter().chain(fields.iter().cloned());
+            Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>()).to_string()
+        } else {
+            format!("locktender: {}", on_one_line(text))
+        };
+        // One write, so that lines of several processes don't mix. Who closed it doesn't read it.
+        let _ = io::stderr().write_all((line + "\n").as_bytes());
+    }
+}
+
+/// An error in the words of this command.
+pub(super) fn in_words(error: &Error) -> String {
+    error.in_words_of(Language::Shell)
+}

@@ -1,0 +1,82 @@
+//! Operator: what the subcommands for operators share. They ask servers, and write what they see to standard output.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit;
+use super::holder::code_of;
+use super::messages::Messages;
+use super::output::write_out;
+use super::servers::Servers;
+use locktender::Client;
+use locktender::Error;
+
+/// Whom to ask, and how to write.
+#[derive(Debug, Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    servers: Servers,
+
+    /// Write lines of JSON
+    #[arg(long, display_order = 28)]
+    pub(super) json: bool,
+}
+
+/// Why a subcommand for operators ends early.
+pub(super) enum Stop {
+    /// With an error, which is told.
+    Failed(Error),
+    /// The output can't be written. If nobody reads it, that is no error.
+    Unwritten(io::Error),
+    /// With this code, after it was said why.
+    Told(u8),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Asked {
+    pub(super) fn messages(&self) -> Messages {
+        Messages::for_operators(self.json)
+    }
+
+    /// Does the work with a client, and gives the exit code.
+    pub(super) fn with_client(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        self.done(self.servers.client(), work)
+    }
+
+    /// The same, with a client of a quorum whose longest ttl this is.
+    pub(super) fn with_quorum(&self, max_ttl: Option<Duration>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        self.done(self.servers.quorum(max_ttl), work)
+    }
+
+    /// The same, with a client that looks at each server, whether it belongs to a quorum or not.
+    pub(super) fn with_members(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        self.done(self.servers.members(), work)
+    }
+
+    fn done(&self, client: Result<Client, Error>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+        match client.map_err(Stop::Failed).and_then(|client| work(&client)) {
+            Ok(code) | Err(Stop::Told(code)) => code,
+            Err(Stop::Failed(error)) => {
+                self.messages().failure(&error);
+                code_of(&error)
+            }
+            Err(Stop::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
+            Err(Stop::Unwritten(error)) => {
+                self.messages().error("CANNOT_WRITE", &format!("can't write the output: {error}"));
+                exit::UNWRITTEN
+            }
+        }
+    }
+}
+
+/// Writes a text to standard output.
+pub(super) fn say(text: &str) -> Result<(), Stop> {
+    write_out(text.as_bytes()).map_err(Stop::Unwritten)
+}

@@ -1,0 +1,74 @@
+//! `locktender run`: a command runs while a lock is held.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::end::Ending;
+use super::exit;
+use super::guard::{Guard, guarded};
+use super::run_options::{Loss, RunOptions, Waiting};
+use super::span::span;
+use locktender::{Client, Lock};
+
+const EXAMPLES: &str = "\
+locktender run nightly -- /usr/local/bin/tidy --all     # waits for the lock
+locktender run -n sync -- ./sync                        # or exits with 75
+locktender run -w 30 --ttl 1m deploy -- sh -c './migrate && ./restart'";
+
+/// Runs a command while it holds a lock
+///
+/// The lock is renewed while the command runs. If it can't be renewed, the command is ended before another holder can get the lock.
+/// Without -n and -w it waits until the lock is free.
+#[derive(Debug, Args)]
+#[command(
+    after_help = exit::help(EXAMPLES, "", &[exit::UNWRITTEN, exit::DEAD], Some("")),
+    override_usage = "locktender run [OPTIONS] NAME -- COMMAND [ARGUMENT]..."
+)]
+pub(super) struct Run {
+    #[command(flatten)]
+    waiting: Waiting,
+
+    /// Keep the lock at least this long, also if the command ends before
+    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 21)]
+    min_hold: Option<Duration>,
+
+    #[command(flatten)]
+    run_options: RunOptions,
+
+    #[command(flatten)]
+    loss: Loss,
+}
+
+impl Run {
+    pub(super) fn command(&self) -> &[OsString] {
+        &self.run_options.command
+    }
+}
+
+/// Runs the command, and gives the exit code.
+pub(super) fn run(options: &Run) -> u8 {
+    let lock = |client: &Client| {
+        let mut overrides = options.run_options.lock.overrides(options.waiting.wait());
+        overrides.min_hold = options.min_hold;
+        let lock = client.lock(&*options.run_options.lock.name).settings(overrides);
+        let ttl = lock.validate()?.ttl;
+        Ok((lock, ttl))
+    };
+    guarded(&options.run_options, options.loss.on_lost, lock, |guard, lock| held(guard, lock, options))
+}
+
+fn held(guard: &Guard<'_>, lock: &Lock, options: &Run) -> Ending {
+    let began = Instant::now();
+    let held = match guard.waited(lock.acquire()) {
+        Ok(held) => held,
+        Err(unmet) => return guard.unmet(&unmet, options.waiting.conflict_exit_code),
+    };
+    let ending = match guard.run(&held, began, Vec::new(), false) {
+        Ok(end) => end.ending(end.lost.is_none() && guard.was_lost(&held)),
+        Err(code) => code.into(),
+    };
+    guard.release(&held);
+    ending
+}
