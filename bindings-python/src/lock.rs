@@ -3,12 +3,11 @@
 mod acquired;
 mod named;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use self::named::Name;
 pub(crate) use self::named::checked;
@@ -60,7 +59,6 @@ pub(crate) struct Lock {
     entries: Entries<Held>,
     async_entries: Entries<AsyncHeld>,
     /// Whether the name has braces that nobody has looked at.
-    doubtful: AtomicBool,
     farewell: Farewell,
 }
 
@@ -79,7 +77,7 @@ impl Lock {
         let choice = LockChoice::parse(py, options)?;
         let options = options.map(|options| options.clone().unbind());
         let name = if name.is_callable() {
-            own::call(py, |own| &own.refuse_bare, (name,))?;
+            own::call(py, |own| &own.refuse_bare, (name, false))?;
             Name::Maker(name.clone().unbind())
         } else {
             Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), &choice)?)
@@ -87,32 +85,12 @@ impl Lock {
         if let Some(text) = choice.suspicion() {
             own::call(py, |own| &own.warn, (&client, name.text(), text))?;
         }
-        let doubtful = name.text().is_some_and(|name| name.contains('{'));
-        Ok(Self::made(client, name, choice, options, doubtful))
+        Ok(Self::made(client, name, choice, options))
     }
 
-    fn made(client: Option<Py<Client>>, name: Name, choice: LockChoice, options: Option<Py<PyDict>>, doubtful: bool) -> Self {
+    fn made(client: Option<Py<Client>>, name: Name, choice: LockChoice, options: Option<Py<PyDict>>) -> Self {
         let (entries, async_entries) = (Entries::default(), Entries::default());
-        let doubtful = AtomicBool::new(doubtful);
-        Self {
-            client,
-            name,
-            choice,
-            core: PyOnceLock::new(),
-            options,
-            entries,
-            async_entries,
-            doubtful,
-            farewell: Farewell::default(),
-        }
-    }
-
-    /// Looks once whether the name is one that was to be filled in, now that no decorator fills it.
-    fn doubt(&self, py: Python<'_>, client: &Bound<'_, Client>) -> PyResult<()> {
-        if self.doubtful.swap(false, Ordering::Relaxed) {
-            own::call(py, |own| &own.warn_of_template, (client, self.name.text()))?;
-        }
-        Ok(())
+        Self { client, name, choice, core: PyOnceLock::new(), options, entries, async_entries, farewell: Farewell::default() }
     }
 
     fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
@@ -127,7 +105,6 @@ impl Lock {
             Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
         };
         let _visit = Visit::begin(py)?;
-        self.doubt(py, client)?;
         let client = client.get();
         client.listen(py)?;
         let make = || {
@@ -323,8 +300,21 @@ impl Lock {
     }
 
     /// The decorator.
-    fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        Self::decorated(slf, function, "wait")
+    #[pyo3(signature = (*arguments, **options))]
+    fn __call__(
+        slf: &Bound<'_, Self>,
+        arguments: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let function = arguments.get_item(0).ok().filter(|_| arguments.len() == 1 && options.is_none());
+        if let Name::Maker(name) = &slf.get().name
+            && !function.as_ref().is_some_and(|function| function.is_callable())
+        {
+            // The function under a bare @lock, which the program calls.
+            own::call(slf.py(), |own| &own.refuse_bare, (name, true))?;
+        }
+        let function = function.ok_or_else(|| PyTypeError::new_err("a lock is called with one function, which it decorates"))?;
+        Self::decorated(slf, function.unbind(), "wait")
     }
 
     /// The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
@@ -355,7 +345,7 @@ impl Lock {
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, mut choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
         choice.count_under(template);
-        Ok(Self::made(client, name, choice, options, false))
+        Ok(Self::made(client, name, choice, options))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -38,7 +38,6 @@ pub(crate) struct Own {
     pub(crate) start_delivery: Py<PyAny>,
     pub(crate) wait_lost: Py<PyAny>,
     pub(crate) warn: Py<PyAny>,
-    pub(crate) warn_of_template: Py<PyAny>,
 }
 
 static OWN: PyOnceLock<Own> = PyOnceLock::new();

@@ -27,6 +27,15 @@ def of_class(decorated: type) -> TypeError:
     )
 
 
+def refuse_bare(name: Callable[..., Any], is_called: bool) -> None:
+    """Raises if ``name`` can't make names: it is the function under a bare ``@lock``. An ordinary one shows only as it is called."""
+    if isinstance(name, type) and not issubclass(name, str):
+        raise of_class(name)
+    if is_called or inspect.iscoroutinefunction(name) or inspect.isgeneratorfunction(name) or inspect.isasyncgenfunction(name):
+        what = getattr(name, "__qualname__", repr(name))
+        raise InvalidArgumentError(f'name: a bare @lock makes a lock of {what}, and locks nothing: write @lock("name")')
+
+
 def refuse_function(function: Callable[..., Any]) -> None:
     """Raises if every call of the function returns before its work is done."""
     if isinstance(function, type):

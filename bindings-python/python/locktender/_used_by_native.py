@@ -73,19 +73,14 @@ def said(error: object) -> str:
     return _failure.said(error)
 
 
-def refuse_bare(name: Callable[..., object]) -> None:
-    from . import _suspicions
-    _suspicions.refuse_bare(name)
+def refuse_bare(name: Callable[..., object], is_called: bool) -> None:
+    from . import _not_run
+    _not_run.refuse_bare(name, is_called)
 
 
 def warn(client: Client | None, lock_name: str | None, text: str) -> None:
-    from . import _suspicions
-    _suspicions.warn(client, lock_name, text)
-
-
-def warn_of_template(client: Client, name: str) -> None:
-    from . import _suspicions
-    _suspicions.warn_of_template(client, name)
+    from . import _warnings
+    _warnings.warn(client, lock_name, text)
 
 
 def settings(redis: object) -> tuple[str, dict[str, Any]]:
