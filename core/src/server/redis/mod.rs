@@ -20,6 +20,7 @@ mod commands;
 mod connection;
 mod hosts;
 mod known_sentinels;
+mod listening;
 mod login;
 mod mistakes;
 mod redacted;
@@ -41,9 +42,11 @@ pub use self::connection::connection::Connection;
 pub use self::connection::effect::{Effect, Role};
 pub use self::connection::input::Input;
 pub use self::connection::job::Job;
-pub use self::connection::listener::ChannelListener;
 pub use self::connection::primary::Primary;
 pub use self::connection::server_state::{Failover, ServerState};
+use self::connection::subscription::Kind;
+use self::listening::Channel;
+pub use self::listening::listener::ChannelListener;
 use self::routes::Routes;
 pub use self::settings::Settings;
 use self::transport::provided::{Change, Provided};
@@ -164,9 +167,9 @@ impl Server for RedisServer {
         self.routes.listen(ChannelListener::new(channel, &listener))
     }
 
-    /// Listens on a connection of its own, which is closed some seconds after the listener is gone.
+    /// Listens on a connection for all these channels, which is closed some seconds after the last listener is gone.
     fn subscribe(&self, channel: &str, listener: Listener) -> bool {
-        self.routes.subscribe(ChannelListener::new(channel, &listener))
+        self.routes.subscribe(Channel { name: channel.into(), kind: Kind::Plain }, &listener)
     }
 
     fn give_up(&self) {

@@ -16,18 +16,20 @@ use crate::io::doer::{is_on_this_thread, of_the_caller};
 use crate::io::drivers::has_drivers;
 use crate::io::reactor::LazyReactor;
 use crate::op::Op;
-use crate::server::Completion;
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
-use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::primary::{Lineage, Primary};
 use crate::server::redis::connection::server_state::ServerState;
+use crate::server::redis::listening::listener::ChannelListener;
+use crate::server::redis::listening::one_server::OneServer;
+use crate::server::redis::listening::{Channel, NodeMap, listen};
 use crate::server::redis::replicated::Replicated;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::hints::Hints;
 use crate::server::redis::transport::reactor_task::ReactorTask;
 use crate::server::redis::transport::{sentinels, tokio_task};
+use crate::server::{Completion, Listener};
 use crate::sync::Mutex;
 
 /// The connections to one server.
@@ -37,8 +39,8 @@ pub(crate) struct Routes {
     host: Handle,
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
-    /// The connections that only listen; `None` after the close.
-    subscribed: Mutex<Option<Vec<UnboundedSender<Input>>>>,
+    /// What observers listen to.
+    listening: Arc<OneServer>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
     /// What a sentinel says of failovers, where sentinels name the server.
@@ -77,13 +79,14 @@ impl Routes {
         let hints = settings.target.endpoint.service().map(|_| Hints::default());
         let replicated =
             settings.replicas.map(|terms| Replicated::new(open(&settings, &primary, host), terms, settings.response_timeout));
+        let listening = OneServer::new(&settings, &primary, host);
         Self {
             settings,
             primary,
             host: host.clone(),
             background,
             per_runtime: ArcSwap::default(),
-            subscribed: Mutex::new(Some(Vec::new())),
+            listening,
             reactor,
             driven: Mutex::default(),
             hints,
@@ -210,15 +213,9 @@ impl Routes {
         self.background.send(Input::Listen(listener)).is_ok()
     }
 
-    /// Listens on a connection of its own; says whether the server is still open.
-    pub(crate) fn subscribe(&self, listener: ChannelListener) -> bool {
-        let mut subscribed = self.subscribed.lock();
-        let Some(subscribed) = &mut *subscribed else { return false };
-        let inbox = open(&self.settings, &self.primary, &self.host);
-        let listens = inbox.send(Input::Subscribe(listener)).is_ok();
-        subscribed.retain(|inbox| !inbox.is_closed());
-        subscribed.push(inbox);
-        listens
+    /// Listens to one more channel, on a connection for all of them; says whether the server is still open.
+    pub(crate) fn subscribe(&self, channel: Channel, listener: &Listener) -> bool {
+        listen(&self.listening, channel, listener)
     }
 
     /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
@@ -236,11 +233,13 @@ impl Routes {
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
         self.tell(ReactorTask::wake, || Input::Wake);
+        self.listening.listening().wake();
     }
 
     /// Has every connection tell the server the newest credentials.
     pub(crate) fn log_in(&self) {
         self.tell(ReactorTask::log_in, || Input::LogIn);
+        self.listening.listening().log_in();
     }
 
     fn tell(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
@@ -248,9 +247,6 @@ impl Routes {
             driven(&reactor_task);
         }
         self.tell_all(&input);
-        for inbox in self.subscribed.lock().iter().flatten() {
-            let _ = inbox.send(input());
-        }
     }
 
     /// The changes of a server that its connections report.
@@ -278,9 +274,7 @@ impl Routes {
         self.hints.iter().for_each(Hints::close);
         self.close_driven();
         self.tell_all(|| Input::Close);
-        for inbox in self.subscribed.lock().take().into_iter().flatten() {
-            let _ = inbox.send(Input::Close);
-        }
+        self.listening.listening().close();
     }
 }
 

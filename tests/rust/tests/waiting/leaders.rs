@@ -73,3 +73,29 @@ fn a_client_that_is_closed_does_not_listen() {
     watching.close_blocking().unwrap();
     eventually("it does not listen any more", PATIENCE, || subscribers(&server) == 0);
 }
+
+#[test]
+fn observers_of_many_elections_share_one_connection_and_each_hears_of_its_own() {
+    for binary in Binary::ends() {
+        let server = ServerOptions::new().binary(&binary).start();
+        let (watching, leading) = (client(&server.url()), client(&server.url()));
+        // Two of each election.
+        let mut observers: Vec<_> = (0..20).map(|number| watching.elect(format!("e{}", number / 2)).observe()).collect();
+        for observer in &mut observers {
+            assert_eq!(observer.next_blocking().unwrap().leader, None);
+        }
+        let listening = || server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).text().unwrap().lines().count();
+        let channels = || {
+            let Reply::Array(words) = server.command(&["PUBSUB", "CHANNELS", "~lt:lead:*"]) else { panic!("no list") };
+            words.len()
+        };
+        eventually("each election has its channel", PATIENCE, || channels() == 10);
+        assert_eq!(listening(), 1, "{}", binary.name);
+        let leadership = leading.elect("e3").campaign_blocking().unwrap();
+        for observer in &mut observers[6..8] {
+            assert_eq!(observer.next_blocking().unwrap().leader.unwrap().term, leadership.term());
+        }
+        drop(observers);
+        eventually("nobody listens any more", PATIENCE, || listening() == 0);
+    }
+}

@@ -8,12 +8,11 @@ use tokio::task::AbortHandle;
 
 use crate::io::reactor::LazyReactor;
 use crate::options::ClientOptions;
-use crate::server::redis::cluster::channels::Channels;
-use crate::server::redis::cluster::ears::Ears;
 use crate::server::redis::cluster::mapping::Mapping;
 use crate::server::redis::cluster::nodes::Nodes;
 use crate::server::redis::cluster::target::ClusterTarget;
 use crate::server::redis::connection::server_state::ServerState;
+use crate::server::redis::listening::Listening;
 use crate::server::redis::transport::provided::Provided;
 use crate::sync::Mutex;
 
@@ -29,8 +28,6 @@ pub(super) struct Cluster {
     pub(super) mapping: Mutex<Mapping>,
     /// The task that asks nodes for the map.
     pub(super) refreshing: Mutex<Option<AbortHandle>>,
-    pub(super) channels: Mutex<Channels>,
-    /// The connections that listen.
-    pub(super) ears: Mutex<Ears>,
+    pub(super) listening: Listening,
     pub(super) on_state: Box<dyn Fn(ServerState) + Send + Sync>,
 }

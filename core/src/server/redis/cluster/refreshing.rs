@@ -10,12 +10,12 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
-use crate::server::redis::cluster::channels::Moved;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::mapping::{Again, Found, PAUSE};
 use crate::server::redis::cluster::nodes::{Stage, about};
 use crate::server::redis::cluster::topology::{Ballot, Elected, Topology};
 use crate::server::redis::connection::server_state::{Failover, ServerState};
+use crate::server::redis::listening::{Moved, place_channels};
 
 /// The pause between two looks at the deadlines of what waits for the map.
 const LOOK: Duration = Duration::from_millis(20);
@@ -80,7 +80,7 @@ impl Cluster {
         drop(mapping);
         if let Ok((topology, _)) = &found {
             self.retire(topology.primaries());
-            self.place_channels(Moved::Map);
+            place_channels(self, Moved::Map);
         }
         self.greet(&successors);
         if is_another {

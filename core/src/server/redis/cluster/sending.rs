@@ -9,7 +9,6 @@ use crate::clock::Tick;
 use crate::io::doer::{is_on_this_thread, on_this_thread};
 use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
 use crate::server::redis::address::Address;
-use crate::server::redis::cluster::channels::Moved;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::facts;
 use crate::server::redis::cluster::gathered::Gathered;
@@ -20,6 +19,7 @@ use crate::server::redis::cluster::scanned::Scanned;
 use crate::server::redis::cluster::split::{Next, Split};
 use crate::server::redis::connection::failure::{closed, too_late};
 use crate::server::redis::connection::job::Job;
+use crate::server::redis::listening::{Moved, place_channels};
 use crate::server::{Completion, Request};
 
 /// From how many nodes an operation may be sent on.
@@ -126,7 +126,7 @@ impl Cluster {
             Some(Redirect::Moved { slot, host, port }) => {
                 let to = from.elsewhere(host, *port);
                 self.mapping.lock().moved(*slot, &to);
-                self.place_channels(Moved::Slot(*slot));
+                place_channels(self, Moved::Slot(*slot));
                 self.refresh();
                 return self.send_on(&to, parcel, false);
             }
@@ -234,7 +234,7 @@ impl Cluster {
 
     pub(super) fn close(&self) {
         self.nodes.begin(Stage::Closed).iter().for_each(|node| node.routes.close());
-        self.stop_listening();
+        self.listening.close();
         self.stop_refreshing();
         let waiting = self.mapping.lock().take_waiting();
         waiting.into_iter().for_each(|parcel| parcel.fail(closed(false)));

@@ -19,6 +19,7 @@ use crate::server::redis::cluster::parcel::Parcel;
 use crate::server::redis::cluster::target::ClusterTarget;
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::connection::subscription::Kind;
+use crate::server::redis::listening::{Channel, Listening};
 use crate::server::redis::transport::provided::{Change, Provided};
 use crate::server::{Completion, Listener, Request, Server};
 use crate::sync::Mutex;
@@ -57,8 +58,7 @@ impl ClusterServer {
             nodes: Nodes::default(),
             mapping: Mutex::default(),
             refreshing: Mutex::default(),
-            channels: Mutex::default(),
-            ears: Mutex::default(),
+            listening: Listening::new(host, response_timeout),
             on_state: Box::new(on_state),
         });
         let renewal = provided.map(|provided| {
@@ -104,12 +104,12 @@ impl Server for ClusterServer {
 
     /// Listens on one more connection to the node of the channel, which carries the subscriptions to all channels there.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
-        self.cluster.listen(channel, Kind::Sharded, &listener)
+        self.cluster.listen(Channel { name: channel.into(), kind: Kind::Sharded }, &listener)
     }
 
     /// The same for a channel that crosses to every node.
     fn subscribe(&self, channel: &str, listener: Listener) -> bool {
-        self.cluster.listen(channel, Kind::Plain, &listener)
+        self.cluster.listen(Channel { name: channel.into(), kind: Kind::Plain }, &listener)
     }
 
     fn give_up(&self) {

@@ -69,8 +69,6 @@ pub struct Connection {
     pub(super) closing: Option<Tick>,
     /// The subscriber. Set by the first listener.
     pub(super) subscriber: Option<Subscriber>,
-    /// Whether the connection ends with its listener.
-    pub(super) only_listens: bool,
     /// Whether the server has refused a password, and a newer one is tried.
     pub(super) tries_other: bool,
 }
@@ -97,7 +95,6 @@ impl Connection {
             given_up: false,
             closing: None,
             subscriber: None,
-            only_listens: false,
             tries_other: false,
         }
     }
@@ -168,10 +165,6 @@ impl Connection {
             Input::Submit(job) => self.submit(job, now, out),
             Input::Warm => self.tend(now, out),
             Input::Listen(listener) => self.listen(listener),
-            Input::Subscribe(listener) => {
-                self.only_listens = true;
-                self.listen(listener);
-            }
             Input::Opened(Role::Operations) => self.opened(out),
             Input::Unopened(Role::Operations, failure) => {
                 if self.is_opening() {

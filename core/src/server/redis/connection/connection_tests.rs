@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::staged::{GREETED, START, TIMEOUT, Test, acquire, kind, release, released};
 use super::*;
-use crate::server::redis::connection::listener::ChannelListener;
+use crate::server::redis::listening::listener::ChannelListener;
 use crate::server::{Listener, Notice};
 
 #[test]

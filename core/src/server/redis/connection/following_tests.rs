@@ -8,8 +8,8 @@ use crate::name::{Keys, Kind};
 use crate::op::{LockOp, Op, QuorumConfig, Verdict};
 use crate::server::Listener;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::listening::listener::ChannelListener;
 
 const PEER: ([u8; 4], u16) = ([10, 0, 0, 1], 6379);
 

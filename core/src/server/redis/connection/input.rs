@@ -5,7 +5,7 @@ use std::io;
 use crate::op::{Failure, Op};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::job::Job;
-use crate::server::redis::connection::listener::ChannelListener;
+use crate::server::redis::listening::listener::ChannelListener;
 
 /// An event for a connection.
 pub enum Input {
@@ -15,8 +15,6 @@ pub enum Input {
     Warm,
     /// A channel to listen to. Only the first listener counts.
     Listen(ChannelListener),
-    /// A channel to listen to on a connection that does nothing else, and ends with its listener.
-    Subscribe(ChannelListener),
     /// The socket that the connection asked for is open.
     Opened(Role),
     /// The socket couldn't be opened.

@@ -7,11 +7,11 @@ use redis::Value;
 use super::connection::{Connection, State};
 use crate::clock::Tick;
 use crate::server::redis::connection::effect::Effect;
-use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::listening::Ending;
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::connection::second::Second;
 use crate::server::redis::connection::subscriber::{Look, Subscriber};
+use crate::server::redis::listening::listener::ChannelListener;
 
 impl Connection {
     /// Takes the first listener.
@@ -40,10 +40,6 @@ impl Connection {
     /// Gives the subscriber the time; says whether it found that the connection is dead.
     pub(super) fn listens_in_vain(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.forget_listener(out, Subscriber::is_over);
-        if self.only_listens && self.subscriber.is_none() {
-            self.close(now, out);
-            return false;
-        }
         let Some(subscriber) = &mut self.subscriber else { return false };
         let chance = self.rng.f64();
         let State::Up(conversation) = &mut self.state else {

@@ -13,10 +13,10 @@ use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::handshake::Handshake;
-use crate::server::redis::connection::idle_check::{Finding, IdleCheck, LOOK, LOOKS};
-use crate::server::redis::connection::listener::{ChannelListener, is_message};
 use crate::server::redis::connection::question::{PING, Question, SUBSCRIBE};
 use crate::server::redis::connection::subscription::Subscription;
+use crate::server::redis::listening::idle_check::{Finding, IdleCheck, LOOK, LOOKS};
+use crate::server::redis::listening::listener::{ChannelListener, is_message};
 use crate::server::redis::login::Login;
 use crate::server::redis::settings::Settings;
 

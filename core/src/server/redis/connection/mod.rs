@@ -8,7 +8,7 @@
 //! up, and such a socket may go on `lingering`. With `login` the
 //! credentials change. All connections to a server share what is known of its `primary`: the `eras`, its
 //! `health` and its `server_clock`. The `subscriber` decides how to listen; a `second` connection, which some servers need for that,
-//! is `listening`. In a cluster a connection of its own carries many subscriptions (`pub_sub`).
+//! is `listening`. The room `listening` beside this one has connections for many channels.
 
 pub(crate) mod backlog;
 pub(crate) mod backoff;
@@ -25,18 +25,15 @@ mod floors;
 mod following;
 pub(crate) mod handshake;
 pub(crate) mod health;
-pub(crate) mod idle_check;
 pub(crate) mod input;
 pub(crate) mod job;
 mod leaving;
 mod lingering;
 mod listen;
-pub(crate) mod listener;
 pub(crate) mod listening;
 mod login;
 pub(crate) mod pipeline;
 pub(crate) mod primary;
-pub(crate) mod pub_sub;
 pub(crate) mod question;
 pub(crate) mod second;
 pub(crate) mod server_clock;

@@ -9,8 +9,8 @@ use crate::clock::Tick;
 use crate::op::Failure;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::{Effect, Role};
-use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::listening::{Ending, ListeningConnection};
+use crate::server::redis::listening::listener::ChannelListener;
 use crate::server::redis::settings::Settings;
 
 /// The pause after a successor that came to nothing.

@@ -13,12 +13,12 @@ use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::{Effect, Role};
-use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
-use crate::server::redis::connection::listener::ChannelListener;
 use crate::server::redis::connection::listening::Ending;
 use crate::server::redis::connection::question::{PING, Question, REFUSED, SUBSCRIBE};
 use crate::server::redis::connection::second::Second;
 use crate::server::redis::connection::subscription::Subscription;
+use crate::server::redis::listening::idle_check::{Finding, IdleCheck};
+use crate::server::redis::listening::listener::ChannelListener;
 use crate::server::redis::settings::Settings;
 
 const HELLO: &[Question] = &[Question::Hello];

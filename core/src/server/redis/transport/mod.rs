@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::primary::Primary;
 
+pub(crate) mod connect;
 pub(crate) mod dial;
 pub(crate) mod hints;
 pub(crate) mod look;

@@ -1,4 +1,4 @@
-//! Channels: what this process listens to in a cluster, and at which node. Pure.
+//! Channels: what this process listens to, and at which node. Pure.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -10,12 +10,16 @@ use crate::name::slot::slot_of;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::connection::effect::Effect;
-use crate::server::redis::connection::listener::ChannelListener;
-use crate::server::redis::connection::pub_sub::Channel;
+use crate::server::redis::connection::subscription::Kind;
+use crate::server::redis::listening::listener::ChannelListener;
+use crate::server::redis::listening::pub_sub::Channel;
 use crate::server::{Listener, Notice};
 
 /// For so long a channel is kept that nobody listens to: a lock that was waited for is waited for again.
 const KEPT: Duration = Duration::from_secs(60);
+
+/// After so long a node is asked again that has refused a subscription.
+const REFUSED: Duration = Duration::from_secs(30);
 
 /// The most channels at one node. Who waits beyond that polls.
 const MOST: usize = 4_096;
@@ -27,24 +31,39 @@ pub(super) enum Order {
     Unsubscribe(Channel),
     /// There are new credentials: with subscriptions, only a new connection can tell them.
     LogIn,
+    /// The server may be in another era.
+    Wake,
 }
 
 /// A channel, and who listens.
 struct Known {
     channel: Channel,
     slot: u16,
-    listener: ChannelListener,
+    /// At least one, though it may be over.
+    listeners: Vec<ChannelListener>,
     /// The node that was asked for it.
     node: Option<Address>,
     /// Whether its messages arrive.
     listens: bool,
     /// Since when nobody listens.
     idle_since: Option<Tick>,
+    /// The node has refused the subscription, and is asked again from then on.
+    refused_until: Option<Tick>,
+}
+
+impl Known {
+    fn is_over(&self) -> bool {
+        self.listeners.iter().all(ChannelListener::is_over)
+    }
+
+    fn not_listening(&mut self, failure: &Failure, out: &mut Vec<Effect>) {
+        self.listeners.iter_mut().for_each(|listener| listener.not_listening(failure, out));
+    }
 }
 
 /// Which channels may have to go to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moved {
+pub(crate) enum Moved {
     /// Only those without a node that are new, or that a node has ended.
     Nothing,
     /// Those of a slot, too.
@@ -69,15 +88,17 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Somebody listens to a channel from now on, in the place of whoever did before.
-    pub(super) fn listen(&mut self, channel: Channel, listener: &Listener, out: &mut Vec<Effect>) {
-        let mut listener = ChannelListener::new(&channel.name, listener);
+    /// One more listens to a channel from now on. One that is known gets the notices anew.
+    pub(super) fn listen(&mut self, channel: Channel, of: &Listener, out: &mut Vec<Effect>) {
+        let mut listener = ChannelListener::new(&channel.name, of);
         let name = Arc::clone(&channel.name);
         if let Some(known) = self.known.get_mut(&name) {
             if known.listens {
                 listener.listening(out);
             }
-            (known.listener, known.idle_since) = (listener, None);
+            known.listeners.retain(|other| !other.is_over() && !other.is(of));
+            known.listeners.push(listener);
+            known.idle_since = None;
             if known.node.is_none() {
                 self.unplaced.push(name);
             }
@@ -86,7 +107,10 @@ impl Channels {
         let slot = slot_of(&name);
         self.by_slot.entry(slot).or_default().push(Arc::clone(&name));
         self.unplaced.push(Arc::clone(&name));
-        self.known.insert(name, Known { channel, slot, listener, node: None, listens: false, idle_since: None });
+        self.known.insert(
+            name,
+            Known { channel, slot, listeners: vec![listener], node: None, listens: false, idle_since: None, refused_until: None },
+        );
     }
 
     /// Gives what to say to whom, so that each channel is at the node that serves its slot.
@@ -119,7 +143,7 @@ impl Channels {
             if self.count(&owner) >= MOST && !self.gives_one_up(&owner, &mut orders) {
                 let why = format!("this client listens to {MOST} channels of {owner} already");
                 if let Some(known) = self.known.get_mut(&name) {
-                    known.listener.not_listening(&Failure::not_applied(FailureKind::Closed, why), out);
+                    known.not_listening(&Failure::not_applied(FailureKind::Closed, why), out);
                 }
                 self.left_out.insert(name);
                 continue;
@@ -159,7 +183,7 @@ impl Channels {
         if self.full.contains(node) {
             return false;
         }
-        let idle = self.known.iter().find(|(_, known)| known.node.as_ref() == Some(node) && known.listener.is_over());
+        let idle = self.known.iter().find(|(_, known)| known.node.as_ref() == Some(node) && known.is_over());
         let Some(name) = idle.map(|(name, _)| Arc::clone(name)) else {
             self.full.insert(node.clone());
             return false;
@@ -182,14 +206,19 @@ impl Channels {
     /// Forgets the channels that nobody has listened to for long. Those for which there was no room are tried anew.
     pub(super) fn sweep(&mut self, now: Tick) -> Vec<(Address, Order)> {
         let mut over = Vec::new();
-        for (name, known) in self.known.iter_mut().filter(|(_, known)| known.listener.is_over()) {
+        for (name, known) in self.known.iter_mut().filter(|(_, known)| known.is_over()) {
             let idle_since = *known.idle_since.get_or_insert(now);
-            if known.node.is_none() || now >= idle_since.after(KEPT) {
+            // An election has few observers, which stay.
+            if known.node.is_none() || known.channel.kind == Kind::Plain || now >= idle_since.after(KEPT) {
                 over.push(Arc::clone(name));
             }
         }
-        let orders = over.iter().filter_map(|name| self.unsubscribed(name)).collect();
+        let mut orders: Vec<_> = over.iter().filter_map(|name| self.unsubscribed(name)).collect();
         over.iter().for_each(|name| self.forget(name));
+        for known in self.known.values_mut().filter(|known| known.refused_until.is_some_and(|until| now >= until)) {
+            known.refused_until = None;
+            orders.extend(known.node.clone().map(|node| (node, Order::Subscribe(known.channel.clone()))));
+        }
         self.full.clear();
         self.unplaced.extend(self.left_out.drain());
         orders
@@ -209,37 +238,38 @@ impl Channels {
     pub(super) fn subscribed(&mut self, node: &Address, name: &str, out: &mut Vec<Effect>) {
         if let Some(known) = self.known_at(node, name) {
             known.listens = true;
-            known.listener.listening(out);
+            known.listeners.iter_mut().for_each(|listener| listener.listening(out));
         }
     }
 
-    /// The node sends no messages of a channel any more. With a failure it won't for long; else another node will.
-    pub(super) fn ended(&mut self, node: &Address, name: &str, failure: Option<&Failure>, out: &mut Vec<Effect>) {
+    /// The node sends no messages of a channel any more: another node will.
+    pub(super) fn ended(&mut self, node: &Address, name: &str) {
         let Some(known) = self.known_at(node, name) else { return };
-        known.listens = false;
-        match failure {
-            Some(failure) => known.listener.not_listening(failure, out),
-            None => {
-                let name = Arc::clone(&known.channel.name);
-                // It has said so itself.
-                let _ = self.unsubscribed(&name);
-                self.unplaced.push(name);
-            }
-        }
+        let name = Arc::clone(&known.channel.name);
+        // It has said so itself.
+        let _ = self.unsubscribed(&name);
+        self.unplaced.push(name);
+    }
+
+    /// The node refuses the subscription.
+    pub(super) fn refused(&mut self, node: &Address, name: &str, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+        let Some(known) = self.known_at(node, name) else { return };
+        (known.listens, known.refused_until) = (false, Some(now.after(REFUSED)));
+        known.not_listening(failure, out);
     }
 
     /// There is no connection to a node.
     pub(super) fn disconnected(&mut self, node: &Address, failure: &Failure, out: &mut Vec<Effect>) {
         for known in self.known.values_mut().filter(|known| known.node.as_ref() == Some(node)) {
             known.listens = false;
-            known.listener.not_listening(failure, out);
+            known.not_listening(failure, out);
         }
     }
 
     pub(super) fn message(&self, node: &Address, name: &str, message: String, out: &mut Vec<Effect>) {
         // A message of the node that has lost the slot counts, too: it was said before.
         if let Some(known) = self.known.get(name).filter(|known| known.node.is_none() || known.node.as_ref() == Some(node)) {
-            known.listener.tell(Notice::Message(message), out);
+            known.listeners.iter().for_each(|listener| listener.tell(Notice::Message(message.clone()), out));
         }
     }
 }

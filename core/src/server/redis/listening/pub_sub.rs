@@ -14,9 +14,9 @@ use crate::name::slot::slot_of;
 use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::idle_check::{Finding, IdleCheck};
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::connection::subscription::Kind;
+use crate::server::redis::listening::idle_check::{Finding, IdleCheck};
 
 /// A channel, and whether it belongs to a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -37,6 +37,11 @@ impl ChannelListener {
         }
     }
 
+    /// Whether this is the listener.
+    pub(crate) fn is(&self, listener: &Listener) -> bool {
+        std::ptr::addr_eq(self.listener.as_ptr(), std::sync::Arc::as_ptr(listener))
+    }
+
     /// Whether the code that listens has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.listener.strong_count() == 0

@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::server::redis::connection::subscription::Kind;
 
 fn node(port: u16) -> Address {
     Address { host: "h".into(), port }
@@ -46,7 +45,7 @@ fn a_channel_is_where_its_slot_is_and_each_new_subscription_counts_as_a_message(
     channels.message(&node(1), "a", "late".into(), &mut out);
     carried(&mut out);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [], "the other node counts now");
-    channels.ended(&node(2), "a", None, &mut out);
+    channels.ended(&node(2), "a");
     assert_eq!(channels.place(Moved::Map, |_| Some(node(3)), &mut out), [(node(3), Order::Subscribe(channel("a")))]);
     channels.subscribed(&node(3), "a", &mut out);
     carried(&mut out);
@@ -87,7 +86,7 @@ fn who_can_not_listen_hears_why_once() {
     let (mut channels, mut out, (listener, told)) = (Channels::default(), Vec::new(), listener());
     channels.listen(channel("a"), &listener, &mut out);
     channels.place(Moved::Map, |_| Some(node(1)), &mut out);
-    channels.ended(&node(1), "a", Some(&failure()), &mut out);
+    channels.refused(&node(1), "a", &failure(), Tick::from_micros(0), &mut out);
     channels.disconnected(&node(1), &failure(), &mut out);
     channels.disconnected(&node(2), &failure(), &mut out);
     carried(&mut out);
@@ -148,7 +147,45 @@ fn only_what_may_have_moved_is_looked_at() {
     assert_eq!(subscribed(channels.place(Moved::Slot(slot_of("a")), |_| Some(node(2)), &mut out)), [two("a"), two("{a}c")]);
     assert_eq!(subscribed(channels.place(Moved::Map, |_| Some(node(2)), &mut out)), [two("b")]);
     // One that its node has ended needs no other sign.
-    channels.ended(&node(2), "b", None, &mut out);
+    channels.ended(&node(2), "b");
     assert_eq!(subscribed(channels.place(Moved::Nothing, |_| Some(node(2)), &mut out)), [two("b")]);
     assert!(!channels.is_at(&node(1)) && channels.is_at(&node(2)));
+}
+
+#[test]
+fn a_refused_channel_is_asked_for_again_and_one_of_an_election_is_not_kept() {
+    let (mut channels, mut out, (listener, told)) = (Channels::default(), Vec::new(), listener());
+    let plain = Channel { name: "lead".into(), kind: Kind::Plain };
+    channels.listen(plain.clone(), &listener, &mut out);
+    channels.place(Moved::Nothing, |_| Some(node(1)), &mut out);
+    channels.refused(&node(1), "lead", &failure(), Tick::from_micros(0), &mut out);
+    carried(&mut out);
+    assert_eq!(told.try_iter().count(), 1);
+    assert_eq!(channels.sweep(Tick::from_micros(0).after(REFUSED / 2)), []);
+    assert_eq!(channels.sweep(Tick::from_micros(0).after(REFUSED)), [(node(1), Order::Subscribe(plain.clone()))]);
+    assert_eq!(channels.sweep(Tick::from_micros(0).after(2 * REFUSED)), [], "it was asked");
+    drop(listener);
+    assert_eq!(channels.sweep(Tick::from_micros(0).after(2 * REFUSED)), [(node(1), Order::Unsubscribe(plain))]);
+    assert!(!channels.is_at(&node(1)));
+}
+
+#[test]
+fn each_listener_of_a_channel_gets_its_messages() {
+    let (mut channels, mut out, (first, heard_first), (second, heard_second)) =
+        (Channels::default(), Vec::new(), listener(), listener());
+    for listener in [&first, &second, &second] {
+        channels.listen(channel("a"), listener, &mut out);
+    }
+    channels.place(Moved::Nothing, |_| Some(node(1)), &mut out);
+    channels.subscribed(&node(1), "a", &mut out);
+    channels.message(&node(1), "a", "lead".into(), &mut out);
+    carried(&mut out);
+    for heard in [&heard_first, &heard_second] {
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("lead".into())]);
+    }
+    drop(first);
+    channels.message(&node(1), "a", "lead none".into(), &mut out);
+    carried(&mut out);
+    assert_eq!((heard_first.try_iter().count(), heard_second.try_iter().count()), (0, 1));
+    assert_eq!(channels.sweep(Tick::NEVER), [], "one is left");
 }
