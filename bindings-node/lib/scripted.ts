@@ -6,7 +6,7 @@ import { serverOptions } from './options.js'
 
 /** An operation that a scripted server received. */
 export interface Seen {
-  /** `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`. */
+  /** `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `end`, `reset`, `status`, `greet` or `trust`. */
   readonly op: string
   /** The lock's name; `null` if the operation is about no lock. */
   readonly lockName: string | null

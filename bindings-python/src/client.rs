@@ -172,7 +172,8 @@ impl Client {
         let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
-        Ok(Operation::new("adopt_async", call, move |py, held| Ok(AsyncHeld::new(py, slf.into_any(), held, on_lost)?.into_any())))
+        let taken = move |py: Python<'_>, held| Ok(AsyncHeld::new(py, slf.into_any(), held, on_lost)?.into_any());
+        Ok(Operation::new("adopt_async", call, taken).acquiring())
     }
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after ``max_ttl``.

@@ -138,6 +138,7 @@ impl Election {
             move |py| Ok(election.get().core(py)?.campaign()),
             move |py, leadership| kept.get().async_leadership(py, Some(leadership)),
         )
+        .acquiring()
     }
 
     /// Tries once to lead: ``None`` if another one leads. Raises what :meth:`Lock.try_acquire` raises.
@@ -157,6 +158,7 @@ impl Election {
             move |py| Ok(election.get().core(py)?.try_campaign()),
             move |py, leadership| kept.get().async_leadership(py, leadership),
         )
+        .acquiring()
     }
 
     /// :meth:`lead`, under asyncio: ``work`` is an ``async def``. A loss of the term cancels it, unless ``on_lost`` says otherwise.
@@ -287,6 +289,7 @@ impl Leading {
             move |py| leading.get().next(py),
             move |py, leadership| kept.get().election.get().async_leadership(py, leadership),
         )
+        .acquiring()
     }
 
     /// Lets another call lead.

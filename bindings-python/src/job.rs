@@ -160,6 +160,7 @@ impl Job {
             Begun::Attempt(_) => job.begun_async(py, client, begun),
             Begun::Over(_) => Ok(py.None()),
         })
+        .map(Operation::acquiring)
     }
 
     /// :meth:`run`, under asyncio: ``work`` is an ``async def``. A loss of the lease cancels it, unless ``on_lost`` says otherwise.
@@ -230,6 +231,7 @@ impl Job {
     /// As :meth:`begin_async`; of a job that is done, its outcome.
     fn _begin_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "begin_async", locktender::Job::begin, |py, job, client, begun| job.begun_async(py, client, begun))
+            .map(Operation::acquiring)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

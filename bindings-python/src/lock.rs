@@ -189,6 +189,7 @@ impl Lock {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
             Ok(lock.async_held(py, client, held)?.into_any())
         })
+        .map(Operation::acquiring)
     }
 
     /// Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
@@ -206,6 +207,7 @@ impl Lock {
         Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, |py, lock, client, held| {
             held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_held(py, client, held)?.into_any()))
         })
+        .map(Operation::acquiring)
     }
 
     /// Looks who holds the lock: ``None`` if nobody does. Changes nothing.
@@ -287,6 +289,7 @@ impl Lock {
             lock.async_entries.open(context::current(py)?, frame, held.clone_ref(py));
             Ok(held.into_any())
         })
+        .map(Operation::acquiring)
     }
 
     fn __aexit__(

@@ -22,18 +22,6 @@ use crate::traces::Trace;
 use crate::visit::Visit;
 use crate::{context, credentials};
 
-/// Those that acquire: an instrumentation may follow them.
-const ACQUIRES: [&str; 8] = [
-    "__aenter__",
-    "acquire_async",
-    "adopt_async",
-    "begin_async",
-    "campaign_async",
-    "lead_async",
-    "try_acquire_async",
-    "try_campaign_async",
-];
-
 /// Makes the result for Python, if there is one yet.
 type Take = Box<dyn FnMut(Python<'_>) -> Option<PyResult<Py<PyAny>>> + Send>;
 
@@ -71,6 +59,8 @@ struct Waiting {
 #[pyclass(module = "locktender._native", frozen, weakref)]
 pub(crate) struct Operation {
     name: &'static str,
+    /// Whether it acquires: an instrumentation may follow it.
+    acquires: bool,
     of: Process,
     state: Guarded<State>,
     error: Kept,
@@ -121,7 +111,13 @@ impl Operation {
     }
 
     fn in_state(name: &'static str, state: State, error: Kept) -> Self {
-        Self { name, of: Process::current(), state: Guarded::new(state), error, farewell: Farewell::default() }
+        Self { name, acquires: false, of: Process::current(), state: Guarded::new(state), error, farewell: Farewell::default() }
+    }
+
+    /// The same operation, as one that acquires.
+    pub(crate) fn acquiring(mut self) -> Self {
+        self.acquires = true;
+        self
     }
 
     /// The same operation, which lets the loop have a turn before it starts: a cancellation that is on its way arrives in it, and
@@ -154,7 +150,7 @@ impl Operation {
         let drain = drain_of(&event_loop)?;
         credentials::refresh(py)?;
         let (number, signal) = drain.get().signal();
-        let mut trace = if ACQUIRES.contains(&self.name) { Trace::begin(py)? } else { None };
+        let mut trace = if self.acquires { Trace::begin(py)? } else { None };
         let started = start(&event_loop, &drain, signal);
         trace.iter_mut().for_each(Trace::started);
         let (cancel, mut take) = match started {

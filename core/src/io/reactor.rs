@@ -146,9 +146,9 @@ impl Reactor {
         let added = make(token);
         let weak: Weak<dyn Handler> = Arc::downgrade(&added) as Weak<dyn Handler>;
         self.handlers.rcu(|handlers| {
-            let mut handlers = Vec::clone(handlers);
-            handlers.push((token, weak.clone()));
-            handlers
+            // Nodes of a cluster come and go.
+            let alive = handlers.iter().filter(|(_, handler)| handler.strong_count() > 0);
+            alive.cloned().chain([(token, weak.clone())]).collect::<Vec<_>>()
         });
         added
     }

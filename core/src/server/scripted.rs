@@ -20,7 +20,8 @@ use crate::server::{Completion, Listener, Request, Server};
 use crate::sync::Mutex;
 
 /// The operations, as [`Op::name`] spells them, and a word for all of them.
-const OPERATIONS: [&str; 9] = ["acquire", "confirm", "extend", "heal", "release", "inspect", "greet", "trust", ANY];
+const OPERATIONS: [&str; 12] =
+    ["acquire", "confirm", "extend", "heal", "release", "inspect", "end", "reset", "status", "greet", "trust", ANY];
 const ANY: &str = "any";
 
 /// The default time limit for a silent server.
@@ -68,7 +69,8 @@ struct Script {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
-    /// The kind of the operation: `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `greet` or `trust`.
+    /// The kind of the operation: `acquire`, `confirm`, `extend`, `heal`, `release`, `inspect`, `end`, `reset`,
+    /// `status`, `greet` or `trust`.
     pub op: &'static str,
     /// The lock's name, if the operation is about a lock.
     pub lock: Option<String>,

@@ -30,7 +30,10 @@ pub(crate) struct AskAll<T> {
 struct State<T> {
     deadline: Deadline,
     answers: Vec<Option<Answer>>,
+    /// `None` when the result was given.
     responder: Option<Responder<T>>,
+    /// The time of the alarm that is set.
+    alarm: Tick,
 }
 
 impl<T: Send + 'static> AskAll<T> {
@@ -67,6 +70,7 @@ impl<T: Send + 'static> AskAll<T> {
                 deadline: Deadline::until(until),
                 answers: vec![None; questions.len()],
                 responder: Some(responder),
+                alarm: Tick::NEVER,
             }),
         });
         for (number, (op, server)) in questions.into_iter().enumerate() {
@@ -82,16 +86,22 @@ impl<T: Send + 'static> AskAll<T> {
     }
 
     fn set_alarm(self: &Arc<Self>, runtime: &Runtime, at: Tick) {
-        let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as _;
-        runtime.set_alarm(at, self.id, alarm);
+        let mut state = self.state.lock();
+        if state.responder.is_some() {
+            state.alarm = at;
+            runtime.set_alarm(at, self.id, Arc::downgrade(self) as Weak<dyn Alarm>);
+        }
     }
 
     fn step(&self, change: impl FnOnce(&mut [Option<Answer>])) {
         let mut state = self.state.lock();
         change(&mut state.answers);
         let Some(result) = (self.judge)(&state.answers) else { return };
-        let responder = state.responder.take();
+        let (responder, alarm) = (state.responder.take(), std::mem::replace(&mut state.alarm, Tick::NEVER));
         drop(state);
+        if let Ok(runtime) = Runtime::current() {
+            runtime.cancel_alarm(alarm, self.id);
+        }
         if let Some(responder) = responder {
             responder.respond(result);
         }
@@ -125,5 +135,23 @@ impl<T: Send + 'static> Alarm for AskAll<T> {
                 answer.get_or_insert_with(|| Err(self.no_answer.clone()));
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Client;
+
+    #[test]
+    fn a_question_that_is_answered_leaves_no_alarm() {
+        let client = Client::open("memory://ask-all").unwrap();
+        let held = client.lock("a").acquire_blocking().unwrap();
+        let runtime = Runtime::current().unwrap();
+        let before = runtime.next_id();
+        client.lock("a").inspect_blocking().unwrap();
+        let left = (before..runtime.next_id()).map(|id| runtime.timers().count(id));
+        assert_eq!(left.sum::<usize>(), 0);
+        drop(held);
     }
 }

@@ -120,10 +120,11 @@ impl Listing {
             }
             let Some(answered) = asked.join_next().await else { return Ok(ours) };
             let other = |error: &dyn std::fmt::Display| Failure::unknown(FailureKind::Other, error.to_string());
-            match answered.map_err(|error| other(&error))? {
-                (name, Ok(answer)) if answer.clone()?.verdict == Verdict::Peeked(true) => ours.push(name),
-                (_, Ok(_)) => {}
-                (_, Err(error)) => return Err(other(&error)),
+            let (name, answer) = answered.map_err(|error| other(&error))?;
+            match answer.map_err(|error| other(&error))??.verdict {
+                Verdict::Peeked(true) => ours.push(name),
+                Verdict::Peeked(false) => {}
+                _ => return Err(Failure::unknown(FailureKind::Protocol, "a look at a key was answered with something else")),
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) enum Say {
 }
 
 /// The operations that only ask about the caller's own lock.
-const OURS: [&str; 4] = ["confirm", "extend", "heal", "release"];
+const OURS: [&str; 6] = ["confirm", "extend", "heal", "release", "end", "reset"];
 
 impl Say {
     /// Whether the step can be the answer to an operation of this kind.
