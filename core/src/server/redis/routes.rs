@@ -208,6 +208,11 @@ impl Routes {
         let _ = self.background.send(Input::Warm);
     }
 
+    /// Has the background's route ask the server for its era, on a connection that is open or made for that.
+    pub(crate) fn verify(&self) {
+        let _ = self.background.send(Input::Verify);
+    }
+
     /// Listens on the background's route; says whether that route still runs.
     pub(crate) fn listen(&self, listener: ChannelListener) -> bool {
         self.background.send(Input::Listen(listener)).is_ok()

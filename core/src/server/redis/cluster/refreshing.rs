@@ -97,12 +97,12 @@ impl Cluster {
         again
     }
 
-    /// Connects to primaries that follow others which are in use. A successor shows there whose data it has, and so the holds of those
-    /// nodes are confirmed, whenever their next operation comes.
+    /// Asks primaries that follow others which are in use for their eras. A successor shows there whose data it has, and so the holds of
+    /// those nodes are confirmed, whenever their next operation comes. There may be a connection from a time when it was a primary before.
     fn greet(self: &Arc<Self>, successors: &[Address]) {
         for successor in successors {
             if let Ok(Some(node)) = self.node(successor) {
-                node.routes.warm();
+                node.routes.verify();
             }
         }
     }

@@ -164,6 +164,10 @@ impl Connection {
         match input {
             Input::Submit(job) => self.submit(job, now, out),
             Input::Warm => self.tend(now, out),
+            Input::Verify => {
+                self.looks_at = now;
+                self.tend(now, out);
+            }
             Input::Listen(listener) => self.listen(listener),
             Input::Opened(Role::Operations) => self.opened(out),
             Input::Unopened(Role::Operations, failure) => {

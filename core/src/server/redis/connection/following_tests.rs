@@ -184,6 +184,23 @@ fn while_something_is_held_the_node_is_asked_whether_it_is_in_another_era_or_no_
 }
 
 #[test]
+fn a_node_that_may_have_followed_another_is_asked_at_once_also_on_a_connection_that_is_open() {
+    let mut test = Test::of(Arc::new(Primary::new(|_| ())));
+    test.bring(Input::Verify);
+    assert_eq!(test.effects(), ["open"]);
+    test.greet("first");
+    test.effects();
+    test.bring(Input::Warm);
+    assert_eq!((test.effects(), test.wrote()), (vec![], String::new()), "it has just been asked");
+    test.bring(Input::Verify);
+    assert_eq!(test.effects(), ["look"]);
+    assert!(test.wrote().contains("replication"));
+    let info = "role:master\r\nmaster_replid:third\r\nmaster_replid2:second";
+    test.says(&format!("${}\r\n{info}\r\n", info.len()));
+    assert!(test.effects().contains(&"drop"), "it is greeted anew");
+}
+
+#[test]
 fn an_era_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else() {
     let quorum_config = QuorumConfig { servers: 1, max_ttl_ms: 5_000 };
     let mut test = Test::with(Arc::new(Primary::new(|_| ())), Some(quorum_config));

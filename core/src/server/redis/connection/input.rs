@@ -13,6 +13,8 @@ pub enum Input {
     Submit(Job),
     /// Something is held: operations will follow. It comes again, every half a minute, while something is held.
     Warm,
+    /// The server may be in another era: it is asked, whether or not a connection is open.
+    Verify,
     /// A channel to listen to. Only the first listener counts.
     Listen(ChannelListener),
     /// The socket that the connection asked for is open.
