@@ -97,7 +97,7 @@ def hand_overs(sides, server, rounds, seconds):
         ratio = f"**{statistics.median(ratios):.2f}** ({low:.2f}–{high:.2f})"
         lines.append(f"| hand-over, {title}: p50 / python-redis-lock's | {ratio} | {ours:.2f} | {other:.2f} | ms |")
     for title, side in PEERS.items():
-        lines.append(f"| hand-over, {title} | | | | {statistics.median(found[side]):.2f} | ms |")
+        lines.append(f"| hand-over, {title} | | | {statistics.median(found[side]):.2f} | ms |")
     return lines
 
 

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::time::Instant;
 
+use locktender::{Attempt, Begun, Call, Job, JobOutcome};
 use serde_json::Value;
 
 use super::end::Ending;
@@ -12,7 +13,6 @@ use super::holder::{RELEASE, code_of};
 use super::messages::in_words;
 use super::output::{Kept, TextLoss};
 use super::status::Status;
-use locktender::{Attempt, Begun, Call, Job, JobOutcome};
 
 /// The lines of the help for the command's environment.
 pub(super) const ENVIRONMENT: &str = "

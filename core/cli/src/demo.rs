@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use locktender::{Client, Code, Error, Wait};
 
 use super::exit;
 use super::holder::code_of;
@@ -17,8 +18,6 @@ use super::private_server::PrivateServer;
 use super::servers::Servers;
 use super::signals::ENDS;
 use super::span::span;
-use locktender::{Client, Wait};
-use locktender::{Code, Error};
 
 /// What they fight for.
 const LOCK: &str = "sweetroll";

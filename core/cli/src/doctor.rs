@@ -1,15 +1,13 @@
 //! `locktender doctor`: what the servers guarantee, and what a person should look at.
 
 use clap::Args;
+use locktender::host::cli::on_one_line;
+use locktender::{Code, FailureKind, ServerReport};
 use serde_json::json;
 
 use super::exit;
 use super::messages::in_words;
 use super::operator::{Asked, say};
-use locktender::Code;
-use locktender::FailureKind;
-use locktender::ServerReport;
-use locktender::host::cli::on_one_line;
 
 /// Says what the servers guarantee, and what a person should look at
 ///

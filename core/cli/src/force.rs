@@ -3,14 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
+use locktender::host::cli::{may_be_no_lock, on_one_line};
+use locktender::{Code, Error, LockInfo};
 
 use super::exit;
 use super::operator::{Asked, Stop, say};
 use super::shown;
-use locktender::LockInfo;
-use locktender::host::cli::may_be_no_lock;
-use locktender::host::cli::on_one_line;
-use locktender::{Code, Error};
 
 /// Ends the hold of a lock, whoever has it
 ///

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use locktender::{Client, Code, Error, Held};
 use nix::sys::signal::Signal;
 use nix::unistd::getpid;
 
@@ -21,8 +22,6 @@ use super::run_options::{OnLost, RunOptions};
 use super::signals::is_ending;
 use super::status::Change;
 use super::watch::{DEATH, Step, Watch};
-use locktender::{Client, Held};
-use locktender::{Code, Error};
 
 /// The time between two looks at processes of which nobody tells the end.
 const LOOK: Duration = Duration::from_millis(10);

@@ -6,14 +6,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use locktender::LockInfo;
+use locktender::host::sync::Mutex;
 use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 
 use super::family;
 use super::signals::{To, suffer, take};
 use super::status::Change;
-use locktender::LockInfo;
-use locktender::host::sync::Mutex;
 
 /// Those that end or stop a program unless it handles them, and that of a terminal's new size; the child gets them.
 const FORWARDED: [Signal; 8] = {

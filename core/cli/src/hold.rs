@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use clap::Args;
+use locktender::{Client, Held, Lock};
 use rustix::fs::{FileType, fstat};
 use serde_json::json;
 
@@ -15,7 +16,6 @@ use super::holder::{self, Holder};
 use super::output::write_out;
 use super::run_options::{LockOptions, Waiting};
 use super::span::span;
-use locktender::{Client, Held, Lock};
 
 /// Holds a lock until a signal comes, or its standard input ends
 ///

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use locktender::{Call, Client, Code, Error, Held, LockInfo};
 use nix::sys::signal::Signal;
 
 use super::end::Ending;
@@ -12,9 +13,6 @@ use super::happenings::{Happening, Happenings};
 use super::messages::{Messages, in_words};
 use super::run_options::LockOptions;
 use super::shown;
-use locktender::LockInfo;
-use locktender::{Call, Client, Held};
-use locktender::{Code, Error};
 
 /// An acquire that takes longer is a wait that is worth a message.
 pub(super) const SOON: Duration = Duration::from_millis(200);

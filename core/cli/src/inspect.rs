@@ -4,15 +4,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use locktender::{Client, Code, JobState, Remaining};
 
 use super::exit;
 use super::holder::{is_held_by_parent, waits_for_itself};
 use super::operator::{Asked, Stop, say};
 use super::shown;
 use super::span::span;
-use locktender::Client;
-use locktender::JobState;
-use locktender::{Code, Remaining};
 
 /// The longest pause between two looks at a lock.
 const LOOK: Duration = Duration::from_millis(200);

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
+use locktender::{Client, JobOutcome};
 use serde_json::Value;
 
 use super::attempt::{ENVIRONMENT, attempt, tell_unwritten};
@@ -12,7 +13,6 @@ use super::guard::{Guard, guarded};
 use super::output::write_out;
 use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
-use locktender::{Client, JobOutcome};
 
 const EXAMPLES: &str = "\
 locktender job migrate:42 -- ./migrate 42

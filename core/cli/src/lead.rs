@@ -5,6 +5,7 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use locktender::{Client, Code, Election, Wait};
 
 use super::end::{End, Ending};
 use super::exit;
@@ -12,8 +13,6 @@ use super::guard::{Guard, guarded};
 use super::holder::Unmet;
 use super::messages::in_words;
 use super::run_options::{OnLost, RunOptions};
-use locktender::Code;
-use locktender::{Client, Election, Wait};
 
 /// The pause after a campaign for which no server could be reached.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -6,6 +6,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use locktender::host::cli::on_one_line;
+use locktender::{Client, Code, LockInfo};
 
 use super::messages::in_words;
 use super::operator::{Asked, Stop, say};
@@ -14,10 +16,6 @@ use super::shown;
 use super::signals::end_also_as_process_1;
 use super::span::span;
 use super::web::{Look, Web};
-use locktender::Client;
-use locktender::Code;
-use locktender::LockInfo;
-use locktender::host::cli::on_one_line;
 
 /// What is listed.
 #[derive(Debug, Args)]

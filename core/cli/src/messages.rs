@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value};
-
-use super::run_options::LockOptions;
 use locktender::Error;
 use locktender::host::Language;
 use locktender::host::cli::on_one_line;
+use serde_json::{Map, Value};
+
+use super::run_options::LockOptions;
 
 /// Whether and how something is said.
 pub(super) struct Messages {

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args, ValueEnum};
+use locktender::{Client, Code, JobOutcome, NotRun};
 
 use super::attempt::{ENVIRONMENT, attempt};
 use super::exit;
 use super::guard::{Guard, guarded};
 use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::{instant, span};
-use locktender::Code;
-use locktender::{Client, JobOutcome, NotRun};
 
 const NOTHING_TO_RUN: &str =
     "\n  0    also if nothing is to run here: another machine ran the command for this fire time, or runs it,

@@ -4,14 +4,13 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use clap::Args;
+use locktender::{Client, Error};
 
 use super::exit;
 use super::holder::code_of;
 use super::messages::Messages;
 use super::output::write_out;
 use super::servers::Servers;
-use locktender::Client;
-use locktender::Error;
 
 /// Whom to ask, and how to write.
 #[derive(Debug, Args)]

@@ -9,12 +9,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 
+use locktender::host::cli::{MOST_ERROR, MOST_RESULT};
+use locktender::host::sync::Mutex;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::io::ioctl_fionread;
-
-use locktender::host::cli::{MOST_ERROR, MOST_RESULT};
-use locktender::host::sync::Mutex;
 
 /// How much is read at a time.
 const PIECE: usize = 16 * 1024;

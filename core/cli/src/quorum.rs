@@ -3,16 +3,13 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use locktender::host::cli::{Markers, on_one_line, read_marker};
+use locktender::{Error, FailureKind};
 use serde_json::json;
 
 use super::exit;
 use super::operator::{Asked, Stop, say};
 use super::span::span;
-use locktender::Error;
-use locktender::FailureKind;
-use locktender::host::cli::Markers;
-use locktender::host::cli::on_one_line;
-use locktender::host::cli::read_marker;
 
 /// Shows and changes whether the servers belong to a quorum
 ///

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use locktender::{Client, Lock};
 
 use super::end::Ending;
 use super::exit;
 use super::guard::{Guard, guarded};
 use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
-use locktender::{Client, Lock};
 
 const EXAMPLES: &str = "\
 locktender run nightly -- /usr/local/bin/tidy --all     # waits for the lock

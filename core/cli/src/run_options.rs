@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use locktender::host::LockOverrides;
+use locktender::{Error, Wait};
 
 use super::exit;
 use super::servers::Servers;
 use super::span::span;
 use super::watch::{default_kill_after, leaves_time};
-use locktender::Error;
-use locktender::Wait;
-use locktender::host::LockOverrides;
 
 /// The lock, and how it is asked for. The numbers keep their order in the help, whatever else a subcommand has, and of whatever it says
 /// other words (`mut_arg`).

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use locktender::host::sync::Mutex;
 use nix::sys::signal::Signal;
 use rustix::termios::tcgetwinsize;
 use signal_hook::iterator::Signals;
@@ -12,7 +13,6 @@ use super::exit::signalled;
 use super::operator::Stop;
 use super::output::write_out;
 use super::signals::{ENDS, To, suffer};
-use locktender::host::sync::Mutex;
 
 /// Another screen is shown, and the one before comes back.
 const ENTER: &str = "\u{1b}[?1049h";

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-
-use locktender::Error;
-use locktender::{Client, ClientBuilder, Failover};
+use locktender::{Client, ClientBuilder, Error, Failover};
 
 /// The servers, and the beginning of their keys.
 #[derive(Debug, Args)]

@@ -3,13 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use comfy_table::{Table, presets};
-use serde_json::{Value, json};
-
-use locktender::Grant;
-use locktender::OwnerFields;
-use locktender::Remaining;
 use locktender::host::cli::on_one_line;
-use locktender::{JobState, JobStatus, LockInfo};
+use locktender::{Grant, JobState, JobStatus, LockInfo, OwnerFields, Remaining};
+use serde_json::{Value, json};
 
 /// The longest value of another library, or error, in a table.
 const LONGEST: usize = 48;

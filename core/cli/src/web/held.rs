@@ -1,13 +1,12 @@
 //! Held: a lock that is held now, as the page gets it.
 
+use locktender::host::cli::is_claim;
+use locktender::{LockInfo, Remaining};
 use serde_json::{Value, json};
 
 use super::line::{lane, process, since_1970, who};
 use super::told;
 use crate::shown;
-use locktender::LockInfo;
-use locktender::Remaining;
-use locktender::host::cli::is_claim;
 
 /// Who holds a lock that is kept for a waiter, for a moment.
 const CLAIMED: &str = "nobody: kept for the next waiter";

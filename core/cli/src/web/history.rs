@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
+use locktender::host::cli::{Level, is_plain, quoted};
+use locktender::host::sync::Mutex;
+use locktender::{EventKind as Kind, Grant, LockInfo};
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
@@ -11,11 +14,6 @@ use super::held::Lock;
 use super::line::Told;
 use super::spans::{Source, Spans};
 use super::{seen, told};
-use locktender::Grant;
-use locktender::LockInfo;
-use locktender::host::cli::{is_plain, quoted};
-use locktender::host::sync::Mutex;
-use locktender::{EventKind as Kind, host::cli::Level};
 
 /// The most events that are kept: of normal ones, and of those that a person should check.
 const MOST_EVENTS: usize = 500;

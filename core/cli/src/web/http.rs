@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use locktender::host::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -23,7 +24,6 @@ use super::gate::{Gate, Refusal, Wanted};
 use super::history::Shared;
 use super::line::now;
 use super::page::{self, random};
-use locktender::host::sync::Mutex;
 
 /// The most connections at a time, and how many of them follow the changes.
 const MOST_CONNECTIONS: usize = 32;

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use locktender::host::cli::{Fields, MAX_NAME_BYTES, quoted};
+use locktender::{EventKind as Kind, OwnerFields};
 use serde_json::Value;
 
 use crate::span::instant;
-use locktender::EventKind as Kind;
-use locktender::host::cli::MAX_NAME_BYTES;
-use locktender::host::cli::quoted;
-use locktender::{OwnerFields, host::cli::Fields};
 
 const KINDS: [Kind; 28] = [
     Kind::Attempt,

@@ -35,12 +35,9 @@ use super::signals::{ENDS, take};
 use gate::Gate;
 use history::{Feed, History, Shared};
 use http::Site;
-use locktender::Client;
-use locktender::host::cli::HISTORY_LENGTH;
-use locktender::host::cli::host_name;
-use locktender::host::cli::quoted;
+use locktender::host::cli::{HISTORY_LENGTH, host_name, quoted};
 use locktender::host::sync::Mutex;
-use locktender::{Code, Error};
+use locktender::{Client, Code, Error};
 use report::Report;
 
 /// How often pages are told what has changed.

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use locktender::host::cli::is_claim;
+use locktender::{Grant, LockInfo};
+
 use super::held::began_by_holder;
 use super::line::{lane, process, since_1970, who};
 use super::spans::{Key, Place, Source, Span, Spans};
 use super::told::began;
 use crate::shown;
-use locktender::Grant;
-use locktender::LockInfo;
-use locktender::host::cli::is_claim;
 
 /// How far back the page begins, in milliseconds: as far as its picture reaches.
 const PAST: u64 = 3_600_000;

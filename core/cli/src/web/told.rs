@@ -1,8 +1,9 @@
 //! Told: what an event of a client means for the spans.
 
+use locktender::EventKind as Kind;
+
 use super::line::Told;
 use super::spans::{Key, Place, Source, Span, Spans};
-use locktender::EventKind as Kind;
 
 /// The shortest wait that is shown if nothing told of its begin.
 const SHORTEST_WAIT: u64 = 20;
