@@ -100,7 +100,12 @@ local function queue()
     local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
     -- In a cluster a script can tell something on the channels of its own slot alone.
     local channel = (string.sub(client, 1, 1) == '@' and string.sub(KEYS[3], 1, -6) or '~lt:') .. 'wake:' .. client
-    local told = redis.pcall(publish, channel, kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1])
+    local message = kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1]
+    local told = redis.pcall(publish, channel, message)
+    -- The only node of a cluster, behind a plain URL: the channel has another slot than the lock, and the client listens to both kinds.
+    if type(told) == 'table' and string.find(told.err, 'same slot', 1, true) then
+      told = redis.pcall('PUBLISH', channel, message)
+    end
     -- An error may repeat the channel, and so a name that anybody may have written.
     return type(told) == 'table' and string.sub(told.err, 1, 1024) or nil
   end

@@ -3,13 +3,24 @@
 use std::time::Instant;
 
 use locktender::{Client, EventKind, Remaining};
-use locktender_tests::{Connection, PATIENCE, RealServer, eventually};
+use locktender_tests::{Connection, PATIENCE, RealServer, ServerOptions, eventually};
 
 use crate::{Watched, acquire, ms, queue_length, visit};
 
 #[test]
 fn a_release_hands_the_lock_to_the_waiter_without_a_poll() {
-    let server = RealServer::start();
+    hands_over(&RealServer::start());
+}
+
+#[test]
+fn the_only_node_of_a_cluster_behind_a_plain_url_hands_over_like_any_server() {
+    let node = ServerOptions::new().config("cluster-enabled yes").start();
+    node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    eventually("it serves", PATIENCE, || node.command(&["CLUSTER", "INFO"]).text().unwrap().contains("cluster_state:ok"));
+    hands_over(&node);
+}
+
+fn hands_over(server: &RealServer) {
     let (one, two) = (Watched::open(&server.url()), Watched::open(&server.url()));
     for n in 0..20 {
         let held = one.client.lock("a").acquire_blocking().unwrap();
@@ -22,7 +33,7 @@ fn a_release_hands_the_lock_to_the_waiter_without_a_poll() {
     }
     // The first waiter may have been told before it listened.
     assert!(two.count(EventKind::Woken) >= 19, "{} of 20 were told", two.count(EventKind::Woken));
-    assert_eq!(queue_length(&server, "a"), 0);
+    assert_eq!(queue_length(server, "a"), 0);
 }
 
 #[test]
