@@ -59,7 +59,7 @@ test('a script or an option that makes no sense is refused', () => {
   }
 })
 
-const OPERATIONS = ['acquire', 'confirm', 'extend', 'heal', 'release', 'inspect', 'greet', 'trust']
+const OPERATIONS = ['acquire', 'confirm', 'extend', 'heal', 'release', 'inspect', 'end', 'reset', 'status', 'greet', 'trust']
 const accepts = (line) => {
   try {
     return Boolean(new ScriptedServer(line))
