@@ -69,27 +69,4 @@ pub mod cli {
     pub use crate::op::history::HISTORY_LENGTH;
     pub use crate::op::holder::is_claim;
     pub use crate::owner::{Fields, host_name};
-    use crate::{Grant, HoldState, LockInfo, OwnerFields, Remaining};
-
-    /// A held lock, for the program's tests.
-    #[must_use]
-    pub fn lock_info(name: &str, owner: &str, fence: u64, remaining: Remaining, queue: &[&str]) -> LockInfo {
-        LockInfo {
-            name: name.to_owned(),
-            owner: owner.to_owned(),
-            fields: OwnerFields::parse(owner),
-            remaining,
-            fence: Some(fence),
-            waiters: queue.len() as u64,
-            queue: queue.iter().copied().map(str::to_owned).collect(),
-        }
-    }
-
-    /// A hold of the history, with its times in milliseconds, for the program's tests.
-    #[must_use]
-    pub fn grant(name: &str, owner: &str, fence: u64, (began, ended): (u64, Option<u64>), state: HoldState) -> Grant {
-        let at = |ms| std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
-        let (fields, ended) = (OwnerFields::parse(owner), ended.map(at));
-        Grant { name: name.to_owned(), owner: owner.to_owned(), fields, fence, began: at(began), ended, state }
-    }
 }

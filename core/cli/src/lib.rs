@@ -31,6 +31,8 @@ mod private_server;
 mod quorum;
 mod run;
 mod run_options;
+#[cfg(test)]
+mod samples;
 mod screen;
 mod servers;
 mod shown;

@@ -200,9 +200,9 @@ fn short(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use locktender::HoldState;
-    use locktender::host::cli::{grant, lock_info};
 
     use super::*;
+    use crate::samples::{grant, lock_info};
 
     fn lock(owner: &str, remaining: Remaining) -> LockInfo {
         let mut lock = lock_info("orders:42", owner, 7, remaining, &["host=web-4 pid=8"]);

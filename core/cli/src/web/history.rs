@@ -233,9 +233,9 @@ mod tests {
     use std::time::Duration;
 
     use locktender::Remaining;
-    use locktender::host::cli::lock_info;
 
     use super::*;
+    use crate::samples::lock_info;
 
     const NOW: u64 = 1_795_222_900_000;
 

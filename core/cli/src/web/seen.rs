@@ -94,10 +94,10 @@ fn compare(spans: &mut Spans, fences: &HashMap<String, u64>, now: u64) {
 
 #[cfg(test)]
 mod tests {
-    use locktender::host::cli::{grant, lock_info};
     use locktender::{HoldState, Remaining};
 
     use super::*;
+    use crate::samples::{grant, lock_info};
 
     const NOW: u64 = 1_795_222_900_000;
 
