@@ -58,7 +58,7 @@ impl ClusterServer {
             nodes: Nodes::default(),
             mapping: Mutex::default(),
             refreshing: Mutex::default(),
-            listening: Listening::new(host, response_timeout),
+            listening: Listening::new(host, options.connect_timeout, response_timeout),
             on_state: Box::new(on_state),
         });
         let renewal = provided.map(|provided| {

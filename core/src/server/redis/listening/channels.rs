@@ -171,7 +171,7 @@ impl Channels {
     fn unsubscribed(&mut self, name: &str) -> Option<(Address, Order)> {
         let known = self.known.get_mut(name)?;
         let node = known.node.take()?;
-        known.listens = false;
+        (known.listens, known.refused_until) = (false, None);
         if let Some(count) = self.counts.get_mut(&node) {
             *count = count.saturating_sub(1);
         }
@@ -237,7 +237,7 @@ impl Channels {
     /// The messages of a channel arrive from now on. Earlier ones may be lost.
     pub(super) fn subscribed(&mut self, node: &Address, name: &str, out: &mut Vec<Effect>) {
         if let Some(known) = self.known_at(node, name) {
-            known.listens = true;
+            (known.listens, known.refused_until) = (true, None);
             known.listeners.iter_mut().for_each(|listener| listener.listening(out));
         }
     }

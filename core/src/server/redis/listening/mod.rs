@@ -59,6 +59,7 @@ pub(crate) trait NodeMap: Send + Sync + 'static {
 /// The channels of one client at one server or cluster, and the connections to them.
 pub(crate) struct Listening {
     host: Handle,
+    connect_timeout: Duration,
     response_timeout: Duration,
     channels: Mutex<Channels>,
     /// `None` after the close.
@@ -73,9 +74,9 @@ struct Connection {
 
 impl Listening {
     /// The tasks run on `host`.
-    pub(crate) fn new(host: &Handle, response_timeout: Duration) -> Self {
+    pub(crate) fn new(host: &Handle, connect_timeout: Duration, response_timeout: Duration) -> Self {
         let connections = Mutex::new(Some(HashMap::new()));
-        Self { host: host.clone(), response_timeout, channels: Mutex::default(), connections }
+        Self { host: host.clone(), connect_timeout, response_timeout, channels: Mutex::default(), connections }
     }
 
     /// Has every connection tell the newest credentials.

@@ -21,7 +21,7 @@ pub(crate) struct OneServer {
 impl OneServer {
     pub(crate) fn new(settings: &Arc<Settings>, primary: &Arc<Primary>, host: &Handle) -> Arc<Self> {
         let node = Address { host: settings.target.address.clone(), port: 0 };
-        let listening = Listening::new(host, settings.response_timeout);
+        let listening = Listening::new(host, settings.connect_timeout, settings.response_timeout);
         Arc::new(Self { settings: Arc::clone(settings), primary: Arc::clone(primary), node, listening })
     }
 }

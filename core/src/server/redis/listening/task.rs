@@ -20,9 +20,6 @@ use crate::server::redis::transport::stream::Limit;
 /// The time between two looks for channels that nobody listens to.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// A connection that lasted so long was of use.
-const USEFUL: Duration = Duration::from_secs(5);
-
 /// Takes what a node says.
 fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
     let (mut out, mut moved) = (Vec::new(), Vec::new());
@@ -81,13 +78,13 @@ pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: Unbo
             Err(failure) => failure,
         };
         let Some(here) = map.upgrade() else { return };
-        let failure = here.about(&node, failure);
+        let (failure, useful) = (here.about(&node, failure), here.listening().connect_timeout);
         let mut out = Vec::new();
         here.listening().channels.lock().disconnected(&node, &failure, &mut out);
         tell(out);
         here.look_again();
         let now = Tick::now();
-        backoff.broke(now, now.since(begun) > USEFUL, fastrand::f64());
+        backoff.broke(now, now.since(begun) > useful, fastrand::f64());
         drop(here);
         sleep(backoff.until(Tick::default()).since(now)).await;
         let is_needed = map.upgrade().is_some_and(|map| is_listened_to(&map, &node));
@@ -119,6 +116,9 @@ async fn heard_until_it_breaks<M: NodeMap>(
     let mut pub_sub = PubSub::new(buffers, response_timeout);
     {
         let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
+        if here.era() != era {
+            return Ok(End::Anew);
+        }
         // What was ordered meanwhile is among the channels.
         let channels = here.listening().channels.lock();
         while inbox.try_recv().is_ok() {}
