@@ -22,10 +22,14 @@ fn id_of(fence: u64) -> Id {
     (fence / PER_MS, fence % PER_MS)
 }
 
+/// Whether a floor refuses a fence.
+fn refuses(floor: u64, fence: u64) -> bool {
+    fence <= floor && floor - fence <= FAR_US && !mutant!(FloorIgnored)
+}
+
 /// The fence that an id is, above `floor` (0: none), if it can be one.
 pub fn fence_of_id(id: Id, floor: u64) -> Option<u64> {
-    let is_fence =
-        |fence: &u64| (id.1 < PER_MS || mutant!(FenceOverflows)) && *fence < LIMIT && (*fence > floor || mutant!(FloorIgnored));
+    let is_fence = |fence: &u64| (id.1 < PER_MS || mutant!(FenceOverflows)) && *fence < LIMIT && !refuses(floor, *fence);
     Some(fence_of(id)).filter(is_fence)
 }
 
@@ -75,8 +79,7 @@ pub(super) fn tick(state: &mut State, key: &str, floor: u64, now_us: u64) -> Res
     if id.1 >= PER_MS && !mutant!(FenceOverflows) {
         id = (id.0 + 1, 0);
     }
-    let fence = fence_of(id);
-    if fence <= floor && floor - fence <= FAR_US && !mutant!(FloorIgnored) {
+    if refuses(floor, fence_of(id)) {
         id = id_of(floor + 1);
     }
     if fence_of(id) >= LIMIT {
@@ -123,6 +126,9 @@ mod tests {
         assert_eq!(tick(T + 1_000, T), T + 1_002, "above the floor already");
         assert_eq!(tick(T + 5_000, T), T + 5_001);
         assert_eq!(tick(T + 5_000 + FAR_US + 3, T), T + 5_002, "a floor too far ahead");
+        // The id of a transaction is judged alike.
+        let fence = |floor| fence_of_id((T / 1_000, 2), floor);
+        assert_eq!([fence(T + 1), fence(T + 2), fence(T + 3 + FAR_US)], [Some(T + 2), None, Some(T + 2)]);
     }
 
     #[test]

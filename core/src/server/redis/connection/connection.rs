@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::name::Kind;
-use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::backlog::Backlog;
@@ -322,18 +321,8 @@ impl Connection {
             return self.greet_again(job, now, out);
         }
         let Some(job) = self.doubt(job, &answer, now) else { return };
-        if let (Some(keys), Ok(reply)) = (job.request.op.keys().filter(|keys| keys.kind() != Kind::Quorum), &answer) {
-            let fence = reply.fence.max(reply.last_fence);
-            if fence > 0 {
-                self.primary.saw(keys, fence);
-            }
-        }
-        if let Some(keys) = job.request.op.keys().filter(|_| job.request.op.takes_if_free()) {
-            match &answer {
-                Ok(Reply { verdict: Verdict::Vote, .. }) if job.tried.is_none() => self.primary.busy.got(keys.lock()),
-                Ok(Reply { verdict: Verdict::Held { .. }, .. }) => self.primary.busy.met(keys.lock()),
-                _ => (),
-            }
+        if let Ok(reply) = &answer {
+            self.primary.heard(&job.request.op, reply, job.tried.is_some());
         }
         // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {

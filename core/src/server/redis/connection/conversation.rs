@@ -70,9 +70,8 @@ impl Conversation {
         if let Op::Lock(LockOp { keys, verb: Verb::Acquire { proposal, .. }, .. }) = &mut job.request.op
             && keys.kind() != Kind::Quorum
         {
-            let floor = primary.floor(keys, now);
-            *proposal = floor.0.max(*proposal);
-            is_behind = floor.1;
+            let (floor, by_script) = primary.floor(keys, now);
+            (*proposal, is_behind) = (floor.max(*proposal), by_script);
         }
         let op = &job.request.op;
         let is_busy = || op.keys().is_some_and(|keys| primary.busy.has(keys.lock()));

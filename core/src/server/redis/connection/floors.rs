@@ -46,9 +46,10 @@ impl Succeeded {
 
     /// That time, as long as the present node's clock hasn't passed it.
     pub(crate) fn at(&self, time_us: Option<u64>) -> Option<u64> {
-        let before = if mutant!(SucceededIgnored) { 0 } else { self.0.load(Ordering::Relaxed) };
-        if before == 0 || time_us.is_some_and(|time_us| time_us > before) {
-            self.0.store(0, Ordering::Relaxed);
+        let before = Some(self.0.load(Ordering::Relaxed)).filter(|before| *before > 0 && !mutant!(SucceededIgnored))?;
+        if time_us.is_some_and(|time_us| time_us > before) {
+            // A later node may have begun meanwhile.
+            let _ = self.0.compare_exchange(before, 0, Ordering::Relaxed, Ordering::Relaxed);
             return None;
         }
         Some(before)

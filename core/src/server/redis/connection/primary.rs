@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::name::Keys;
-use crate::op::{Failure, FailureKind};
+use crate::name::{Keys, Kind};
+use crate::op::{Failure, FailureKind, Op, Reply, Verdict};
 use crate::server::redis::commands::greeting::{Era, Greeting};
 use crate::server::redis::connection::busy::Busy;
 use crate::server::redis::connection::eras::{Eras, Judgement};
@@ -135,8 +135,7 @@ impl Primary {
                 return Err(Failure::not_applied(FailureKind::ReadOnly, why));
             }
             (Judgement::Follows(before), Some(shown)) => {
-                self.succeeded.begin(self.clock.at(now));
-                self.clock.forget();
+                self.succeed(now);
                 let (old_era, new_era) = (before.id, Arc::clone(&shown.id));
                 Some(ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era }))
             }
@@ -147,8 +146,7 @@ impl Primary {
             }),
             // It may be another node than before.
             (Judgement::Present | Judgement::Follows(_), None) => {
-                self.succeeded.begin(self.clock.at(now));
-                self.clock.forget();
+                self.succeed(now);
                 None
             }
         };
@@ -156,6 +154,28 @@ impl Primary {
         self.greeted_at.fetch_max(now.as_micros(), Ordering::Relaxed);
         self.number.store(eras.number(), Ordering::Release);
         Ok((Accepted { era: eras.number(), votes_from: eras.votes_from() }, failover))
+    }
+
+    /// Another node answers from now on. A caller that asks meanwhile must not take the clock of the one before for that of the
+    /// next.
+    fn succeed(&self, now: Tick) {
+        let before = self.clock.at(now);
+        self.clock.forget();
+        self.succeeded.begin(before);
+    }
+
+    /// Notes what an answer shows of a lock: its fence, and whether a newcomer met it held. `was_tried`: a transaction went before.
+    pub(crate) fn heard(&self, op: &Op, reply: &Reply, was_tried: bool) {
+        let Some(keys) = op.keys().filter(|keys| keys.kind() != Kind::Quorum) else { return };
+        let fence = reply.fence.max(reply.last_fence);
+        if fence > 0 {
+            self.saw(keys, fence);
+        }
+        match &reply.verdict {
+            Verdict::Vote if op.takes_if_free() && !was_tried => self.busy.got(keys.lock()),
+            Verdict::Held { .. } if op.takes_if_free() => self.busy.met(keys.lock()),
+            _ => (),
+        }
     }
 
     /// An answer has shown a fence of a lock.
