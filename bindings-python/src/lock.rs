@@ -58,7 +58,6 @@ pub(crate) struct Lock {
     options: Option<Py<PyDict>>,
     entries: Entries<Held>,
     async_entries: Entries<AsyncHeld>,
-    /// Whether the name has braces that nobody has looked at.
     farewell: Farewell,
 }
 
