@@ -45,6 +45,9 @@ const MARKER: &str = "{~lt}:marker";
 /// The history of a server, or of a cluster: one for all locks.
 pub(crate) const HISTORY: &str = "{~lt}:log";
 
+/// How the channels begin on which leaders announce themselves.
+pub(crate) const LEADERS: &str = "~lt:lead:";
+
 /// Kind: which holders a lock admits at the same time. The machine and the scripts have a folder or a file for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

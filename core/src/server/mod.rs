@@ -117,7 +117,8 @@ pub trait Server: Send + Sync + 'static {
     /// later. It is called again every half a minute while something is held. Must not block.
     fn warm(&self) {}
 
-    /// Starts to listen to `channel`. Each client calls it once at most.
+    /// Starts to listen to `channel`, beside the channels of earlier calls: a client calls it for its own channel, and for each election that
+    /// it observes.
     ///
     /// The server holds the listener weakly. The caller keeps it, and gets no more messages after it has dropped it. The same
     /// holds after the server was closed or dropped.
@@ -128,12 +129,6 @@ pub trait Server: Send + Sync + 'static {
         false
     }
 
-    /// Starts to listen to one more channel beside that of [`Server::listen`], as often as it is called, and otherwise as that does. An
-    /// observer of an election listens so.
-    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
-        self.listen(channel, listener)
-    }
-
     /// The address of the node that serves the lock, where the nodes of a cluster share the locks, if it is known.
     #[doc(hidden)]
     fn node_of(&self, keys: &Keys) -> Option<String> {
@@ -141,8 +136,8 @@ pub trait Server: Send + Sync + 'static {
         None
     }
 
-    /// Whether a waiter is told of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is
-    /// called for each lock that somebody waits for, and each time anew.
+    /// Whether a waiter is notified of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is
+    /// called for each lock that somebody waits for, each time again.
     #[doc(hidden)]
     fn tells_by_lock(&self) -> bool {
         false

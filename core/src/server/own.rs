@@ -61,13 +61,6 @@ impl Server for OwnServer {
         })
     }
 
-    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
-        caught(|| self.server.subscribe(channel, listener)).unwrap_or_else(|panic| {
-            self.panicked(&panic);
-            false
-        })
-    }
-
     #[cfg(feature = "testing")]
     fn moves_with_clock(&self) -> bool {
         caught(|| self.server.moves_with_clock()).unwrap_or(false)

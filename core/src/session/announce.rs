@@ -7,13 +7,13 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::event::{Event, EventKind};
 use crate::io::doer::at_home;
-use crate::name::{Keys, LockKind};
+use crate::name::{Keys, LEADERS, LockKind};
 use crate::op::Op;
 use crate::server::{Completion, Request, Server};
 
 /// The channel on which the observers of an election are told.
 pub(crate) fn channel(keys: &Keys) -> String {
-    format!("~lt:lead:{}", keys.lock())
+    format!("{LEADERS}{}", keys.lock())
 }
 
 /// Announces what has happened to the leader of an election; any other lock has no observers.

@@ -131,8 +131,8 @@ impl Session {
     }
 
     /// Has the listener hear one more channel of every server, as long as it is kept.
-    pub(crate) fn subscribe(&self, channel: &str, listener: &Listener) {
-        self.servers.iter().for_each(|server| _ = server.subscribe(channel, Arc::clone(listener)));
+    pub(crate) fn listen_to(&self, channel: &str, listener: &Listener) {
+        self.servers.iter().for_each(|server| _ = server.listen(channel, Arc::clone(listener)));
     }
 
     pub(crate) fn server_count(&self) -> usize {

@@ -1,12 +1,10 @@
 //! Failovers: a replica with older data is promoted, and the old primary may still answer those that are connected to it.
 
-use locktender::internals::redis::Role;
-
 use super::clock::{Clock, Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
 use super::queue::Happening;
-use super::route::Socket;
+use super::route::{Role, Socket};
 use super::world::World;
 
 /// A promotion. Times are microseconds.

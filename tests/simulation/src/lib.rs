@@ -20,6 +20,7 @@ mod foreign;
 mod handover;
 mod history;
 mod holds;
+mod listening;
 mod node;
 mod notices;
 mod plan;

@@ -1,12 +1,9 @@
 //! Notices: the notices of servers for waiters and the loss of some, new eras, and faults on the way.
 
-use std::sync::Arc;
-
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{ChannelListener, Input as Event};
 use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
 use locktender::op::{LockOp, Op, Verb};
-use locktender::server::{Listener, Request};
+use locktender::server::Request;
 
 use super::queue::Happening;
 use super::world::World;
@@ -26,13 +23,7 @@ impl World {
         if std::mem::replace(&mut self.processes[client].listening, true) {
             return;
         }
-        let channel = locktender::machine::channel(&Self::client_id(client));
-        for server in 0..self.plan.servers {
-            let listener: Listener = Arc::new(|_| ());
-            let listens = ChannelListener::new(&channel, &listener);
-            self.routes[client][server].listener = Some(listener);
-            self.bring_to(client, server, 0, Event::Listen(listens));
-        }
+        (0..self.plan.servers).for_each(|server| self.begin_to_listen(client, server));
     }
 
     /// The client receives a server's messages from now on, or no longer.

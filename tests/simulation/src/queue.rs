@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use locktender::internals::protocol::Input;
-use locktender::internals::redis::Role;
-
 use super::clock::Instant;
 use super::faults::Fault;
+use super::route::Role;
+use locktender::internals::protocol::Input;
 
 /// One socket of a client's connections to a server: the number of the connection, and the purpose of the socket.
 pub(super) type Way = (usize, Role);
@@ -51,6 +50,12 @@ pub(super) enum Happening {
         client: usize,
         server: usize,
         way: usize,
+        timer: u32,
+    },
+    /// The timer rings of what listens to a server, also if it was set again since then.
+    Listen {
+        client: usize,
+        server: usize,
         timer: u32,
     },
     /// An acquisition gets an input.
@@ -156,6 +161,6 @@ impl Queue {
 }
 
 fn is_of_a_connection(happening: &Happening) -> bool {
-    use Happening::{Alarm, Arrive, Broken, Connected, Return};
-    matches!(happening, Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Return { .. })
+    use Happening::{Alarm, Arrive, Broken, Connected, Listen, Return};
+    matches!(happening, Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Listen { .. } | Return { .. })
 }

@@ -266,14 +266,14 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)
 }
 
-/// A server's answer to a subscription: a push in RESP3, else a list.
-pub(super) fn subscribed(resp3: bool, kind: &str, channel: &str) -> String {
-    format!("{}3\r\n{}{}:1\r\n", if resp3 { '>' } else { '*' }, bulk(kind), bulk(channel))
+/// A server's answer to a subscription.
+pub(super) fn subscribed(kind: &str, channel: &str) -> String {
+    format!("*3\r\n{}{}:1\r\n", bulk(kind), bulk(channel))
 }
 
 /// A message on a channel.
-pub(super) fn message(resp3: bool, channel: &str, payload: &str) -> String {
-    format!("{}3\r\n{}{}{}", if resp3 { '>' } else { '*' }, bulk("smessage"), bulk(channel), bulk(payload))
+pub(super) fn message(channel: &str, payload: &str) -> String {
+    format!("*3\r\n{}{}{}", bulk("smessage"), bulk(channel), bulk(payload))
 }
 
 /// A server's answer to `INFO`, of each section.

@@ -10,17 +10,18 @@ use std::sync::{Arc, Mutex};
 
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{Connection, Effect, Input as Event, Job, Primary, Role, ServerState, Settings};
+use locktender::internals::redis::{self, Buffers, Connection, Effect, Input as Event, Job, Primary, ServerState, Settings};
 use locktender::op::{Failure, FailureKind, LockOp, Op, Verb};
-use locktender::server::{Completion, Listener, Notice, Request};
+use locktender::server::{Completion, Request};
 
 use super::clock::{Instant, ms};
+use super::listening::Listening;
 use super::queue::Happening;
 use super::session::Session;
 use super::world::World;
 
 /// The time that an attempt to connect may take.
-const CONNECT_TIMEOUT: u64 = ms(1_000);
+pub(super) const CONNECT_TIMEOUT: u64 = ms(1_000);
 
 /// The most wakes of a connection at one instant: more are a busy loop.
 const BUSY: u32 = 20;
@@ -31,7 +32,31 @@ const REMEMBERED: usize = 128;
 /// Operations that have ended, by client, acquisition and server.
 pub(super) type Ended = Arc<Mutex<Vec<(usize, usize, Input)>>>;
 
-pub(super) const ROLES: [Role; 4] = [Role::Operations, Role::Listening, Role::Successor, Role::Lingering];
+pub(super) const ROLES: [Role; 3] = [Role::Operations, Role::Listening, Role::Lingering];
+
+/// The purpose of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Operations,
+    /// Subscriptions. The first way has it.
+    Listening,
+    Lingering,
+}
+
+impl Role {
+    /// The same for a connection that does operations.
+    pub(super) fn of_connection(self) -> Option<redis::Role> {
+        match self {
+            Self::Operations => Some(redis::Role::Operations),
+            Self::Listening => None,
+            Self::Lingering => Some(redis::Role::Lingering),
+        }
+    }
+
+    fn of(role: redis::Role) -> Self {
+        if role == redis::Role::Lingering { Self::Lingering } else { Self::Operations }
+    }
+}
 
 /// The client's end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +83,12 @@ pub(super) struct Way {
 }
 
 pub(super) struct Route {
-    primary: Arc<Primary>,
+    pub(super) primary: Arc<Primary>,
     pub(super) ways: Vec<Way>,
     conn: u32,
     /// The last operations with their tags, for the time when a server reads one.
     asked: VecDeque<(Tag, Op)>,
-    pub(super) listener: Option<Listener>,
+    pub(super) listening: Listening,
     /// Whether messages arrive.
     pub(super) subscribed: bool,
     pub(super) stalled_until: Instant,
@@ -124,7 +149,7 @@ impl Route {
             primary,
             conn: 0,
             asked: VecDeque::new(),
-            listener: None,
+            listening: Listening::new(settings),
             subscribed: false,
             stalled_until: 0,
             cut_behind_acquire: None,
@@ -135,6 +160,14 @@ impl Route {
             floor: None,
             broke_at: 0,
             connects_late: false,
+        }
+    }
+
+    /// The buffers of an open socket.
+    pub(super) fn buffers(&mut self, way: (usize, Role)) -> Option<&mut Buffers> {
+        match way.1.of_connection() {
+            Some(role) => self.ways[way.0].connection.buffers(role),
+            None => self.listening.buffers(),
         }
     }
 
@@ -229,18 +262,17 @@ impl World {
         self.routes[client][server].ways[way].connection.handle(now, event, &mut effects);
         for effect in effects.drain(..) {
             match effect {
-                Effect::Open(role) => self.open(client, server, (way, role)),
-                Effect::Drop(role) => self.drop_socket(client, server, (way, role)),
+                Effect::Open(role) => self.open(client, server, (way, Role::of(role))),
+                Effect::Drop(role) => self.drop_socket(client, server, (way, Role::of(role))),
                 Effect::Linger => self.linger(client, server, way),
                 Effect::Complete(completion, answer) => completion.complete(answer),
-                Effect::Tell(_, Notice::Message(message)) => self.receive(client, server, &message),
-                Effect::Tell(_, notice) => self.set_listening(client, server, notice == Notice::Listening),
                 Effect::Report(ServerState::FailedOver(_)) => {
                     self.rouse(client, server);
+                    self.listen_elsewhere(client, server);
                     self.confirm(client, server);
                 }
                 // No credentials change here.
-                Effect::Report(_) | Effect::Look(_) | Effect::Succeed => (),
+                Effect::Report(_) | Effect::Look(_) => (),
             }
         }
         self.effects = effects;
@@ -260,13 +292,13 @@ impl World {
             let node = route.ways[way].node();
             self.accepted(client, server, node);
         }
-        for role in ROLES {
+        for role in [Role::Operations, Role::Lingering] {
             self.write(client, server, (way, role));
         }
         self.set_alarm(client, server, way);
     }
 
-    fn open(&mut self, client: usize, server: usize, way: (usize, Role)) {
+    pub(super) fn open(&mut self, client: usize, server: usize, way: (usize, Role)) {
         let takes = self.latency() + self.latency();
         let route = &mut self.routes[client][server];
         let stalled = route.stalled_until;
@@ -293,13 +325,19 @@ impl World {
             (*socket, route.broke_at) = (Socket::Closed, now);
             self.disturb(client, server, 0);
             let refused = Failure::not_applied(FailureKind::Refused, "refused");
-            return self.bring_to(client, server, way.0, Event::Unopened(way.1, refused));
+            return match way.1.of_connection() {
+                Some(role) => self.bring_to(client, server, way.0, Event::Unopened(role, refused)),
+                None => self.listener_broke(client, server),
+            };
         }
         route.conn += 1;
         *socket = Socket::Open(route.conn);
         opens.sessions.retain(|session| session.read_until().is_none_or(|until| until >= now));
         opens.sessions.push(Session::new(route.conn, node.number, now));
-        self.bring_to(client, server, way.0, Event::Opened(way.1));
+        match way.1.of_connection() {
+            Some(role) => self.bring_to(client, server, way.0, Event::Opened(role)),
+            None => self.listener_opened(client, server),
+        }
     }
 
     fn set_alarm(&mut self, client: usize, server: usize, way: usize) {
@@ -342,6 +380,7 @@ impl World {
     /// The contract's `close`, after the moment that releases have to leave.
     pub(super) fn let_go(&mut self, client: usize) {
         self.bring_to_all(client, || Event::Close);
+        (0..self.plan.servers).for_each(|server| self.stop_listening(client, server));
     }
 
     /// The contract's `give_up`: operations that were sent are undone behind them, except releases.

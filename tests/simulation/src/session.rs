@@ -1,6 +1,6 @@
 //! Session: a server's end of one connection, which reads commands out of bytes and answers them; and how connections end.
 
-use locktender::internals::redis::{Input as Event, Role};
+use locktender::internals::redis::Input as Event;
 use locktender::machine::Message;
 use locktender::op::{Op, Reply, Verdict};
 
@@ -9,7 +9,7 @@ use super::clock::{Instant, ms};
 use super::node::Node;
 use super::queue::{Happening, Way};
 use super::resp;
-use super::route::{ROLES, Socket};
+use super::route::{ROLES, Role, Socket};
 use super::standing::Standing;
 use super::world::World;
 
@@ -40,7 +40,6 @@ pub(super) struct Session {
     pub(super) node: u32,
     /// The bytes that were read, and are no whole command yet.
     input: Vec<u8>,
-    speaks_resp3: bool,
     pub(super) subscribed: bool,
     /// The time of the last arrival at the server. Bytes arrive no earlier than those before them, and likewise on the way back.
     pub(super) out_at: Instant,
@@ -60,7 +59,6 @@ impl Session {
             conn,
             node,
             input: Vec::new(),
-            speaks_resp3: false,
             subscribed: false,
             out_at: now,
             back_at: now,
@@ -129,12 +127,6 @@ impl World {
         match command {
             "CLIENT" => "+OK\r\n".to_owned(),
             "PING" => "+PONG\r\n".to_owned(),
-            "HELLO" => {
-                if let Some(session) = self.session(client, server, way, conn) {
-                    session.speaks_resp3 = true;
-                }
-                "%1\r\n$5\r\nproto\r\n:3\r\n".to_owned()
-            }
             "INFO" => {
                 let replicas = u8::from(self.plan.fails_over);
                 let info = |node: &Node| resp::info(node.run_id(), (node.era(), node.followed()), replicas, node.wall_us(now));
@@ -144,7 +136,7 @@ impl World {
             "SUBSCRIBE" | "SSUBSCRIBE" => {
                 let Some(session) = self.session(client, server, way, conn) else { return String::new() };
                 session.subscribed |= command == "SSUBSCRIBE";
-                resp::subscribed(session.speaks_resp3, &command.to_ascii_lowercase(), argument)
+                resp::subscribed(&command.to_ascii_lowercase(), argument)
             }
             "MULTI" if self.node(at.0, at.1).is_some_and(|node| node.run_id().ends_with('5')) => {
                 "-NOPERM this user has no permissions to run the 'multi' command\r\n".to_owned()
@@ -272,8 +264,7 @@ impl World {
             let Some(client) = self.client_on(&message.channel) else { continue };
             let way = &self.routes[client][server].ways[0];
             let listens = |session: &&Session| session.subscribed && session.dead.is_none() && session.node == node;
-            let receiver = way.sessions.iter().rev().find(listens).map(|session| (session.conn, session.speaks_resp3));
-            let Some((conn, resp3)) = receiver else {
+            let Some(conn) = way.sessions.iter().rev().find(listens).map(|session| session.conn) else {
                 self.notice_is_lost(client, &message.payload);
                 continue;
             };
@@ -282,13 +273,8 @@ impl World {
                 self.notice_is_lost(client, &message.payload);
                 continue;
             }
-            let bytes = resp::message(resp3, &message.channel, &message.payload);
-            let role = if self.routes[client][server].ways[0].sockets[1] == Socket::Open(conn) {
-                Role::Listening
-            } else {
-                Role::Operations
-            };
-            self.answer(client, server, ((0, role), conn), &bytes, Some(&message.payload));
+            let bytes = resp::message(&message.channel, &message.payload);
+            self.answer(client, server, ((0, Role::Listening), conn), &bytes, Some(&message.payload));
         }
     }
 
@@ -328,8 +314,10 @@ impl World {
 
     /// A client notices that its connection is gone.
     pub(super) fn broken(&mut self, client: usize, server: usize, way: Way, conn: u32) {
-        if let Some(role) = self.routes[client][server].ways[way.0].role(conn) {
-            self.bring_to(client, server, way.0, Event::Closed(role, None));
+        match self.routes[client][server].ways[way.0].role(conn).map(Role::of_connection) {
+            Some(Some(role)) => self.bring_to(client, server, way.0, Event::Closed(role, None)),
+            Some(None) => self.listener_broke(client, server),
+            None => (),
         }
     }
 

@@ -1,21 +1,19 @@
 //! Streams: the bytes between a client and a server. They arrive in order, in pieces, and late when a packet is lost.
 
-use locktender::internals::redis::{Input as Event, Role};
+use locktender::internals::redis::Input as Event;
 use locktender::op::{LockOp, Op, Verb};
 
 use super::clock::ms;
 use super::queue::Happening;
 use super::resp;
-use super::route::Socket;
+use super::route::{Role, Socket};
 use super::world::World;
 
 impl World {
     /// Writes the bytes of the connection. Each command takes a time of its own to arrive, some in two pieces.
     pub(super) fn write(&mut self, client: usize, server: usize, way: (usize, Role)) {
-        let writer = &mut self.routes[client][server].ways[way.0];
-        let (Socket::Open(conn), Some(buffers)) = (writer.sockets[way.1 as usize], writer.connection.buffers(way.1)) else {
-            return;
-        };
+        let route = &mut self.routes[client][server];
+        let (Socket::Open(conn), Some(buffers)) = (route.ways[way.0].sockets[way.1 as usize], route.buffers(way)) else { return };
         let bytes = buffers.unwritten().to_vec();
         buffers.wrote(bytes.len());
         let mut rest = &bytes[..];
@@ -79,13 +77,16 @@ impl World {
             if let Some(message) = message.filter(|_| role.is_none_or(|role| role == Role::Lingering)) {
                 self.notice_is_lost(client, message);
             }
-            let reader = &mut self.routes[client][server].ways[way.0];
-            let Some((role, buffers)) = role.and_then(|role| Some((role, reader.connection.buffers(role)?))) else { return };
+            let reader = &mut self.routes[client][server];
+            let Some((role, buffers)) = role.and_then(|role| Some((role, reader.buffers((way.0, role))?))) else { return };
             let room = buffers.room();
             let count = rest.len().min(room.len());
             room[..count].copy_from_slice(&rest[..count]);
             rest = &rest[count..];
-            self.bring_to(client, server, way.0, Event::Read(role, count));
+            match role.of_connection() {
+                Some(role) => self.bring_to(client, server, way.0, Event::Read(role, count)),
+                None => self.listener_reads(client, server, count),
+            }
         }
     }
 

@@ -231,6 +231,7 @@ impl World {
             Happening::Broken { client, server, way, conn } => self.broken(client, server, way, conn),
             Happening::Connected { client, server, way, attempt } => self.connected(client, server, way, attempt),
             Happening::Alarm { client, server, way, timer } => self.alarm(client, server, way, timer),
+            Happening::Listen { client, server, timer } => self.listen_alarm(client, server, timer),
             Happening::Bring { client, slot, input } => self.bring(client, slot, input),
             Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
             Happening::Step { client, worker, planned } => self.step(client, worker, planned),
@@ -253,16 +254,19 @@ impl World {
 
     /// A stopped process does its work when it goes on; a dead one never.
     fn postponed(&mut self, happening: Happening) -> Option<Happening> {
-        use Happening::{Alarm, Bring, Broken, Close, Connected, LetGo, Resume, Return, Step, Wake};
+        use Happening::{Alarm, Bring, Broken, Close, Connected, LetGo, Listen, Resume, Return, Step, Wake};
         let (client, timer) = match happening {
             Return { client, .. }
             | Broken { client, .. }
             | Connected { client, .. }
             | Bring { client, .. }
             | Resume { client } => (client, false),
-            Alarm { client, .. } | Wake { client, .. } | Step { client, .. } | Close { client } | LetGo { client } => {
-                (client, true)
-            }
+            Alarm { client, .. }
+            | Listen { client, .. }
+            | Wake { client, .. }
+            | Step { client, .. }
+            | Close { client }
+            | LetGo { client } => (client, true),
             _ => return Some(happening),
         };
         let process = &self.processes[client];

@@ -138,7 +138,7 @@ impl Looks {
         });
         // Of two first calls at once, the later one's listener stays.
         self.state.lock().listener = Some(Arc::clone(&listener));
-        session.subscribe(&channel(&keys), &listener);
+        session.listen_to(&channel(&keys), &listener);
     }
 
     fn hear_announcement(self: &Arc<Self>) {

@@ -40,13 +40,12 @@ pub use self::commands::script::Script;
 pub use self::connection::buffers::Buffers;
 pub use self::connection::connection::Connection;
 pub use self::connection::effect::{Effect, Role};
+pub use self::connection::handshake::Handshake;
 pub use self::connection::input::Input;
 pub use self::connection::job::Job;
 pub use self::connection::primary::Primary;
 pub use self::connection::server_state::{Failover, ServerState};
-use self::connection::subscription::Kind;
-use self::listening::Channel;
-pub use self::listening::listener::ChannelListener;
+pub use self::listening::pub_sub::{Channel, Kind, PubSub, Said};
 use self::routes::Routes;
 pub use self::settings::Settings;
 use self::transport::provided::{Change, Provided};
@@ -161,15 +160,9 @@ impl Server for RedisServer {
         self.routes.warm();
     }
 
-    /// Listens on the connection of the background if the server has RESP3, else on a second one. Without a listener there is no
-    /// subscription.
+    /// Listens on a connection for all channels, which is closed some seconds after the last listener is gone.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
-        self.routes.listen(ChannelListener::new(channel, &listener))
-    }
-
-    /// Listens on a connection for all these channels, which is closed some seconds after the last listener is gone.
-    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
-        self.routes.subscribe(Channel { name: channel.into(), kind: Kind::Plain }, &listener)
+        self.routes.listen(Channel { name: channel.into(), kind: Kind::Both }, &listener)
     }
 
     fn give_up(&self) {

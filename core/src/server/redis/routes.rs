@@ -21,9 +21,9 @@ use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::{Lineage, Primary};
 use crate::server::redis::connection::server_state::ServerState;
-use crate::server::redis::listening::listener::ChannelListener;
 use crate::server::redis::listening::one_server::OneServer;
-use crate::server::redis::listening::{Channel, NodeMap, listen};
+use crate::server::redis::listening::pub_sub::Channel;
+use crate::server::redis::listening::{NodeMap, listen};
 use crate::server::redis::replicated::Replicated;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::hints::Hints;
@@ -39,7 +39,7 @@ pub(crate) struct Routes {
     host: Handle,
     background: UnboundedSender<Input>,
     per_runtime: ArcSwap<Vec<RuntimeRoute>>,
-    /// What observers listen to.
+    /// What waiters and observers listen to.
     listening: Arc<OneServer>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
@@ -213,13 +213,8 @@ impl Routes {
         let _ = self.background.send(Input::Verify);
     }
 
-    /// Listens on the background's route; says whether that route still runs.
-    pub(crate) fn listen(&self, listener: ChannelListener) -> bool {
-        self.background.send(Input::Listen(listener)).is_ok()
-    }
-
     /// Listens to one more channel, on a connection for all of them; says whether the server is still open.
-    pub(crate) fn subscribe(&self, channel: Channel, listener: &Listener) -> bool {
+    pub(crate) fn listen(&self, channel: Channel, listener: &Listener) -> bool {
         listen(&self.listening, channel, listener)
     }
 

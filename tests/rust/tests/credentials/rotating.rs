@@ -7,7 +7,7 @@ use std::time::Duration;
 use locktender::{Client, Code, EventKind};
 use locktender_tests::{Binary, Events, PATIENCE, RealServer, ServerOptions, TTL, eventually};
 
-use crate::tokens::{self, Tokens, Turn, connections};
+use crate::tokens::{self, Tokens, Turn, connections, connections_of};
 
 const LIFE: Duration = Duration::from_secs(3);
 
@@ -15,14 +15,14 @@ pub(crate) fn servers() -> impl Iterator<Item = Arc<RealServer>> {
     Binary::ends().into_iter().map(|binary| tokens::server(ServerOptions::new().binary(&binary)))
 }
 
-/// Waits until every connection has a token of this number or a later one; gives their ids.
+/// Waits until every connection has a token of this number or a later one; gives the ids of those without a subscription.
 pub(crate) fn all_have(server: &RealServer, number: u32) -> Vec<u64> {
     let has = |user: &str| user.strip_prefix("token-").is_some_and(|of| of.parse::<u32>().unwrap() >= number);
     eventually(&format!("every connection has token {number}"), PATIENCE, || {
         let found = connections(server);
         !found.is_empty() && found.iter().all(|(_, user)| has(user))
     });
-    connections(server).into_iter().map(|(id, _)| id).collect()
+    connections_of(server, &["normal"]).into_iter().map(|(id, _)| id).collect()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_hold_outlives_three_tokens_on_the_same_connections() {
     for server in servers() {
         let tokens = Tokens::new(&server, Some(LIFE));
         let (client, events) = Events::of(tokens.builder());
-        // A blocking caller, a runtime of the program, and a waiter that listens: each has a connection of its own, or a way on one.
+        // A blocking caller, a runtime of the program, and a waiter that listens: each has a connection of its own.
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let (tell, told) = channel();
@@ -49,8 +49,9 @@ fn a_hold_outlives_three_tokens_on_the_same_connections() {
             move || lock.acquire_blocking().unwrap()
         });
         events.at_least(EventKind::Queued, 1);
-        eventually("each has a connection", PATIENCE, || connections(&server).len() >= 3);
-        let before = all_have(&server, 1);
+        let subscribed = || connections_of(&server, &["pubsub"]);
+        eventually("each has a connection", PATIENCE, || connections(&server).len() >= 4 && subscribed().len() == 1);
+        let (before, listened) = (all_have(&server, 1), subscribed());
         for number in 2..5 {
             assert_eq!(all_have(&server, number), before, "no connection was made anew");
             // A user that is deleted closes its connections: all have left the old one.
@@ -58,45 +59,19 @@ fn a_hold_outlives_three_tokens_on_the_same_connections() {
             events.next_renewal();
         }
         assert_eq!(all_have(&server, 4), before);
+        // A connection with a subscription can't be told another token: another one takes its place.
+        eventually("the old one is gone", PATIENCE, || subscribed().len() == 1);
+        assert_ne!(subscribed(), listened);
         assert!(held.is_valid() && other.is_valid());
         held.release_blocking().unwrap();
         waiter.join().unwrap().release_blocking().unwrap();
+        assert!(events.count(EventKind::Woken) >= 1, "it was notified of the release");
         other.release_blocking().unwrap();
         drop(end);
         program.join().unwrap();
         for kind in [EventKind::Lost, EventKind::Warning, EventKind::ServerFailed] {
             assert_eq!(events.last(kind), None, "{}", server.binary().name);
         }
-    }
-}
-
-#[test]
-fn a_subscription_without_resp3_moves_to_a_new_connection() {
-    for binary in Binary::ends() {
-        let server = tokens::server(ServerOptions::new().binary(&binary).config("rename-command HELLO \"\""));
-        let tokens = Tokens::new(&server, Some(LIFE));
-        let (client, events) = Events::of(tokens.builder());
-        let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
-        let waiter = std::thread::spawn({
-            // An endless wait would be warned of.
-            let lock = client.lock("a").wait(PATIENCE);
-            move || lock.acquire_blocking().unwrap()
-        });
-        events.at_least(EventKind::Queued, 1);
-        let subscribed = || {
-            let list = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).text().unwrap();
-            list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
-        };
-        eventually("it listens", PATIENCE, || subscribed().len() == 1);
-        let first = subscribed();
-        all_have(&server, 3);
-        eventually("the old one is gone", PATIENCE, || subscribed().len() == 1);
-        assert_ne!(subscribed(), first);
-        server.command(&["ACL", "DELUSER", &Tokens::user(1)]);
-        held.release_blocking().unwrap();
-        waiter.join().unwrap().release_blocking().unwrap();
-        assert_eq!(events.last(EventKind::Lost), None);
-        assert!(events.count(EventKind::Woken) >= 1, "it was told of the release");
     }
 }
 

@@ -108,7 +108,13 @@ pub(crate) fn server(options: ServerOptions) -> Arc<RealServer> {
 
 /// The connections of clients of this library: the id and the user of each.
 pub(crate) fn connections(server: &RealServer) -> Vec<(u64, String)> {
-    let list = server.command(&["CLIENT", "LIST"]).text().unwrap();
+    connections_of(server, &["normal", "pubsub"])
+}
+
+/// Those of these types.
+pub(crate) fn connections_of(server: &RealServer, types: &[&str]) -> Vec<(u64, String)> {
+    let lists = types.iter().map(|kind| server.command(&["CLIENT", "LIST", "TYPE", kind]).text().unwrap());
+    let list: String = lists.collect();
     let field = |line: &str, name: &str| {
         let prefix = format!("{name}=");
         line.split(' ').find_map(|field| field.strip_prefix(&prefix).map(str::to_owned)).unwrap()

@@ -14,7 +14,7 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
 use locktender::op::{LockOp, Op, Queued, QuorumConfig, Reply, Verb, Verdict};
-use locktender::server::{Completion, Listener, Notice, Request, Server};
+use locktender::server::{Completion, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
 use crate::step::{ALIKE, CLIENTS, LOCKS, PARTED, Step};
@@ -53,9 +53,8 @@ pub(crate) struct Twins {
     raw: Connection,
     /// Hears what is published, by either command.
     ear: Connection,
-    /// One speaks RESP2, the other RESP3, because it listens. The third is of a single server: what it can it does without scripts.
-    dialects: [Arc<RedisServer>; 3],
-    _listener: Listener,
+    /// The second is of a single server: what it can it does without scripts.
+    dialects: [Arc<RedisServer>; 2],
     dialect: usize,
     machine: State,
     run_id: String,
@@ -79,15 +78,11 @@ impl Twins {
         let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
         let subject = |config| RedisServer::new(&server.unix_url(), &options, PATIENCE, config, host.clone(), |_| {}).unwrap();
-        let dialects = [subject(quorum_config), subject(quorum_config), subject(None)];
-        let (told, notices) = channel();
-        let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));
-        assert!(dialects[1].listen("news", Arc::clone(&listener)));
-        assert_eq!(notices.recv_timeout(PATIENCE), Ok(Notice::Listening));
+        let dialects = [subject(quorum_config), subject(None)];
         // It is greeted before there is a marker, which it would refuse.
         let (greeted, until_greeted) = channel();
         let completion = Completion::new(move |answer| greeted.send(answer.is_ok()).unwrap_or_default());
-        dialects[2].submit(Request::new(Op::Marker { remove: true }, Tick::NEVER), completion);
+        dialects[1].submit(Request::new(Op::Marker { remove: true }, Tick::NEVER), completion);
         assert_eq!(until_greeted.recv_timeout(PATIENCE), Ok(true));
         let raw = server.connection().unwrap();
         let machine = State::new();
@@ -105,7 +100,6 @@ impl Twins {
             name: binary.name.clone(),
             raw,
             dialects,
-            _listener: listener,
             dialect: 0,
             machine,
             run_id,
@@ -136,7 +130,7 @@ impl Twins {
 
     /// Empties both, for the sequence of a seed.
     pub(crate) fn begin(&mut self, seed: u64) {
-        self.dialect = usize::try_from(seed % 3).unwrap();
+        self.dialect = usize::try_from(seed % 2).unwrap();
         self.command(&["FLUSHALL"]);
         self.machine.clear();
         self.fences.clear();
@@ -251,8 +245,8 @@ impl Twins {
         let compared = self.compared(op);
         // A floor that is above what the clock gives has the lock taken twice, which the machine doesn't do.
         let has_floor = matches!(op.verb(), Some(Verb::Acquire { proposal: 1.., .. })) || self.has_seen_more(op);
-        let is_native = self.dialect == 2 && (op.takes_if_free() && !has_floor || compared.is_some());
-        let dialect = if is_native { 2 } else { self.dialect % 2 };
+        let is_native = self.dialect == 1 && (op.takes_if_free() && !has_floor || compared.is_some());
+        let dialect = usize::from(is_native);
         let raised = self.raised(dialect, op);
         self.dialects[dialect].submit(Request::new(op.clone(), Tick::NEVER).of_value(compared), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();

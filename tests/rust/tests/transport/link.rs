@@ -46,8 +46,7 @@ fn answers_that_come_byte_by_byte_are_those_of_their_operations() {
     let peer = Peer::start(|heard| {
         let number = heard.words[7].split_once(':').unwrap().0.strip_prefix("host=").unwrap().parse::<usize>().unwrap();
         let answer = success(heard).replace(":1\r\n:1\r\n", &format!(":1\r\n:{number}\r\n"));
-        // A message that nobody has asked for is nobody's answer.
-        Act::Drip(if number % 2 == 0 { answer } else { format!(">3\r\n+message\r\n+news\r\n$2\r\n:1\r\n{answer}") })
+        Act::Drip(answer)
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     let pending: Vec<_> = (0..60).map(|number| subject.submit(release("a", &owner(number)))).collect();

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::peer::{Act, PATIENCE, Peer, Subject, acquire, extend, named, release, success, well};
-use locktender::Remaining;
-use locktender::op::{FailureKind, Op, Verdict};
+use crate::peer::{Act, PATIENCE, Peer, Subject, acquire, release, success, well};
+use locktender::op::{FailureKind, Verdict};
 use locktender::server::{Listener, Notice, Server};
 use locktender_tests::{Binary, LENIENT, Proxy, RealServer, Reply, ServerOptions, eventually};
 
@@ -87,40 +86,24 @@ fn locks(subject: &Subject) {
 }
 
 #[test]
-fn messages_arrive_on_the_connection_there_is_on_every_version() {
+fn messages_arrive_on_a_connection_of_their_own_which_is_replaced_although_nothing_is_sent() {
     for binary in Binary::all() {
         let server = ServerOptions::new().binary(&binary).password("s3cret").start();
-        let subject = Subject::new(&server.url(), TIMEOUT);
+        let subject = Subject::new(&format!("{}/2", server.url()), TIMEOUT);
         locks(&subject);
-        let before = connections(&server);
+        let home = connections(&server);
         let heard = Heard::on(&subject);
         heard.listens();
         published(&server, &heard);
-        locks(&subject);
-        assert_eq!(connections(&server), before, "{}", binary.name);
-    }
-}
-
-#[test]
-fn operations_mean_the_same_beside_a_subscription() {
-    for binary in Binary::all() {
-        let server = ServerOptions::new().binary(&binary).start();
-        let subject = Subject::new(&server.url(), TIMEOUT);
-        let heard = Heard::on(&subject);
+        let both = connections(&server);
+        assert_eq!((both.len(), &both[0]), (2, &home[0]), "{}", binary.name);
+        server.command(&["CLIENT", "KILL", "ID", &both[1]]);
+        assert_eq!(heard.not_listening(), FailureKind::Disconnected);
         heard.listens();
-        let vote = subject.ask(acquire("a", "one")).unwrap();
-        let held = subject.ask(acquire("a", "two")).unwrap();
-        assert_eq!(held.holder(), Some(&*named("one")));
-        assert_eq!(subject.ask(extend("a", "one", vote.fence)).unwrap().verdict, Verdict::Ok);
-        let refused = subject.ask(extend("a", "two", vote.fence)).unwrap();
-        assert_eq!((refused.holder(), refused.fence), (Some(&*named("one")), vote.fence));
-        assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, Verdict::Ok);
-        let gone = Verdict::No { holder: None, remaining: Remaining::Gone };
-        assert_eq!(subject.ask(release("a", "one")).unwrap().verdict, gone);
-        let Verdict::Described(facts) = subject.ask(Op::Examine).unwrap().verdict else { panic!("no facts") };
-        assert!(facts.version.contains(&binary.version) && facts.role == "master", "{facts:?}");
-        server.command(&["SCRIPT", "FLUSH"]);
+        published(&server, &heard);
         locks(&subject);
+        let after = connections(&server);
+        assert_eq!((after.len(), &after[0]), (2, &home[0]), "{}", binary.name);
     }
 }
 
@@ -130,25 +113,10 @@ fn a_client_that_never_waits_never_subscribes() {
     let subject = Subject::new(&server.url(), TIMEOUT);
     locks(&subject);
     let stats = server.command(&["INFO", "commandstats"]).text().unwrap();
-    for command in ["hello", "subscribe", "ssubscribe"] {
+    for command in ["subscribe", "ssubscribe"] {
         assert!(!stats.contains(&format!("cmdstat_{command}:")), "{stats}");
     }
     assert_eq!(connections(&server).len(), 1);
-}
-
-#[test]
-fn a_connection_that_was_killed_is_replaced_although_nothing_is_sent() {
-    for binary in Binary::all() {
-        let server = ServerOptions::new().binary(&binary).start();
-        let subject = Subject::new(&server.url(), TIMEOUT);
-        let heard = Heard::on(&subject);
-        heard.listens();
-        server.command(&["CLIENT", "KILL", "ID", &connections(&server)[0]]);
-        assert_eq!(heard.not_listening(), FailureKind::Disconnected);
-        heard.listens();
-        published(&server, &heard);
-        assert_eq!(connections(&server).len(), 1);
-    }
 }
 
 #[test]
@@ -192,15 +160,7 @@ fn a_link_that_was_cut_is_replaced() {
 
 #[test]
 fn a_half_open_connection_is_noticed_and_replaced() {
-    survives_a_black_hole(&RealServer::start());
-}
-
-#[test]
-fn a_half_open_second_connection_is_noticed_and_replaced() {
-    survives_a_black_hole(&ServerOptions::new().config("rename-command HELLO \"\"").start());
-}
-
-fn survives_a_black_hole(server: &RealServer) {
+    let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let subject = Subject::new(&proxy.url(), TIMEOUT);
     let heard = Heard::on(&subject);
@@ -210,7 +170,7 @@ fn survives_a_black_hole(server: &RealServer) {
     proxy.cut();
     proxy.restore();
     heard.listens();
-    published(server, &heard);
+    published(&server, &heard);
 }
 
 #[test]
@@ -242,11 +202,12 @@ fn without_rights_on_the_channel_locks_work_and_the_listener_is_notified() {
             let server = ServerOptions::new().binary(&binary).user("ann", "s3cret", rules).start();
             let subject = Subject::new(&format!("redis://ann:s3cret@127.0.0.1:{}", server.port()), TIMEOUT);
             locks(&subject);
-            let before = connections(&server);
             let heard = Heard::on(&subject);
             assert_eq!(heard.not_listening(), FailureKind::Denied, "{} {rules}", binary.name);
+            let before = connections(&server);
             locks(&subject);
-            assert_eq!(connections(&server), before, "asking again takes no other connection");
+            assert_eq!(connections(&server), before, "it is asked again there, and not at once");
+            assert_eq!(heard.notices.try_iter().count(), 0);
         }
     }
 }
@@ -263,81 +224,43 @@ fn a_right_for_plain_channels_alone_still_hears_what_is_published_there() {
 }
 
 #[test]
-fn a_peer_without_resp3_is_listened_to_on_a_second_connection() {
-    for binary in Binary::all() {
-        let options = ServerOptions::new().binary(&binary).password("s3cret").config("rename-command HELLO \"\"");
-        let server = options.start();
-        let subject = Subject::new(&format!("{}/2", server.url()), TIMEOUT);
-        locks(&subject);
-        let home = connections(&server);
-        let heard = Heard::on(&subject);
-        heard.listens();
-        published(&server, &heard);
-        let both = connections(&server);
-        assert_eq!((both.len(), &both[0]), (2, &home[0]), "{}", binary.name);
-        server.command(&["CLIENT", "KILL", "ID", &both[1]]);
-        heard.not_listening();
-        heard.listens();
-        published(&server, &heard);
-        locks(&subject);
-        let after = connections(&server);
-        assert_eq!((after.len(), &after[0]), (2, &home[0]), "{}", binary.name);
-    }
-}
-
-#[test]
 fn a_peer_without_pub_sub_leaves_the_listener_without_messages() {
-    for hello in ["HELLO", "\"\""] {
-        let lines = [format!("rename-command HELLO {hello}"), "rename-command SUBSCRIBE \"\"".into()];
-        let options = lines.iter().fold(ServerOptions::new(), |options, line| options.config(line));
-        let server = options.config("rename-command SSUBSCRIBE \"\"").start();
-        let subject = Subject::new(&server.url(), TIMEOUT);
-        let heard = Heard::on(&subject);
-        heard.not_listening();
-        locks(&subject);
-        eventually("a second connection was of no use", PATIENCE, || connections(&server).len() == 1);
-    }
+    let server = ServerOptions::new().config("rename-command SUBSCRIBE \"\"").config("rename-command SSUBSCRIBE \"\"").start();
+    let subject = Subject::new(&server.url(), TIMEOUT);
+    let heard = Heard::on(&subject);
+    heard.not_listening();
+    locks(&subject);
 }
 
 #[test]
-fn a_peer_that_hangs_up_when_asked_to_listen_disturbs_operations_once() {
-    for cut in ["HELLO", "SUBSCRIBE"] {
-        let peer = Peer::start(move |heard| match &*heard.words[0] {
-            word if word == cut => Act::Cut,
-            "SUBSCRIBE" | "SSUBSCRIBE" => Act::Cut,
-            "HELLO" => Act::Answer("%0\r\n".into()),
-            _ => well(heard),
-        });
-        let subject = Subject::new(&peer.url, TIMEOUT);
+fn a_peer_that_hangs_up_when_asked_to_listen_is_asked_twice_and_disturbs_no_operation() {
+    let peer = Peer::start(|heard| if heard.words[0] == "SUBSCRIBE" { Act::Cut } else { well(heard) });
+    let subject = Subject::new(&peer.url, TIMEOUT);
+    subject.ask(acquire("a", "owner")).unwrap();
+    let heard = Heard::on(&subject);
+    heard.not_listening();
+    let asked = || peer.heard().iter().filter(|heard| heard.words[0] == "SUBSCRIBE").count();
+    eventually("it is asked once more", PATIENCE, || asked() == 2);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
         subject.ask(acquire("a", "owner")).unwrap();
-        let heard = Heard::on(&subject);
-        heard.not_listening();
-        let asked = || peer.heard().iter().filter(|heard| heard.words[0] == "SUBSCRIBE").count();
-        let expected = if cut == "HELLO" { 1 } else { 2 };
-        eventually("it is asked on a second connection", PATIENCE, || asked() == expected);
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(1) {
-            subject.ask(acquire("a", "owner")).unwrap();
-        }
-        let last = peer.heard();
-        let greeted = last.iter().filter(|heard| heard.words[0] == "HELLO").count();
-        assert_eq!((greeted, asked()), (1, expected), "{cut}: it goes on asking");
-        assert!(last.iter().all(|heard| heard.connection <= 2), "{cut}");
     }
+    let all = peer.heard();
+    assert_eq!(asked(), 2, "it goes on asking");
+    assert_eq!(
+        all.iter().map(|heard| heard.connection).max(),
+        all.iter().map(|heard| heard.connection).min().map(|first| first + 2)
+    );
 }
 
 #[test]
 fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mixed_up() {
-    let confirmed = |kind: &str| format!(">3\r\n${}\r\n{kind}\r\n$4\r\nnews\r\n:1\r\n", kind.len());
-    let peer = Peer::start(move |heard| match &*heard.words[0] {
-        "HELLO" => Act::Answer("%0\r\n".into()),
-        "SUBSCRIBE" | "SSUBSCRIBE" => Act::Answer(confirmed(&heard.words[0].to_lowercase())),
-        _ if heard.is_for("moved") => Act::Answer(confirmed("sunsubscribe") + &success(heard)),
-        _ => well(heard),
+    let notice = ">3\r\n$12\r\nsunsubscribe\r\n$4\r\nnews\r\n:1\r\n";
+    let peer = Peer::start(move |heard| match heard {
+        heard if heard.is_for("moved") => Act::Answer(notice.to_owned() + &success(heard)),
+        heard => well(heard),
     });
     let subject = Subject::new(&peer.url, TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.listens();
     let together = ["before", "moved", "after"].map(|owner| acquire("a", owner));
     let answers: Vec<_> = subject.submit_together(together.into()).into_iter().map(|pending| pending.wait()).collect();
     assert!(answers[0].is_ok());
@@ -345,28 +268,24 @@ fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mix
         let failure = answer.clone().unwrap_err();
         assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true));
     }
-    assert_eq!(heard.not_listening(), FailureKind::Protocol);
-    heard.listens();
     subject.ask(acquire("a", "later")).unwrap();
 }
 
 #[test]
 fn a_closed_server_lets_go_and_tells_nothing_more() {
-    for hello in ["HELLO", "\"\""] {
-        for dropped in [false, true] {
-            let server = ServerOptions::new().config(&format!("rename-command HELLO {hello}")).start();
-            let subject = Subject::new(&server.url(), TIMEOUT);
-            let heard = Heard::on(&subject);
-            heard.listens();
-            if dropped {
-                drop(subject.server);
-            } else {
-                subject.server.close();
-            }
-            eventually("its connections are closed", PATIENCE, || connections(&server).is_empty());
-            assert_eq!(server.command(&["PUBLISH", "news", "late"]), Reply::Int(0));
-            assert_eq!(heard.notices.try_iter().count(), 0);
+    for dropped in [false, true] {
+        let server = RealServer::start();
+        let subject = Subject::new(&server.url(), TIMEOUT);
+        let heard = Heard::on(&subject);
+        heard.listens();
+        if dropped {
+            drop(subject.server);
+        } else {
+            subject.server.close();
         }
+        eventually("its connections are closed", PATIENCE, || connections(&server).is_empty());
+        assert_eq!(server.command(&["PUBLISH", "news", "late"]), Reply::Int(0));
+        assert_eq!(heard.notices.try_iter().count(), 0);
     }
 }
 
@@ -381,8 +300,5 @@ fn a_listener_that_was_dropped_lets_the_connection_go_for_good() {
     server.command(&["CLIENT", "KILL", "ID", &connections(&server)[0]]);
     // Its channel ends when nobody can tell anything any more.
     assert!(notices.recv_timeout(PATIENCE).is_err());
-    // A release is done whether the hang-up was seen by now or not.
-    subject.ask(release("a", "owner")).unwrap();
-    let stats = server.command(&["INFO", "commandstats"]).text().unwrap();
-    assert!(stats.contains("cmdstat_hello:calls=1,"), "{stats}");
+    eventually("nobody subscribes again", PATIENCE, || connections(&server).is_empty());
 }

@@ -7,7 +7,7 @@ use locktender_tests::{Events, PATIENCE, RealServer, ServerOptions, eventually};
 
 /// A server without the commands that such proxies don't pass. They have no `TIME` either, but a script must have it.
 fn bare() -> RealServer {
-    let missing = ["HELLO", "CLIENT", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "INFO", "SELECT", "WAIT"];
+    let missing = ["CLIENT", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "INFO", "SELECT", "WAIT"];
     let options =
         missing.iter().fold(ServerOptions::new(), |options, name| options.config(&format!("rename-command {name} \"\"")));
     options.start()

@@ -7,7 +7,8 @@ use crate::server::Listener;
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::nodes::about;
-use crate::server::redis::listening::{Channel, Listening, NodeMap, listen};
+use crate::server::redis::listening::pub_sub::Channel;
+use crate::server::redis::listening::{Listening, NodeMap, listen};
 use crate::server::redis::settings::Settings;
 
 impl NodeMap for Cluster {
@@ -28,8 +29,9 @@ impl NodeMap for Cluster {
         0
     }
 
-    fn moved(&self, slot: u16, from: &Address, (host, port): (&str, u16)) {
+    fn moved(&self, slot: u16, from: &Address, (host, port): (&str, u16)) -> bool {
         self.mapping.lock().moved(slot, &from.elsewhere(host, port));
+        true
     }
 
     fn look_again(self: &Arc<Self>) {

@@ -10,16 +10,16 @@ use tokio::task::AbortHandle;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::reactor::LazyReactor;
-use crate::name::Keys;
 use crate::name::slot::slot_of;
+use crate::name::{Keys, LEADERS};
 use crate::options::ClientOptions;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::nodes::Nodes;
 use crate::server::redis::cluster::parcel::Parcel;
 use crate::server::redis::cluster::target::ClusterTarget;
 use crate::server::redis::connection::server_state::ServerState;
-use crate::server::redis::connection::subscription::Kind;
-use crate::server::redis::listening::{Channel, Listening};
+use crate::server::redis::listening::Listening;
+use crate::server::redis::listening::pub_sub::{Channel, Kind};
 use crate::server::redis::transport::provided::{Change, Provided};
 use crate::server::{Completion, Listener, Request, Server};
 use crate::sync::Mutex;
@@ -102,14 +102,11 @@ impl Server for ClusterServer {
         true
     }
 
-    /// Listens on one more connection to the node of the channel, which carries the subscriptions to all channels there.
+    /// Listens on one more connection to the node of the channel, which carries the subscriptions to all channels there. What leaders
+    /// announce crosses to every node.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
-        self.cluster.listen(Channel { name: channel.into(), kind: Kind::Sharded }, &listener)
-    }
-
-    /// The same for a channel that crosses to every node.
-    fn subscribe(&self, channel: &str, listener: Listener) -> bool {
-        self.cluster.listen(Channel { name: channel.into(), kind: Kind::Plain }, &listener)
+        let kind = if channel.starts_with(LEADERS) { Kind::Plain } else { Kind::Sharded };
+        self.cluster.listen(Channel { name: channel.into(), kind }, &listener)
     }
 
     fn give_up(&self) {

@@ -72,7 +72,7 @@ const WAKE_IN_CLUSTER: &str = "SPUBLISH W -";
 
 /// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
 const COMMANDS: &str = "+eval +evalsha +multi +exec +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +xadd +xinfo +xrevrange +zadd +zrem +zscore +zcount \
-                        +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +hello +ping +client|setname +info +scan";
+                        +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +ping +client|setname +info +scan";
 
 /// What a user needs in a cluster besides.
 const COMMANDS_OF_CLUSTER: &str = " +cluster|slots +asking";

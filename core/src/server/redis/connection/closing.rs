@@ -34,7 +34,6 @@ impl Connection {
         }
         self.give_up(now, out);
         self.closing = Some(now.after(self.settings.response_timeout));
-        self.forget_listener(out, |_| true);
     }
 
     /// Ends a close that has nothing left to wait for.

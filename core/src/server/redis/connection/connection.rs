@@ -14,7 +14,7 @@ use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::backlog::Backlog;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::conversation::{Conversation, Said};
+use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use crate::server::redis::connection::handshake::Handshake;
@@ -24,7 +24,6 @@ use crate::server::redis::connection::lingering::{Lingering, Why};
 use crate::server::redis::connection::pipeline::Landing;
 use crate::server::redis::connection::primary::{GivenUp, Primary};
 use crate::server::redis::connection::question::Question;
-use crate::server::redis::connection::subscriber::Subscriber;
 use crate::server::redis::settings::Settings;
 
 /// The state of the socket for operations.
@@ -66,8 +65,6 @@ pub struct Connection {
     pub(super) given_up: bool,
     /// The time at which a close stops waiting for releases. Set by the close.
     pub(super) closing: Option<Tick>,
-    /// The subscriber. Set by the first listener.
-    pub(super) subscriber: Option<Subscriber>,
     /// Whether the server has refused a password, and a newer one is tried.
     pub(super) tries_other: bool,
 }
@@ -93,7 +90,6 @@ impl Connection {
             looks_at: Tick::default(),
             given_up: false,
             closing: None,
-            subscriber: None,
             tries_other: false,
         }
     }
@@ -108,9 +104,8 @@ impl Connection {
             State::Opening(_) => Tick::NEVER,
             State::Over => return Tick::NEVER,
         };
-        let subscriber = self.subscriber.as_ref().map_or(Tick::NEVER, Subscriber::wake_at);
         let lingering = self.lingering.as_ref().map_or(Tick::NEVER, Lingering::until);
-        state.min(self.backlog.due()).min(subscriber).min(lingering).min(self.closing.unwrap_or(Tick::NEVER))
+        state.min(self.backlog.due()).min(lingering).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
     /// Whether the connection is closed and has no work left.
@@ -150,7 +145,6 @@ impl Connection {
     pub fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
         match (role, &mut self.state) {
             (Role::Lingering, _) => self.lingering.as_mut().map(Lingering::buffers),
-            (Role::Listening | Role::Successor, _) => self.subscriber.as_mut()?.buffers(role),
             (Role::Operations, State::Greeting(handshake)) => Some(&mut handshake.buffers),
             (Role::Operations, State::Up(conversation)) => Some(&mut conversation.buffers),
             (Role::Operations, _) => None,
@@ -167,7 +161,6 @@ impl Connection {
                 self.looks_at = now;
                 self.tend(now, out);
             }
-            Input::Listen(listener) => self.listen(listener),
             Input::Opened(Role::Operations) => self.opened(out),
             Input::Unopened(Role::Operations, failure) => {
                 if self.is_opening() {
@@ -176,31 +169,15 @@ impl Connection {
             }
             Input::Read(Role::Operations, count) => self.read(count, now, out),
             Input::Closed(Role::Operations, why) => self.closed(why, now, out),
-            Input::Opened(role @ (Role::Listening | Role::Successor)) => {
-                let era = self.primary.era_number();
-                if !self.subscriber.as_mut().is_some_and(|subscriber| subscriber.opened(role, era)) {
-                    out.push(Effect::Drop(role));
-                }
-            }
-            Input::Unopened(role @ (Role::Listening | Role::Successor), failure) => {
-                self.bring_to_second(now, out, |second, _, out| second.unopened(role, failure, now, out));
-            }
-            Input::Read(role @ (Role::Listening | Role::Successor), count) => {
-                self.bring_to_second(now, out, |second, listener, out| second.read((role, count), listener, now, out));
-            }
-            Input::Closed(role @ (Role::Listening | Role::Successor), why) => {
-                self.bring_to_second(now, out, |second, _, out| second.closed(role, why, now, out));
-            }
             Input::Opened(Role::Lingering) | Input::Unopened(Role::Lingering, _) => (),
             Input::Read(Role::Lingering, count) => self.read_lingering(count, now, out),
             Input::Closed(Role::Lingering, _) => self.stop_lingering(out),
             Input::TakeBack(op) => self.take_back(&op, now),
-            Input::LogIn => self.log_in(now, out),
+            Input::LogIn => self.log_in(now),
             Input::Wake => self.wake(now, out),
             Input::GiveUp => self.give_up(now, out),
             Input::Close => self.close(now, out),
         }
-        self.attend(now);
         self.pursue(now, out);
         self.end_if_over(now, out);
         self.count_given_up();
@@ -233,7 +210,7 @@ impl Connection {
     fn connects_at(&self) -> Tick {
         let at = self.backs_off_until();
         let is_open = self.closing.is_none();
-        let wanted = self.wanted || at < self.tended_until || self.subscriber.as_ref().is_some_and(Subscriber::wants_first);
+        let wanted = self.wanted || at < self.tended_until;
         if is_open && wanted || !self.backlog.is_empty() { at } else { Tick::NEVER }
     }
 
@@ -250,7 +227,7 @@ impl Connection {
     fn opened(&mut self, out: &mut Vec<Effect>) {
         if let State::Opening(since) = self.state {
             let until = since.after(self.settings.connect_timeout);
-            self.state = State::Greeting(Box::new(Handshake::begin(&self.settings, Role::Operations, until)));
+            self.state = State::Greeting(Box::new(Handshake::begin(&self.settings, until)));
         } else {
             out.push(Effect::Drop(Role::Operations));
         }
@@ -267,25 +244,17 @@ impl Connection {
             }
         }
         while let State::Up(conversation) = &mut self.state {
-            match conversation.next() {
-                None => return,
-                Some(Said::Unasked(said)) => {
-                    if let Some(subscriber) = &self.subscriber {
-                        subscriber.heard(said, out);
-                    }
-                }
-                Some(Said::Answer(answer)) => match conversation.pipeline.land(answer) {
-                    Landing::Answered(job, answer) => self.answered(job, answer, now, out),
-                    Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
-                    Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
-                    Landing::ByScript { job, took, lasting } => self.by_script(job, (took, lasting), now, out),
-                    Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
-                    Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
-                    Landing::Heard(question, value, _) => self.heard(question, value, now, out),
-                    Landing::LoggedIn(value) => self.logged_in(value, now, out),
-                    Landing::Late => {}
-                    Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
-                },
+            let Some(answer) = conversation.next() else { return };
+            match conversation.pipeline.land(answer) {
+                Landing::Answered(job, answer) => self.answered(job, answer, now, out),
+                Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
+                Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
+                Landing::ByScript { job, took, lasting } => self.by_script(job, (took, lasting), now, out),
+                Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
+                Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
+                Landing::Heard(Question::Asking, ..) | Landing::Late => {}
+                Landing::LoggedIn(value) => self.logged_in(value, now, out),
+                Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
             }
         }
     }
@@ -310,9 +279,6 @@ impl Connection {
         // A server of another quorum will not accept this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
         self.backlog.refuse(failure, |job| hopeless || !job.request.op.survives_reconnect(), out);
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.unconnected(failure, now, out);
-        }
         self.last_failure = Some(failure.clone());
     }
 
@@ -375,7 +341,7 @@ impl Connection {
             }
             out.extend(overdue.late.into_iter().map(|job| job.end(Err(failure.clone()))));
         }
-        if half_open | self.listens_in_vain(now, out) {
+        if half_open {
             self.broken(&disconnected(), Why::Silent, now, out);
         }
     }

@@ -1,12 +1,9 @@
 //! The decisions of a connection: inputs in, effects and bytes out, without a socket.
 
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::super::staged::{GREETED, START, TIMEOUT, Test, acquire, kind, release, released};
 use super::*;
-use crate::server::redis::listening::listener::ChannelListener;
-use crate::server::{Listener, Notice};
 
 #[test]
 fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known() {
@@ -174,48 +171,15 @@ fn a_primary_that_became_a_replica_is_left() {
 fn a_socket_that_nobody_waits_for_is_dropped() {
     let mut test = Test::connected();
     test.bring(Input::Opened(Role::Operations));
-    test.bring(Input::Opened(Role::Listening));
-    assert_eq!(test.effects(), ["drop", "drop listening"]);
-}
-
-#[test]
-fn messages_come_on_the_connection_there_is() {
-    let mut test = Test::connected();
-    let (tell, told) = channel();
-    let listener: Listener = Arc::new(move |notice| drop(tell.send(notice)));
-    test.bring(Input::Listen(ChannelListener::new("news", &listener)));
-    assert!(test.wrote().contains("HELLO"));
-    test.says("%1\r\n+proto\r\n:3\r\n");
-    assert!(test.wrote().contains("SSUBSCRIBE"));
-    test.says(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n>3\r\n$10\r\nssubscribe\r\n$4\r\nnews\r\n:1\r\n");
-    let answered = test.submit(release("ours", None));
-    test.says(&(">3\r\n$8\r\nsmessage\r\n$4\r\nnews\r\n$3\r\none\r\n".to_owned() + released()));
-    assert_eq!(test.effects(), ["tell", "tell", "complete"]);
-    assert_eq!(told.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("one".into())]);
-    assert!(answered.try_recv().unwrap().is_ok());
-    // The connection is made again for the listener alone, unless the code that listens has ended.
-    test.bring(Input::Closed(Role::Operations, None));
-    assert_eq!(test.effects(), ["drop", "tell", "open"]);
-    drop((listener, told));
-    test.bring(Input::Opened(Role::Operations));
-    test.says(GREETED);
-    test.effects();
-    test.bring(Input::Closed(Role::Operations, None));
     assert_eq!(test.effects(), ["drop"]);
 }
 
 #[test]
-fn without_resp3_a_second_socket_listens_until_a_close() {
+fn a_closed_connection_does_nothing_more() {
     let mut test = Test::connected();
-    let listener: Listener = Arc::new(|_| ());
-    test.bring(Input::Listen(ChannelListener::new("news", &listener)));
-    test.says("-ERR unknown command 'HELLO'\r\n");
-    assert_eq!(test.effects(), ["open to listen"]);
-    test.bring(Input::Opened(Role::Listening));
-    assert!(test.connection.buffers(Role::Listening).is_some_and(|buffers| !buffers.unwritten().is_empty()));
     test.bring(Input::Close);
-    assert_eq!(test.effects(), ["drop listening", "drop"]);
-    assert!(test.connection.is_over() && test.connection.buffers(Role::Listening).is_none());
+    assert_eq!(test.effects(), ["drop"]);
+    assert!(test.connection.is_over());
     let late = test.submit(release("ours", None));
     assert_eq!((test.effects(), kind(&late)), (vec!["complete"], Some((FailureKind::Closed, false))));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{PushKind, RedisResult, Value};
+use redis::{RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
@@ -42,14 +42,6 @@ pub(crate) struct Conversation {
 
 /// The least pause between two readings of the server's clock. A fast clock of a client then matters for as long at most.
 const CLOCK: Duration = Duration::from_secs(1);
-
-/// A reply or a message of the server.
-pub(crate) enum Said {
-    /// An answer to the oldest question. A push that was asked for is an answer, too.
-    Answer(RedisResult<Value>),
-    /// A message that the client did not ask for.
-    Unasked(Value),
-}
 
 impl Conversation {
     /// Begins, on a socket whose server was greeted just now.
@@ -95,7 +87,7 @@ impl Conversation {
         let proposes = |op: &LockOp| op.keys.kind() == Kind::Quorum && matches!(op.verb, Verb::Acquire { .. });
         if job.request.op.on_lock().is_some_and(proposes) && now >= self.clock_due {
             self.clock_due = now.after(CLOCK);
-            self.ask(&[Question::Time], "", now);
+            self.ask(Question::Time, now);
         }
         let op = &job.request.op;
         let is_urgent =
@@ -103,7 +95,7 @@ impl Conversation {
         let by_text = job.asking || form == Form::BySha && is_urgent && !self.pipeline.knows_script(op);
         let form = if by_text { Form::ByText } else { form };
         if job.asking {
-            self.ask(&[Question::Asking], "", now);
+            self.ask(Question::Asking, now);
         }
         match form {
             Form::Native => words::transaction(op, self.buffers.output.end()),
@@ -164,29 +156,18 @@ impl Conversation {
         }
     }
 
-    /// Asks questions.
-    pub(crate) fn ask(&mut self, questions: &[Question], channel: &str, now: Tick) {
-        for question in questions {
-            self.buffers.output.end().extend(question.command(channel));
-            self.pipeline.push_question(*question, now);
-        }
+    /// Asks a question.
+    pub(crate) fn ask(&mut self, question: Question, now: Tick) {
+        self.buffers.output.end().extend(question.command());
+        self.pipeline.push_question(question, now);
     }
 
-    /// The next reply or message of the server, if all of it is there.
-    pub(crate) fn next(&mut self) -> Option<Said> {
+    /// The next reply of the server, if all of it is there.
+    pub(crate) fn next(&mut self) -> Option<RedisResult<Value>> {
         let reply = self.buffers.replies.next()?;
         self.pipeline.arrived();
-        Some(match reply {
-            Ok(Value::Push { kind, data }) if !is_answer(&kind) => Said::Unasked(Value::Push { kind, data }),
-            answer => Said::Answer(answer),
-        })
+        Some(reply)
     }
-}
-
-/// Whether a server pushes this as an answer to a subscription or to the end of one.
-fn is_answer(kind: &PushKind) -> bool {
-    use PushKind::{PSubscribe, PUnsubscribe, SSubscribe, SUnsubscribe, Subscribe, Unsubscribe};
-    matches!(kind, Subscribe | PSubscribe | SSubscribe | Unsubscribe | PUnsubscribe | SUnsubscribe)
 }
 
 #[cfg(test)]

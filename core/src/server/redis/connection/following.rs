@@ -16,7 +16,6 @@ use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::lingering::Why;
-use crate::server::redis::connection::listening::Ending;
 use crate::server::redis::connection::pipeline::Pipeline;
 use crate::server::redis::connection::question::Question;
 
@@ -52,7 +51,7 @@ impl Connection {
                 self.looks_at = now.after(LOOK);
                 self.welcomed(&login);
                 self.connected(Box::new(Conversation::begin(buffers, pipeline, (accepted, login), now)), now, out);
-                self.log_in(now, out);
+                self.log_in(now);
                 out.extend(failover.map(Effect::Report));
             }
             Err(failure) => {
@@ -78,12 +77,8 @@ impl Connection {
     pub(super) fn follow(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let era = self.primary.era_number();
         let why = "another node answers for the server now, and the connection to the old one was given up";
-        let failure = || Failure::unknown(FailureKind::Disconnected, why);
         if matches!(&self.state, State::Up(conversation) if conversation.accepted.era != era && !mutant!(EraNotShared)) {
-            self.leave(&failure(), (true, Why::Useless), now, out);
-        }
-        if self.subscriber.as_ref().is_some_and(|subscriber| subscriber.is_of_another(era)) {
-            self.bring_to_second(now, out, |_, _, _| Some(Ending::Broken { failure: failure(), useful: true }));
+            self.leave(&Failure::unknown(FailureKind::Disconnected, why), (true, Why::Useless), now, out);
         }
     }
 
@@ -124,7 +119,7 @@ impl Connection {
         let counts = job.doubted || !is_refused || now >= job.request.deadline || self.settings.quorum_config.is_none();
         match &mut self.state {
             State::Up(conversation) if !counts && matches!(job.request.op.verb(), Some(Verb::Extend { .. })) => {
-                conversation.ask(&[Question::Era], "", now);
+                conversation.ask(Question::Era, now);
                 conversation.send(Job { doubted: true, ..job }, Form::BySha, now);
                 None
             }
@@ -156,7 +151,7 @@ impl Connection {
             && now >= self.looks_at
         {
             self.looks_at = now.after(LOOK);
-            conversation.ask(&[Question::Era], "", now);
+            conversation.ask(Question::Era, now);
             out.push(Effect::Look(peer));
         }
     }

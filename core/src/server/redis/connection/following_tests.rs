@@ -6,10 +6,8 @@ use super::super::staged::{Test, acquire, keys, kind, release, released};
 use super::*;
 use crate::name::{Keys, Kind};
 use crate::op::{LockOp, Op, QuorumConfig, Verdict};
-use crate::server::Listener;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::primary::Primary;
-use crate::server::redis::listening::listener::ChannelListener;
 
 const PEER: ([u8; 4], u16) = ([10, 0, 0, 1], 6379);
 
@@ -63,32 +61,6 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
     assert_eq!(other.effects(), ["drop", "failed"]);
     let told = other.submit(acquire());
     assert_eq!((other.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::ReadOnly, false))));
-}
-
-#[test]
-fn a_second_socket_that_listens_follows_the_era_too() {
-    let primary = Arc::new(Primary::new(|_| ()));
-    let [mut one, mut other] = [(); 2].map(|()| Test::of(Arc::clone(&primary)));
-    for test in [&mut one, &mut other] {
-        test.bring(Input::Warm);
-        test.effects();
-        test.greet("old");
-    }
-    let listener: Listener = Arc::new(|_| ());
-    one.bring(Input::Listen(ChannelListener::new("news", &listener)));
-    one.says("-ERR unknown command 'HELLO'\r\n");
-    assert_eq!(one.effects(), ["open to listen"]);
-    one.bring(Input::Opened(Role::Listening));
-    one.bring(Input::Wake);
-    assert_eq!(one.effects(), [""; 0], "it was opened in the present era");
-    other.bring(Input::Closed(Role::Operations, None));
-    other.effects();
-    other.greet("new");
-    one.bring(Input::Wake);
-    assert_eq!(one.effects(), ["drop", "drop listening", "tell", "open"]);
-    // It asks the new primary for RESP3 first.
-    one.greet("new");
-    assert!(one.wrote().contains("HELLO"));
 }
 
 #[test]

@@ -15,15 +15,15 @@ use crate::server::redis::commands::greeting::{Greeting, Place};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::effect::Role;
 use crate::server::redis::login::Login;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::url::Endpoint;
 
 /// A handshake under way: all questions leave at once, and are judged when all are answered.
-pub(crate) struct Handshake {
+pub struct Handshake {
     settings: Arc<Settings>,
-    pub(crate) buffers: Buffers,
+    /// The buffers of the socket.
+    pub buffers: Buffers,
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
     until: Tick,
@@ -34,12 +34,21 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// Begins on a new socket; `until` is the end of the time that connecting may take.
-    pub(crate) fn begin(settings: &Arc<Settings>, role: Role, until: Tick) -> Self {
+    pub(crate) fn begin(settings: &Arc<Settings>, until: Tick) -> Self {
+        Self::of_steps(settings, until, |_| true)
+    }
+
+    /// The same on a socket that only listens, or asks for a map: it says who we are. Such a connection needs no database, and a replica
+    /// is good enough.
+    #[must_use]
+    pub fn introduce(settings: &Arc<Settings>) -> Self {
+        Self::of_steps(settings, Tick::NEVER, |step| matches!(step, Step::Credentials | Step::Name))
+    }
+
+    fn of_steps(settings: &Arc<Settings>, until: Tick, is_needed: impl Fn(Step) -> bool) -> Self {
         let (mut buffers, login) = (Buffers::default(), settings.login());
         let mut steps = Vec::with_capacity(8);
-        // A connection that only listens needs no database, and asks nothing of the server.
-        let needed = |step| role == Role::Operations || matches!(step, Step::Credentials | Step::Name);
-        for (step, command) in questions(settings, &login).into_iter().filter(|(step, _)| needed(*step)) {
+        for (step, command) in questions(settings, &login).into_iter().filter(|(step, _)| is_needed(*step)) {
             steps.push(step);
             buffers.output.end().extend(command);
         }
@@ -53,7 +62,8 @@ impl Handshake {
     }
 
     /// Whether the server refuses the credentials, after the handshake has failed.
-    pub(crate) fn is_refused(&self) -> bool {
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
         self.refused
     }
 
@@ -86,6 +96,12 @@ impl Handshake {
             }
         }
         None
+    }
+
+    /// Takes `count` bytes that were read, in a handshake that only says who we are. Gives its end.
+    pub fn introduced(&mut self, count: usize) -> Option<Result<(), Failure>> {
+        self.buffers.replies.filled(count);
+        self.read().map(|judged| judged.map(drop))
     }
 
     /// The failure of a handshake whose socket is closed before the end.

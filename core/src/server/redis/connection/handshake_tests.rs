@@ -28,7 +28,7 @@ fn settings(url: &str) -> Settings {
 
 /// A handshake by the settings of a URL.
 fn begun(url: &str) -> Handshake {
-    Handshake::begin(&Arc::new(settings(url)), Role::Operations, Tick::NEVER)
+    Handshake::begin(&Arc::new(settings(url)), Tick::NEVER)
 }
 
 /// Gives the handshake bytes.
@@ -101,7 +101,7 @@ fn more_than_was_asked_for_is_no_server() {
 #[test]
 fn only_what_is_needed_is_said_where_one_only_listens() {
     let settings = Arc::new(settings("redis://ann:hunter2@localhost/3"));
-    let mut handshake = Handshake::begin(&settings, Role::Listening, Tick::NEVER);
+    let mut handshake = Handshake::introduce(&settings);
     let asked = String::from_utf8_lossy(handshake.buffers.unwritten()).into_owned();
     assert!(asked.contains("AUTH") && asked.contains("SETNAME"), "{asked}");
     assert!(!asked.contains("SELECT") && !asked.contains("EVAL") && !asked.contains("INFO"), "{asked}");

@@ -5,7 +5,6 @@ use std::io;
 use crate::op::{Failure, Op};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::job::Job;
-use crate::server::redis::listening::listener::ChannelListener;
 
 /// An event for a connection.
 pub enum Input {
@@ -15,8 +14,6 @@ pub enum Input {
     Warm,
     /// The server may be in another era: it is asked, whether or not a connection is open.
     Verify,
-    /// A channel to listen to. Only the first listener counts.
-    Listen(ChannelListener),
     /// The socket that the connection asked for is open.
     Opened(Role),
     /// The socket couldn't be opened.

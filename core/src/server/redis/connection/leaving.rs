@@ -9,7 +9,6 @@ use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::broke_by;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::lingering::{Lingering, Why};
-use crate::server::redis::connection::subscriber::Subscriber;
 
 impl Connection {
     /// The socket was closed, by the peer or by an error.
@@ -58,10 +57,6 @@ impl Connection {
             } else {
                 out.push(job.end(Err(unknown.clone())));
             }
-        }
-        self.forget_listener(out, Subscriber::is_over);
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.disconnected(failure, now, out);
         }
     }
 

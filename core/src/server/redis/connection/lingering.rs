@@ -13,7 +13,7 @@ use crate::mutant::mutant;
 use crate::op::Op;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::conversation::{Conversation, Said};
+use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::pipeline::Landing;
 
 /// The time after which a socket that is still silent is closed. The pauses of TCP's retransmissions double from 0.2 s on, so it is
@@ -69,8 +69,7 @@ impl Lingering {
     /// Reads what the server says; says whether it has something left to answer.
     pub(super) fn read(&mut self, count: usize, now: Tick) -> bool {
         self.conversation.buffers.replies.filled(count);
-        while let Some(said) = self.conversation.next() {
-            let Said::Answer(answer) = said else { continue };
+        while let Some(answer) = self.conversation.next() {
             match self.conversation.pipeline.land(answer) {
                 Landing::Unknown(job) => self.conversation.send(job, Form::ByText, now),
                 Landing::Broken(_) => return false,

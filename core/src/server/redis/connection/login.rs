@@ -13,18 +13,14 @@ use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::login::Login;
 
 impl Connection {
-    /// Tells the server the newest credentials, unless it knows them. Where a server speaks RESP2, a connection with a subscription
-    /// can't be told any, and is replaced.
-    pub(super) fn log_in(&mut self, now: Tick, out: &mut Vec<Effect>) {
+    /// Tells the server the newest credentials, unless it knows them.
+    pub(super) fn log_in(&mut self, now: Tick) {
         if self.settings.provided.is_none() {
             return;
         }
         let login = self.settings.login();
         if let State::Up(conversation) = &mut self.state {
             conversation.log_in(login, now);
-        }
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.log_in(now, out);
         }
     }
 
@@ -42,7 +38,7 @@ impl Connection {
             self.settings.accepted(&login);
         }
         // Others may have come meanwhile.
-        self.log_in(now, out);
+        self.log_in(now);
     }
 
     /// The server has let the connection in with these credentials.

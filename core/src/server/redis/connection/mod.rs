@@ -7,8 +7,7 @@
 //! itself. Jobs in the `backlog` wait for a connection, and the `backoff` says when to try again. `leaving` is how a socket is given
 //! up, and such a socket may go on `lingering`. With `login` the
 //! credentials change. All connections to a server share what is known of its `primary`: the `eras`, its
-//! `health` and its `server_clock`. The `subscriber` decides how to listen; a `second` connection, which some servers need for that,
-//! is `listening`. The room `listening` beside this one has connections for many channels.
+//! `health` and its `server_clock`. Connections that only listen are in the room beside this one.
 
 pub(crate) mod backlog;
 pub(crate) mod backoff;
@@ -29,16 +28,11 @@ pub(crate) mod input;
 pub(crate) mod job;
 mod leaving;
 mod lingering;
-mod listen;
-pub(crate) mod listening;
 mod login;
 pub(crate) mod pipeline;
 pub(crate) mod primary;
 pub(crate) mod question;
-pub(crate) mod second;
 pub(crate) mod server_clock;
 pub(crate) mod server_state;
 #[cfg(test)]
 mod staged;
-pub(crate) mod subscriber;
-pub(crate) mod subscription;

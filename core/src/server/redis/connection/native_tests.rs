@@ -139,16 +139,6 @@ fn where_transactions_are_of_no_use_they_are_not_tried_again_on_the_connection()
     by_script(&mut test, VOTED);
 }
 
-#[test]
-fn a_message_may_come_between_the_answers() {
-    let mut test = connected();
-    let told = test.submit(newcomer());
-    test.says("+OK\r\n+QUEUED\r\n>3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n+QUEUED\r\n");
-    test.says(GRANTED);
-    test.effects();
-    assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Vote);
-}
-
 /// Connects with an acquire that waits, to a server that answers the handshake's transaction so, or hangs up then.
 fn without_transactions(answer: Option<&str>) {
     let mut test = Test::new();

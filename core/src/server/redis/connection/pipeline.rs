@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ptr;
 use std::time::Duration;
 
-use redis::{PushKind, RedisError, RedisResult, Value};
+use redis::{RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::op::{Answer, Op, Reply, Verb};
@@ -16,7 +16,6 @@ use crate::server::redis::commands::script::Script;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::question::Question;
-use crate::server::redis::connection::subscription::Kind;
 
 /// The meaning of an answer.
 pub(crate) enum Landing {
@@ -71,7 +70,7 @@ pub(crate) struct Overdue {
 /// The commands of one socket, the oldest first.
 pub(crate) struct Pipeline {
     commands: VecDeque<Command>,
-    /// The number of replies and messages that have arrived. If none arrived since a question was sent, the socket is half-open,
+    /// The number of replies that have arrived. If none arrived since a question was sent, the socket is half-open,
     /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
     greeting: Greeting,
@@ -112,14 +111,9 @@ impl Pipeline {
         self.answered
     }
 
-    /// A reply or a message has arrived completely.
+    /// A reply has arrived completely.
     pub(crate) fn arrived(&mut self) {
         self.reads += 1;
-    }
-
-    /// The number of replies and messages that have arrived.
-    pub(crate) fn reads(&self) -> u64 {
-        self.reads
     }
 
     /// Whether the server is sure to know the script of an operation.
@@ -159,7 +153,7 @@ impl Pipeline {
         });
     }
 
-    /// Notes a question of the subscriber that is sent now.
+    /// Notes a question that is sent now.
     pub(crate) fn push_question(&mut self, question: Question, now: Tick) {
         self.push_own(Some(question), now);
     }
@@ -191,7 +185,7 @@ impl Pipeline {
         };
         // From here on every command would get the answer of another one.
         let Some(command) = self.commands.front_mut() else { return out_of_step("an answer came that nobody had asked for") };
-        if is_out_of_step(command.question, &value) {
+        if matches!(value, Value::Push { .. }) {
             return out_of_step("a notice came in the place of an answer");
         }
         if command.form == Form::Native {
@@ -217,8 +211,7 @@ impl Pipeline {
         if is_login {
             return Landing::LoggedIn(value);
         }
-        // A peer that answers some questions of the subscriber and hangs up at a later one has not been of use.
-        self.answered |= question.is_none_or(|question| question == Question::Ping);
+        self.answered |= question.is_none();
         if question == Some(Question::Asking) {
             self.unasked = if let Value::ServerError(error) = value { Some(error.into()) } else { None };
             return Landing::Late;
@@ -382,18 +375,6 @@ impl Pipeline {
 
 fn out_of_step(why: &'static str) -> Landing {
     Landing::Broken(RedisError::from((redis::ErrorKind::Parse, why)))
-}
-
-/// Whether the value can't be the answer to its question. A server pushes its answers about subscriptions, asked for or not. A push
-/// that is taken for an answer gives every later command the answer of the one before.
-fn is_out_of_step(question: Option<Question>, value: &Value) -> bool {
-    match (question, value) {
-        (Some(Question::Subscribe(_)), Value::ServerError(_)) => false,
-        (Some(Question::Subscribe(Kind::Plain)), Value::Push { kind, .. }) => *kind != PushKind::Subscribe,
-        (Some(Question::Subscribe(Kind::Sharded)), Value::Push { kind, .. }) => *kind != PushKind::SSubscribe,
-        (Some(Question::Subscribe(_)), _) => true,
-        (_, value) => matches!(value, Value::Push { .. }),
-    }
 }
 
 #[cfg(test)]

@@ -105,7 +105,8 @@ impl Primary {
     }
 
     /// The number of the present era.
-    pub(crate) fn era_number(&self) -> u64 {
+    #[must_use]
+    pub fn era_number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
     }
 

@@ -104,21 +104,12 @@ impl Test {
             Effect::Open(Role::Operations) => "open",
             Effect::Look(_) => "look",
             Effect::Drop(Role::Operations) => "drop",
-            Effect::Open(Role::Listening) => "open to listen",
-            Effect::Drop(Role::Listening) => "drop listening",
             Effect::Open(Role::Lingering) => "open to linger",
             Effect::Drop(Role::Lingering) => "drop lingering",
-            Effect::Open(Role::Successor) => "open to succeed",
-            Effect::Drop(Role::Successor) => "drop successor",
-            Effect::Succeed => "succeed",
             Effect::Linger => "linger",
             Effect::Complete(completion, answer) => {
                 completion.complete(answer);
                 "complete"
-            }
-            Effect::Tell(listener, notice) => {
-                listener(notice);
-                "tell"
             }
             Effect::Report(ServerState::Failed(_)) => "failed",
             Effect::Report(ServerState::Recovered) => "recovered",

@@ -9,17 +9,15 @@ use crate::clock::Tick;
 use crate::name::slot::slot_of;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
-use crate::server::redis::connection::effect::Effect;
-use crate::server::redis::connection::subscription::Kind;
-use crate::server::redis::listening::listener::ChannelListener;
-use crate::server::redis::listening::pub_sub::Channel;
+use crate::server::redis::listening::listener::{ChannelListener, Notices};
+use crate::server::redis::listening::pub_sub::{Channel, Kind};
 use crate::server::{Listener, Notice};
 
 /// For so long a channel is kept that nobody listens to: a lock that was waited for is waited for again.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// After so long a node is asked again that has refused a subscription.
-const REFUSED: Duration = Duration::from_secs(30);
+/// After so long a node is asked again that has refused a subscription. Rights are given by people.
+pub(super) const REFUSED: Duration = Duration::from_secs(30);
 
 /// The most channels at one node. Who waits beyond that polls.
 const MOST: usize = 4_096;
@@ -56,7 +54,7 @@ impl Known {
         self.listeners.iter().all(ChannelListener::is_over)
     }
 
-    fn not_listening(&mut self, failure: &Failure, out: &mut Vec<Effect>) {
+    fn not_listening(&mut self, failure: &Failure, out: &mut Notices) {
         self.listeners.iter_mut().for_each(|listener| listener.not_listening(failure, out));
     }
 }
@@ -89,8 +87,8 @@ pub(super) struct Channels {
 
 impl Channels {
     /// One more listens to a channel from now on. One that is known gets the notices anew.
-    pub(super) fn listen(&mut self, channel: Channel, of: &Listener, out: &mut Vec<Effect>) {
-        let mut listener = ChannelListener::new(&channel.name, of);
+    pub(super) fn listen(&mut self, channel: Channel, of: &Listener, out: &mut Notices) {
+        let mut listener = ChannelListener::new(of);
         let name = Arc::clone(&channel.name);
         if let Some(known) = self.known.get_mut(&name) {
             if known.listens {
@@ -118,7 +116,7 @@ impl Channels {
         &mut self,
         moved: Moved,
         owner: impl Fn(u16) -> Option<Address>,
-        out: &mut Vec<Effect>,
+        out: &mut Notices,
     ) -> Vec<(Address, Order)> {
         let mut names = mem::take(&mut self.unplaced);
         match moved {
@@ -208,8 +206,8 @@ impl Channels {
         let mut over = Vec::new();
         for (name, known) in self.known.iter_mut().filter(|(_, known)| known.is_over()) {
             let idle_since = *known.idle_since.get_or_insert(now);
-            // An election has few observers, which stay.
-            if known.node.is_none() || known.channel.kind == Kind::Plain || now >= idle_since.after(KEPT) {
+            // Only a lock is waited for again.
+            if known.node.is_none() || known.channel.kind != Kind::Sharded || now >= idle_since.after(KEPT) {
                 over.push(Arc::clone(name));
             }
         }
@@ -235,7 +233,7 @@ impl Channels {
     }
 
     /// The messages of a channel arrive from now on. Earlier ones may be lost.
-    pub(super) fn subscribed(&mut self, node: &Address, name: &str, out: &mut Vec<Effect>) {
+    pub(super) fn subscribed(&mut self, node: &Address, name: &str, out: &mut Notices) {
         if let Some(known) = self.known_at(node, name) {
             (known.listens, known.refused_until) = (true, None);
             known.listeners.iter_mut().for_each(|listener| listener.listening(out));
@@ -252,24 +250,24 @@ impl Channels {
     }
 
     /// The node refuses the subscription.
-    pub(super) fn refused(&mut self, node: &Address, name: &str, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+    pub(super) fn refused(&mut self, node: &Address, name: &str, failure: &Failure, now: Tick, out: &mut Notices) {
         let Some(known) = self.known_at(node, name) else { return };
         (known.listens, known.refused_until) = (false, Some(now.after(REFUSED)));
         known.not_listening(failure, out);
     }
 
     /// There is no connection to a node.
-    pub(super) fn disconnected(&mut self, node: &Address, failure: &Failure, out: &mut Vec<Effect>) {
+    pub(super) fn disconnected(&mut self, node: &Address, failure: &Failure, out: &mut Notices) {
         for known in self.known.values_mut().filter(|known| known.node.as_ref() == Some(node)) {
             known.listens = false;
             known.not_listening(failure, out);
         }
     }
 
-    pub(super) fn message(&self, node: &Address, name: &str, message: String, out: &mut Vec<Effect>) {
+    pub(super) fn message(&self, node: &Address, name: &str, message: String, out: &mut Notices) {
         // A message of the node that has lost the slot counts, too: it was said before.
         if let Some(known) = self.known.get(name).filter(|known| known.node.is_none() || known.node.as_ref() == Some(node)) {
-            known.listeners.iter().for_each(|listener| listener.tell(Notice::Message(message.clone()), out));
+            known.listeners.iter().for_each(|listener| listener.notify(Notice::Message(message.clone()), out));
         }
     }
 }

@@ -17,11 +17,8 @@ fn listener() -> (Listener, mpsc::Receiver<Notice>) {
     (Arc::new(move |notice| tell.send(notice).unwrap()), told)
 }
 
-fn carried(out: &mut Vec<Effect>) {
-    for effect in out.drain(..) {
-        let Effect::Tell(listener, notice) = effect else { panic!("a listener is told, and nothing else") };
-        listener(notice);
-    }
+fn carried(out: &mut Notices) {
+    out.drain(..).for_each(|(listener, notice)| listener(notice));
 }
 
 fn failure() -> Failure {

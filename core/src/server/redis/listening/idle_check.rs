@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::clock::Tick;
 
 /// The pause between two looks at whether anything arrived. After two looks in vain the server is asked for an answer.
-pub(crate) const LOOK: Duration = Duration::from_millis(2_500);
-pub(crate) const LOOKS: u32 = 2;
+const LOOK: Duration = Duration::from_millis(2_500);
+const LOOKS: u32 = 2;
 
 /// The result of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +56,6 @@ impl IdleCheck {
         if self.unanswered == 0 {
             (self.at, self.reads, self.quiet) = (now.after(LOOK), reads, 0);
         }
-    }
-
-    /// The connection is gone, and its questions with it.
-    pub(crate) fn forget(&mut self) {
-        self.unanswered = 0;
     }
 
     /// Looks, if it is time.

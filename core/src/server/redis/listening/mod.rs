@@ -14,20 +14,20 @@ use tokio::task::AbortHandle;
 use crate::op::Failure;
 use crate::server::Listener;
 use crate::server::redis::address::Address;
-use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::settings::Settings;
 use crate::sync::Mutex;
 
 mod channels;
-pub(crate) mod idle_check;
-pub(crate) mod listener;
+mod idle_check;
+mod listener;
 pub(crate) mod one_server;
-mod pub_sub;
+pub(crate) mod pub_sub;
 mod task;
 
 pub(crate) use self::channels::Moved;
 use self::channels::{Channels, Order};
-pub(crate) use self::pub_sub::Channel;
+use self::listener::Notices;
+use self::pub_sub::Channel;
 
 /// Where the nodes of a server are.
 pub(crate) trait NodeMap: Send + Sync + 'static {
@@ -46,8 +46,8 @@ pub(crate) trait NodeMap: Send + Sync + 'static {
     /// The number of the server's era. A connection of an earlier one leads to a node that publishes nothing any more.
     fn era(&self) -> u64;
 
-    /// A node says that a slot is at another node.
-    fn moved(&self, slot: u16, from: &Address, to: (&str, u16));
+    /// A node says that a slot is at another node; gives whether the client goes there.
+    fn moved(&self, slot: u16, from: &Address, to: (&str, u16)) -> bool;
 
     /// The map may be wrong.
     fn look_again(self: &Arc<Self>);
@@ -142,10 +142,6 @@ fn send<M: NodeMap>(map: &Arc<M>, orders: Vec<(Address, Order)>) {
     }
 }
 
-fn tell(out: Vec<Effect>) {
-    for effect in out {
-        if let Effect::Tell(listener, notice) = effect {
-            listener(notice);
-        }
-    }
+fn tell(out: Notices) {
+    out.into_iter().for_each(|(listener, notice)| listener(notice));
 }

@@ -44,7 +44,9 @@ impl NodeMap for OneServer {
     }
 
     // A node of a cluster behind a plain URL: its operations say so.
-    fn moved(&self, _slot: u16, _from: &Address, _to: (&str, u16)) {}
+    fn moved(&self, _slot: u16, _from: &Address, _to: (&str, u16)) -> bool {
+        false
+    }
 
     fn look_again(self: &Arc<Self>) {}
 

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::Value;
 
@@ -14,82 +15,126 @@ use crate::name::slot::slot_of;
 use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::question::Question;
-use crate::server::redis::connection::subscription::Kind;
 use crate::server::redis::listening::idle_check::{Finding, IdleCheck};
 
-/// A channel, and whether it belongs to a slot.
+/// The kind of a channel. A server of 7.0 or later has channels that belong to a slot. An older one has only plain channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A plain channel, on any version.
+    Plain,
+    /// A channel of a slot, where the server has such channels, else a plain one.
+    Sharded,
+    /// Both. Messages arrive on the channel of the slot, where the server has such channels and a script may publish there.
+    Both,
+}
+
+/// A channel of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Channel {
-    pub(crate) name: Arc<str>,
-    pub(crate) kind: Kind,
+pub struct Channel {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its kind.
+    pub kind: Kind,
 }
 
 /// What was asked, and is not answered yet.
 enum Asked {
-    Subscribe(Channel),
+    /// The last subscription to a channel `decides`.
+    Subscribe {
+        channel: Channel,
+        is_sharded: bool,
+        decides: bool,
+    },
     Unsubscribe(Arc<str>),
     Ping,
 }
 
 /// What a node says of a channel.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said {
+pub enum Said {
+    /// Messages arrive from now on.
     Subscribed(Arc<str>),
     /// There is no subscription, and why.
     Refused(Arc<str>, Failure),
     /// The node has ended the subscription: the slot went to another one.
     Ended(Arc<str>),
+    /// A message on the channel.
     Message(Arc<str>, String),
 }
 
 /// The conversation on one socket, behind its handshake.
-pub(crate) struct PubSub {
-    pub(crate) buffers: Buffers,
+pub struct PubSub {
+    /// The buffers of the socket.
+    pub buffers: Buffers,
     asked: VecDeque<Asked>,
     /// Channels that are left, and whose end was told, maybe by the node itself: then the answer is still to come.
     ended: Vec<Arc<str>>,
     /// Whether the server has plain channels alone.
     only_plain: bool,
+    /// Why the plain subscription to a channel of both kinds was refused, while the other one is asked for.
+    plain_refusal: Option<Failure>,
     idle_check: IdleCheck,
     reads: u64,
 }
 
 impl PubSub {
-    pub(crate) fn new(buffers: Buffers, response_timeout: std::time::Duration) -> Self {
-        let (asked, ended, only_plain, reads) = (VecDeque::new(), Vec::new(), false, 0);
-        Self { buffers, asked, ended, only_plain, idle_check: IdleCheck::new(response_timeout), reads }
+    /// A conversation without any channel.
+    #[must_use]
+    pub fn new(buffers: Buffers, response_timeout: Duration) -> Self {
+        let (asked, ended, only_plain, plain_refusal) = (VecDeque::new(), Vec::new(), false, None);
+        Self { buffers, asked, ended, only_plain, plain_refusal, idle_check: IdleCheck::new(response_timeout), reads: 0 }
     }
 
-    pub(crate) fn subscribe(&mut self, channel: Channel, now: Tick) {
-        let kind = if self.only_plain { Kind::Plain } else { channel.kind };
-        self.say(&Question::Subscribe(kind).command(&channel.name), now);
-        self.asked.push_back(Asked::Subscribe(Channel { kind, ..channel }));
+    /// Whether the node has answered anything.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.reads > 0
+    }
+
+    /// The commands for both kinds of a channel that are needed for this kind.
+    fn is_needed(&self, kind: Kind) -> [bool; 2] {
+        if self.only_plain { [true, false] } else { [kind != Kind::Sharded, kind != Kind::Plain] }
+    }
+
+    /// Asks for the messages of a channel.
+    pub fn subscribe(&mut self, channel: Channel, now: Tick) {
+        let [is_plain, is_sharded] = self.is_needed(channel.kind);
+        if is_plain {
+            self.say("SUBSCRIBE", &channel.name, now);
+            self.asked.push_back(Asked::Subscribe { channel: channel.clone(), is_sharded: false, decides: !is_sharded });
+        }
+        if is_sharded {
+            self.say("SSUBSCRIBE", &channel.name, now);
+            self.asked.push_back(Asked::Subscribe { channel, is_sharded, decides: true });
+        }
     }
 
     pub(crate) fn unsubscribe(&mut self, channel: &Channel, now: Tick) {
-        let is_plain = self.only_plain || channel.kind == Kind::Plain;
-        let command = redis::cmd(if is_plain { "UNSUBSCRIBE" } else { "SUNSUBSCRIBE" }).arg(&*channel.name).get_packed_command();
-        self.say(&command, now);
-        self.asked.push_back(Asked::Unsubscribe(Arc::clone(&channel.name)));
+        let [is_plain, is_sharded] = self.is_needed(channel.kind);
+        for command in [is_plain.then_some("UNSUBSCRIBE"), is_sharded.then_some("SUNSUBSCRIBE")].into_iter().flatten() {
+            self.say(command, &channel.name, now);
+            self.asked.push_back(Asked::Unsubscribe(Arc::clone(&channel.name)));
+        }
     }
 
-    fn say(&mut self, command: &[u8], now: Tick) {
-        self.buffers.output.end().extend_from_slice(command);
+    fn say(&mut self, command: &str, channel: &str, now: Tick) {
+        let words = [command, channel].into_iter().filter(|word| !word.is_empty());
+        let command = words.fold(redis::Cmd::new(), |mut command, word| command.arg(word).take());
+        self.buffers.output.end().extend_from_slice(&command.get_packed_command());
         self.idle_check.asked(1, now, self.reads);
     }
 
     /// The time of the next look at the clock.
-    pub(crate) fn wake_at(&self) -> Tick {
+    #[must_use]
+    pub fn wake_at(&self) -> Tick {
         self.idle_check.due()
     }
 
     /// Looks at the clock; says whether the socket is dead.
-    pub(crate) fn wake(&mut self, now: Tick) -> bool {
+    pub fn wake(&mut self, now: Tick) -> bool {
         match self.idle_check.look(now, self.reads) {
             Finding::Nothing => false,
             Finding::Quiet => {
-                self.say(&Question::Ping.command(""), now);
+                self.say("PING", "", now);
                 self.asked.push_back(Asked::Ping);
                 false
             }
@@ -101,7 +146,7 @@ impl PubSub {
     ///
     /// # Errors
     /// The socket is of no use any more.
-    pub(crate) fn read(&mut self, count: usize, now: Tick) -> Result<Vec<Said>, Failure> {
+    pub fn read(&mut self, count: usize, now: Tick) -> Result<Vec<Said>, Failure> {
         self.buffers.replies.filled(count);
         let mut said = Vec::new();
         while let Some(value) = self.buffers.replies.next() {
@@ -131,7 +176,7 @@ impl PubSub {
     fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<Said>, Failure> {
         let failure = refusal::failure(error, true);
         if let Some(Redirect::Moved { slot, .. }) = failure.redirect.as_deref()
-            && !matches!(self.asked.front(), Some(Asked::Subscribe(channel)) if slot_of(&channel.name) == *slot)
+            && !matches!(self.asked.front(), Some(Asked::Subscribe { channel, .. }) if slot_of(&channel.name) == *slot)
             && let Some(at) = self.ended.iter().position(|name| slot_of(name) == *slot)
         {
             // The node had ended that subscription before, since its slot went away.
@@ -140,14 +185,34 @@ impl PubSub {
         }
         let front = self.asked.pop_front().ok_or_else(out_of_step)?;
         self.idle_check.answered(now, self.reads);
-        let Asked::Subscribe(channel) = front else { return Ok(None) };
-        let text = failure.message.to_ascii_lowercase();
-        if channel.kind == Kind::Sharded && text.contains("unknown command") {
-            self.only_plain = true;
-            self.subscribe(channel, now);
-            return Ok(None);
+        let Asked::Subscribe { channel, is_sharded, decides } = front else { return Ok(None) };
+        Ok(self.judged(channel, (is_sharded, decides), Some(failure), now))
+    }
+
+    /// Takes the answer to a subscription. What the server's scripts use has to be there: where it has channels of slots, those.
+    fn judged(
+        &mut self,
+        channel: Channel,
+        (is_sharded, decides): (bool, bool),
+        mut refusal: Option<Failure>,
+        now: Tick,
+    ) -> Option<Said> {
+        if !decides {
+            self.plain_refusal = refusal;
+            return None;
         }
-        Ok(Some(Said::Refused(channel.name, failure)))
+        if is_sharded && refusal.as_ref().is_some_and(is_unknown) {
+            self.only_plain = true;
+            if channel.kind == Kind::Sharded {
+                self.subscribe(channel, now);
+                return None;
+            }
+            refusal = self.plain_refusal.take();
+        }
+        Some(match refusal {
+            None => Said::Subscribed(channel.name),
+            Some(failure) => Said::Refused(channel.name, failure),
+        })
     }
 
     /// Takes a list of words: a message, or the answer about a subscription.
@@ -162,9 +227,12 @@ impl PubSub {
         match &*kind {
             "message" | "smessage" => Ok(word(2).map(|message| Said::Message(name, message))),
             "subscribe" | "ssubscribe" => match self.asked.front() {
-                Some(Asked::Subscribe(channel)) if channel.name == name => {
+                Some(Asked::Subscribe { channel, is_sharded, decides })
+                    if channel.name == name && *is_sharded == (kind == "ssubscribe") =>
+                {
+                    let (channel, answered) = (channel.clone(), (*is_sharded, *decides));
                     self.done(now);
-                    Ok(Some(Said::Subscribed(name)))
+                    Ok(self.judged(channel, answered, None, now))
                 }
                 _ => Err(out_of_step()),
             },
@@ -189,6 +257,12 @@ impl PubSub {
             _ => Err(out_of_step()),
         }
     }
+}
+
+/// Whether the server, or a proxy in front of it, doesn't have the command at all.
+fn is_unknown(refusal: &Failure) -> bool {
+    let text = refusal.message.to_ascii_lowercase();
+    ["unknown command", "unsupported", "not supported"].iter().any(|words| text.contains(words))
 }
 
 fn out_of_step() -> Failure {
@@ -263,6 +337,32 @@ mod tests {
         pub_sub.subscribe(sharded("c"), at(1));
         pub_sub.unsubscribe(&sharded("b"), at(1));
         assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE c UNSUBSCRIBE b");
+    }
+
+    #[test]
+    fn of_both_kinds_the_one_that_scripts_use_decides() {
+        let unknown = "-ERR unknown command `SSUBSCRIBE`, with args\r\n";
+        let denied = "-NOPERM no\r\n";
+        let (plain, both) = (list(&["subscribe", "a"]), list(&["ssubscribe", "a"]));
+        for (plain, sharded, is_refused) in [
+            (&*plain, &*both, false),
+            (&plain, unknown, false),
+            (&plain, denied, true),
+            (denied, &both, false),
+            (denied, unknown, true),
+            (denied, denied, true),
+        ] {
+            let mut pub_sub = new();
+            pub_sub.subscribe(Channel { name: "a".into(), kind: Kind::Both }, at(1));
+            assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE a SSUBSCRIBE a");
+            assert_eq!(says(&mut pub_sub, plain).unwrap(), [], "the other answer is still to come");
+            let said = says(&mut pub_sub, sharded).unwrap();
+            assert_eq!(matches!(&said[..], [Said::Refused(..)]), is_refused, "{said:?}");
+            assert_eq!(matches!(&said[..], [Said::Subscribed(_)]), !is_refused, "{said:?}");
+            pub_sub.unsubscribe(&Channel { name: "a".into(), kind: Kind::Both }, at(1));
+            let left = if sharded == unknown { "UNSUBSCRIBE a" } else { "UNSUBSCRIBE a SUNSUBSCRIBE a" };
+            assert_eq!(wrote(&mut pub_sub), left);
+        }
     }
 
     #[test]

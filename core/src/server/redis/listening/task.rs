@@ -1,20 +1,25 @@
 //! Task: a connection to one node, which listens.
 
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::channels::{Moved, Order};
+use super::channels::{Moved, Order, REFUSED};
 use super::pub_sub::{PubSub, Said};
 use super::{NodeMap, place_channels, send, tell};
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::redis::address::Address;
 use crate::server::redis::connection::backoff::Backoff;
+use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::failure::{broke_by, no_answer};
+use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::connect::{connect, read};
+use crate::server::redis::transport::socket::OpenSocket;
 use crate::server::redis::transport::stream::Limit;
 
 /// The time between two looks for channels that nobody listens to.
@@ -34,8 +39,7 @@ fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
                     moved.push(Moved::Nothing);
                 }
                 Said::Refused(name, failure) => match failure.redirect.as_deref() {
-                    Some(Redirect::Moved { slot, host, port }) => {
-                        map.moved(*slot, node, (host, *port));
+                    Some(Redirect::Moved { slot, host, port }) if map.moved(*slot, node, (host, *port)) => {
                         channels.ended(node, &name);
                         moved.push(Moved::Slot(*slot));
                     }
@@ -69,13 +73,13 @@ fn is_listened_to<M: NodeMap>(map: &Arc<M>, node: &Address) -> bool {
 
 /// Listens at a node as long as there is a channel for it.
 pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: UnboundedReceiver<Order>) {
-    let mut backoff = Backoff::default();
+    let (mut backoff, mut in_vain) = (Backoff::default(), 0_u32);
     loop {
         let begun = Tick::now();
-        let failure = match heard_until_it_breaks(&map, &node, &mut inbox).await {
+        let Broken { failure, is_refusal } = match listen_until_it_breaks(&map, &node, &mut inbox).await {
             Ok(End::NotNeeded) => return,
             Ok(End::Anew) => continue,
-            Err(failure) => failure,
+            Err(broken) => broken,
         };
         let Some(here) = map.upgrade() else { return };
         let (failure, useful) = (here.about(&node, failure), here.listening().connect_timeout);
@@ -86,7 +90,10 @@ pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: Unbo
         let now = Tick::now();
         backoff.broke(now, now.since(begun) > useful, fastrand::f64());
         drop(here);
-        sleep(backoff.until(Tick::default()).since(now)).await;
+        in_vain = if is_refusal { in_vain + 1 } else { 0 };
+        // What hangs up once may have restarted.
+        let pause = if in_vain > 1 { REFUSED } else { backoff.until(Tick::default()).since(now) };
+        sleep(pause).await;
         let is_needed = map.upgrade().is_some_and(|map| is_listened_to(&map, &node));
         if !is_needed {
             return;
@@ -98,46 +105,89 @@ pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: Unbo
 enum End {
     /// There is no channel left for it.
     NotNeeded,
-    /// The next one tells other credentials, or leads to another node.
+    /// The next one leads to another node.
     Anew,
 }
 
+/// Why there is no connection.
+struct Broken {
+    failure: Failure,
+    /// Whether the node lets this client in for no subscription, or hangs up when asked for one.
+    is_refusal: bool,
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self { failure, is_refusal: false }
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<(OpenSocket, Buffers), Failure>> + Send>>;
+
+/// Opens a socket, and says who we are.
+fn open(settings: &Arc<Settings>) -> Opening {
+    let settings = Arc::clone(settings);
+    Box::pin(async move {
+        let limit = Limit::new(settings.connect_timeout);
+        limit.keep(FailureKind::Timeout, "no answer", connect(&settings)).await?
+    })
+}
+
+/// The subscriptions to all channels of a node, on a socket that is open. What was ordered before is among them. With it: whether there are
+/// other credentials since then.
+fn subscribe_to_all<M: NodeMap>(
+    map: &Arc<M>,
+    node: &Address,
+    buffers: Buffers,
+    inbox: &mut UnboundedReceiver<Order>,
+) -> (PubSub, bool) {
+    let (mut pub_sub, mut has_others) = (PubSub::new(buffers, map.listening().response_timeout), false);
+    let channels = map.listening().channels.lock();
+    while let Ok(order) = inbox.try_recv() {
+        has_others |= order == Order::LogIn;
+    }
+    channels.at(node).into_iter().for_each(|channel| pub_sub.subscribe(channel, Tick::now()));
+    (pub_sub, has_others)
+}
+
 /// One connection, until it breaks or ends.
-async fn heard_until_it_breaks<M: NodeMap>(
+async fn listen_until_it_breaks<M: NodeMap>(
     map: &Weak<M>,
     node: &Address,
     inbox: &mut UnboundedReceiver<Order>,
-) -> Result<End, Failure> {
+) -> Result<End, Broken> {
     let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
     let (settings, response_timeout, era) = (here.settings_of(node)?, here.listening().response_timeout, here.era());
     drop(here);
-    let limit = Limit::new(settings.connect_timeout);
-    let (mut socket, buffers) = limit.keep(FailureKind::Timeout, "no answer", connect(&settings)).await??;
-    let mut pub_sub = PubSub::new(buffers, response_timeout);
-    {
-        let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-        if here.era() != era {
-            return Ok(End::Anew);
-        }
-        // What was ordered meanwhile is among the channels.
-        let channels = here.listening().channels.lock();
-        while inbox.try_recv().is_ok() {}
-        channels.at(node).into_iter().for_each(|channel| pub_sub.subscribe(channel, Tick::now()));
+    let (mut socket, buffers) = open(&settings).await.map_err(|failure| {
+        // With a provider others may be given soon.
+        let is_refusal = failure.kind == FailureKind::Denied && settings.provided.is_none();
+        Broken { failure, is_refusal }
+    })?;
+    let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
+    let (mut pub_sub, has_others) = subscribe_to_all(&here, node, buffers, inbox);
+    if here.era() != era {
+        return Ok(End::Anew);
     }
+    drop(here);
+    // With subscriptions, only a new connection can tell other credentials. It takes the place of this one.
+    let mut next = has_others.then(|| open(&settings));
     let mut sweep_at = Tick::now().after(SWEEP);
     loop {
         let wake_at = Instant::now() + pub_sub.wake_at().min(sweep_at).since(Tick::now());
+        let opened = async { if let Some(next) = &mut next { next.await } else { pending().await } };
         tokio::select! {
             biased;
             count = read(&mut socket, &mut pub_sub.buffers) => {
-                let said = pub_sub.read(count.map_err(broke_by)?, Tick::now())?;
+                let said = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
+                let said = said.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
                 heard(&here, node, said);
             }
             order = inbox.recv() => match order {
                 Some(Order::Subscribe(channel)) => pub_sub.subscribe(channel, Tick::now()),
                 Some(Order::Unsubscribe(channel)) => pub_sub.unsubscribe(&channel, Tick::now()),
-                Some(Order::LogIn) => return Ok(End::Anew),
+                Some(Order::LogIn) => next = Some(open(&settings)),
                 Some(Order::Wake) => {
                     if map.upgrade().is_some_and(|map| map.era() != era) {
                         return Ok(End::Anew);
@@ -145,15 +195,28 @@ async fn heard_until_it_breaks<M: NodeMap>(
                 }
                 None => return Ok(End::NotNeeded),
             },
+            opened = opened => {
+                next = None;
+                let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
+                // Else the connection goes on with the earlier ones, and the provider is asked again.
+                if let Ok((opened, buffers)) = opened {
+                    let (subscribed, has_others) = subscribe_to_all(&here, node, buffers, inbox);
+                    (socket, pub_sub, next) = (opened, subscribed, has_others.then(|| open(&settings)));
+                    if here.era() != era {
+                        return Ok(End::Anew);
+                    }
+                }
+            }
             () = sleep_until(wake_at) => {
                 if pub_sub.wake(Tick::now()) {
-                    return Err(no_answer(response_timeout));
+                    return Err(no_answer(response_timeout).into());
                 }
                 if Tick::now() >= sweep_at {
                     sweep_at = Tick::now().after(SWEEP);
-                    let is_needed = map.upgrade().is_some_and(|map| is_listened_to(&map, node));
-                    if !is_needed {
-                        return Ok(End::NotNeeded);
+                    let Some(here) = map.upgrade().filter(|map| is_listened_to(map, node)) else { return Ok(End::NotNeeded) };
+                    // An era may begin without a report.
+                    if here.era() != era {
+                        return Ok(End::Anew);
                     }
                 }
             }

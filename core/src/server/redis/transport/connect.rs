@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::handshake::Handshake;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
@@ -22,14 +21,11 @@ pub(crate) async fn connect(settings: &Arc<Settings>) -> Result<(OpenSocket, Buf
 
 async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers), Failure> {
     let mut socket = OpenSocket::new(dial(settings).await?);
-    // The caller keeps the time. A replica knows the map, too, so nothing is asked of the node but that.
-    let mut handshake = Handshake::begin(settings, Role::Listening, Tick::NEVER);
+    // The caller keeps the time.
+    let mut handshake = Handshake::introduce(settings);
     let judged = loop {
         let judged = match read(&mut socket, &mut handshake.buffers).await {
-            Ok(count) => {
-                handshake.buffers.replies.filled(count);
-                handshake.read()
-            }
+            Ok(count) => handshake.introduced(count),
             Err(error) => Some(Err(handshake.closed(error))),
         };
         if let Some(judged) = judged {

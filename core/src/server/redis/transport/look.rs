@@ -12,7 +12,6 @@ use tokio::time::timeout;
 
 use crate::clock::Tick;
 use crate::server::redis::commands::greeting::Greeting;
-use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::handshake::Handshake;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
@@ -42,7 +41,7 @@ pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: O
 
 /// The greeting of the node at the other end of a socket, unless it refuses the client.
 async fn greeted(settings: &Arc<Settings>, socket: Socket) -> Option<Greeting> {
-    let mut handshake = Handshake::begin(settings, Role::Operations, Tick::NEVER);
+    let mut handshake = Handshake::begin(settings, Tick::NEVER);
     let mut socket = OpenSocket::new(socket);
     loop {
         let count = poll_fn(|context| socket.poll(&mut handshake.buffers, context)).await.ok().filter(|count| *count > 0)?;

@@ -29,7 +29,6 @@ enum Change {
     Open(Role),
     Drop(Role),
     Linger,
-    Succeed,
 }
 
 /// Carries out the effects of a connection. `socket` changes a socket; `look` begins a look for a successor of the peer.
@@ -40,9 +39,7 @@ fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, mut socket: impl FnMu
             Effect::Look(peer) => look(peer),
             Effect::Drop(role) => socket(Change::Drop(role)),
             Effect::Linger => socket(Change::Linger),
-            Effect::Succeed => socket(Change::Succeed),
             Effect::Complete(completion, answer) => completion.complete(answer),
-            Effect::Tell(listener, notice) => listener(notice),
             Effect::Report(state) => primary.health.tell(state),
         }
     }

@@ -189,9 +189,9 @@ impl Body {
                 Change::Drop(Role::Operations) => *socket = None,
                 Change::Linger => *lingering = socket.take(),
                 Change::Drop(Role::Lingering) => *lingering = None,
-                // The background's connection listens, and looks for a successor.
-                Change::Open(_) | Change::Drop(Role::Listening | Role::Successor) | Change::Succeed => (),
+                Change::Open(Role::Lingering) => (),
             },
+            // The background's connection looks for a successor.
             |_| (),
         );
     }

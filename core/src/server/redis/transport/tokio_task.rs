@@ -24,7 +24,7 @@ use crate::server::redis::transport::{Change, carry_out};
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
 
-const ROLES: [Role; 4] = [Role::Operations, Role::Listening, Role::Successor, Role::Lingering];
+const ROLES: [Role; 2] = [Role::Operations, Role::Lingering];
 
 /// The state of one socket of the connection.
 #[derive(Default)]
@@ -41,7 +41,7 @@ struct Task {
     primary: Arc<Primary>,
     connection: Connection,
     /// The sockets, by role.
-    slots: [Slot; 4],
+    slots: [Slot; ROLES.len()],
     effects: Vec<Effect>,
 }
 
@@ -97,7 +97,6 @@ impl Task {
                 slots[role as usize] = Slot::Opening(Box::pin(async move { dial(&settings).await }));
             }
             Change::Drop(role) => slots[role as usize] = Slot::Empty,
-            Change::Succeed => slots[Role::Listening as usize] = std::mem::take(&mut slots[Role::Successor as usize]),
             Change::Linger => slots[Role::Lingering as usize] = std::mem::take(&mut slots[Role::Operations as usize]),
         };
         let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), Some(peer))));
