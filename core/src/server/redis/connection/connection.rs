@@ -246,7 +246,7 @@ impl Connection {
         while let State::Up(conversation) = &mut self.state {
             let Some(answer) = conversation.next() else { return };
             match conversation.pipeline.land(answer) {
-                Landing::Answered(job, answer) => self.answered(job, answer, now, out),
+                Landing::Answered(job, answer, sent) => self.answered(job, answer, (sent, now), out),
                 Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
                 Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
                 Landing::ByScript { job, took, lasting } => self.by_script(job, (took, lasting), now, out),
@@ -282,12 +282,13 @@ impl Connection {
         self.last_failure = Some(failure.clone());
     }
 
-    fn answered(&mut self, job: Job, answer: Answer, now: Tick, out: &mut Vec<Effect>) {
+    fn answered(&mut self, job: Job, answer: Answer, (sent, now): (Tick, Tick), out: &mut Vec<Effect>) {
         if matches!(&answer, Ok(reply) if reply.verdict == Verdict::NewEra) {
             return self.greet_again(job, now, out);
         }
         let Some(job) = self.doubt(job, &answer, now) else { return };
         if let Ok(reply) = &answer {
+            self.heard_script(reply.time_us, sent, now);
             self.primary.heard(&job.request.op, reply, job.tried.is_some());
         }
         // The state is reported before the answer: the receiver of the answer then knows the state.

@@ -101,6 +101,15 @@ impl Connection {
         }
     }
 
+    /// Takes the server's clock out of the answer of a script; other answers show none.
+    pub(super) fn heard_script(&self, time_us: u64, sent: Tick, now: Tick) {
+        // Another connection may have found the successor just now.
+        if time_us > 0 && matches!(&self.state, State::Up(conversation) if conversation.accepted.era == self.primary.era_number())
+        {
+            self.primary.clock.hear(time_us, sent, now);
+        }
+    }
+
     /// The server has begun an era under this connection, and did nothing else. It is greeted again, which decides what follows, and
     /// then it gets the operation once more. If its answer is the same, another greeting would change nothing.
     pub(super) fn greet_again(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {

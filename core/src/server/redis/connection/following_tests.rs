@@ -211,3 +211,25 @@ fn of_quorum(op: Op) -> Op {
     let Op::Lock(op) = op else { return op };
     Op::Lock(LockOp { keys: Arc::new(Keys::new(Kind::Quorum, "", op.keys.name(), false).unwrap()), ..op })
 }
+
+#[test]
+fn the_answer_of_a_script_shows_the_servers_clock_unless_its_era_was_left() {
+    let primary = Arc::new(Primary::new(|_| ()));
+    let [mut one, mut other] = [(); 2].map(|()| Test::of(Arc::clone(&primary)));
+    for test in [&mut one, &mut other] {
+        test.bring(Input::Warm);
+        test.effects();
+        test.greet("old");
+    }
+    let greeted_us = one.connection.server_clock(one.now);
+    let held = |time_us: u64| format!("*5\r\n$4\r\nheld\r\n:{time_us}\r\n:7\r\n$6\r\ntheirs\r\n:500\r\n");
+    let _told = one.submit(acquire());
+    one.says(&held(9_000_000));
+    assert_eq!((greeted_us, one.connection.server_clock(one.now)), (Some(5_000_000), Some(9_000_000)));
+    let _late = one.submit(acquire());
+    other.bring(Input::Closed(Role::Operations, None));
+    other.effects();
+    other.greet("new");
+    one.says(&held(10_000_000));
+    assert_eq!(one.connection.server_clock(one.now), Some(5_000_000), "it is the new node's");
+}

@@ -19,8 +19,8 @@ use crate::server::redis::connection::question::Question;
 
 /// The meaning of an answer.
 pub(crate) enum Landing {
-    /// The operation is answered.
-    Answered(Job, Answer),
+    /// The operation that was sent at that time is answered.
+    Answered(Job, Answer, Tick),
     /// The server doesn't know the script: send the operation again, with the script as text.
     Unknown(Job),
     /// A transaction did not do it: send the operation again, as a script. With it: whether the transaction has taken the lock's key, and
@@ -228,12 +228,12 @@ impl Pipeline {
         if let Some(refused) = unasked {
             answer = refusal::unasked(answer, &refused);
         }
-        self.answer(job, answer)
+        self.answer(job, answer, at)
     }
 
     /// Takes all answers of a transaction.
     fn executed(&mut self) -> Landing {
-        let Some(Command { job, form, mut parts, undo, .. }) = self.commands.pop_front() else { return Landing::Late };
+        let Some(Command { job, form, mut parts, undo, at, .. }) = self.commands.pop_front() else { return Landing::Late };
         self.given_up -= usize::from(undo.is_some());
         self.answered = true;
         let floor = match job.as_ref().and_then(|job| job.request.op.verb()) {
@@ -247,19 +247,19 @@ impl Pipeline {
         match (outcome, job) {
             (Outcome::Broken, _) => out_of_step("a transaction was answered with another form"),
             (_, None) => Landing::Late,
-            (Outcome::Answered(answer), Some(job)) => self.answer(job, answer),
+            (Outcome::Answered(answer), Some(job)) => self.answer(job, answer, at),
             (Outcome::Script { took, lasting }, Some(job)) => Landing::ByScript { job, took, lasting },
         }
     }
 
     /// An answer, with what there is to say of the server and the socket.
-    fn answer(&self, job: Job, answer: Answer) -> Landing {
+    fn answer(&self, job: Job, answer: Answer, at: Tick) -> Landing {
         let Greeting { in_cluster, comparison, .. } = self.greeting;
         let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, in_cluster, comparison));
         let answer = if self.greeting.denies_transactions { answer.map(refusal::without_transactions) } else { answer };
         let (run_id, is_alone) = (self.greeting.run_id.clone(), self.greeting.is_alone);
         let (socket, repeated) = (self.socket, job.repeated);
-        Landing::Answered(job, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }))
+        Landing::Answered(job, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }), at)
     }
 
     /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.

@@ -95,7 +95,7 @@ fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_liv
     assert_eq!((overdue.late.len(), overdue.silent), (1, false), "the hold of one has ended");
     drop((overdue, over));
     assert!(pipeline.is_busy());
-    let Landing::Answered(job, answer) = pipeline.land(Ok(extended())) else { panic!("its answer counts") };
+    let Landing::Answered(job, answer, _) = pipeline.land(Ok(extended())) else { panic!("its answer counts") };
     job.completion.complete(answer);
     assert!(told.recv().unwrap().is_ok());
     assert!(matches!(pipeline.land(Ok(extended())), Landing::Late), "nobody waits for that any more");
