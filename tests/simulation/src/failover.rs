@@ -118,15 +118,17 @@ impl World {
         }
     }
 
-    /// A connection is up: its client has accepted this node as the server's primary.
-    pub(super) fn accepted(&mut self, client: usize, server: usize, node: u32) {
+    /// A connection is up, and another one was at `read_at`: its client has accepted this node as the server's primary. What it has read of
+    /// the old primary's clock since then is no older, and both clocks drift.
+    pub(super) fn accepted(&mut self, client: usize, server: usize, node: u32, read_at: Instant) {
         let (now, moment) = (self.now, self.moment());
         let before = self.routes[client][server].era.0;
         if node <= before {
             return;
         }
         let known = self.failovers.past.iter().find(|failover| self.plan.servers == 1 && failover.node == before);
-        let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + ahead);
+        let drift = (now - read_at) * 2 * self.plan.drift_ppm.unsigned_abs() / 1_000_000;
+        let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + ahead - drift);
         let route = &mut self.routes[client][server];
         route.era = (node, now);
         route.floor = floor.map(|floor| (now, floor)).or(route.floor);

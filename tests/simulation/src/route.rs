@@ -288,9 +288,9 @@ impl World {
         let route = &mut self.routes[client][server];
         let is_up = route.ways[way].connection.is_up();
         if is_up && !std::mem::replace(&mut route.ways[way].was_up, is_up) {
-            route.connected_at = self.now;
+            let read_at = std::mem::replace(&mut route.connected_at, self.now);
             let node = route.ways[way].node();
-            self.accepted(client, server, node);
+            self.accepted(client, server, node, read_at);
         }
         for role in [Role::Operations, Role::Lingering] {
             self.write(client, server, (way, role));

@@ -104,6 +104,11 @@ const KEPT: &[(u64, &str)] = &[
         "an acquire that was given up on a connection that went on was taken back on another one, and read when that was long over",
     ),
     (40086, "a vote from before a failover was answered behind it, and its loss was expected to be none"),
+    (
+        6073,
+        "a client had read the old primary's clock when it connected, long before that was followed, and fences sank by the drift since then",
+    ),
+    (7009, "the same by less than two clocks may drift, and no drift was allowed"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
