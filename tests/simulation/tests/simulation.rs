@@ -109,6 +109,10 @@ const KEPT: &[(u64, &str)] = &[
         "a client had read the old primary's clock when it connected, long before that was followed, and fences sank by the drift since then",
     ),
     (7009, "the same by less than two clocks may drift, and no drift was allowed"),
+    (
+        4463,
+        "a process that was stopped until long after its hold's end read a server's refusal first, and was expected to get the key again",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
