@@ -4,15 +4,18 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use redis::Value;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::primary::Primary;
+use crate::server::redis::listening::pub_sub::{Channel, Kind, PubSub, Said};
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::connect::read;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::sentinels::Talk;
 use crate::server::redis::transport::stream::Limit;
@@ -73,23 +76,27 @@ async fn hear(
     let sentinels = service.known.lock().all();
     let limit = Limit::new(settings.connect_timeout);
     let mut talk = Talk::begin(service, &sentinels[turn % sentinels.len()], limit).await?;
-    talk.say(&redis::cmd("SUBSCRIBE").arg(CHANNEL).get_packed_command());
-    let subscribed = limit.keep(FailureKind::Timeout, "no subscription", async {
-        talk.log_in(service).await?;
-        Ok::<_, Failure>(talk.next().await.and_then(Value::extract_error).is_ok())
-    });
-    if !subscribed.await?? {
-        return Ok(());
-    }
-    let look = || look(Arc::clone(settings), Arc::clone(primary), None);
-    if is_back {
-        look().await;
-    }
-    while let Ok(value) = talk.next().await {
-        let message: Option<(String, String, String)> = redis::from_redis_value(value).ok();
-        if message.is_some_and(|(_, _, text)| is_about(&text, &service.name)) {
-            look().await;
+    limit.keep(FailureKind::Timeout, "no answer", talk.log_in(service)).await??;
+    let Talk { mut socket, buffers, .. } = talk;
+    let mut pub_sub = PubSub::new(buffers, settings.response_timeout);
+    pub_sub.subscribe(Channel { name: CHANNEL.into(), kind: Kind::Plain }, Tick::now());
+    loop {
+        let wake_at = Instant::now() + pub_sub.wake_at().since(Tick::now());
+        let said = match timeout_at(wake_at, read(&mut socket, &mut pub_sub.buffers)).await {
+            Ok(count) => pub_sub.read(count.map_err(broke_by)?, Tick::now())?,
+            Err(_) if pub_sub.wake(Tick::now()) => return Err(no_answer(settings.response_timeout)),
+            Err(_) => Vec::new(),
+        };
+        for said in said {
+            let is_hint = match said {
+                Said::Subscribed(_) => is_back,
+                Said::Message(_, text) => is_about(&text, &service.name),
+                Said::Refused(_, failure) => return Err(failure),
+                Said::Ended(_) => false,
+            };
+            if is_hint {
+                look(Arc::clone(settings), Arc::clone(primary), None).await;
+            }
         }
     }
-    Ok(())
 }

@@ -162,8 +162,8 @@ fn advised(service: &Service, failure: Failure) -> Failure {
 
 /// A connection to one sentinel.
 pub(crate) struct Talk {
-    socket: OpenSocket,
-    buffers: Buffers,
+    pub(crate) socket: OpenSocket,
+    pub(crate) buffers: Buffers,
     peer: Option<Address>,
 }
 
