@@ -146,7 +146,7 @@ impl CompletionQueue {
             Item::Settled(id, Ok(Value::Ended(loss))) => rich.with(Kind::Resolved, id, loss.map(Failure::from))?,
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
-            Item::Event(client, event, at) => {
+            Item::Event(client, event, at, _) => {
                 let about = about(&event);
                 let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::new(*event, at))?;
                 (kind, number, about)

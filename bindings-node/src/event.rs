@@ -11,6 +11,7 @@ use locktender::{Event, LossReason, Sink};
 use napi_derive::napi;
 
 use crate::error::{measured_ms, ms};
+use crate::item::Item;
 use crate::queue::Queue;
 
 /// One event.
@@ -110,10 +111,8 @@ pub(crate) struct Forward {
 impl Sink for Forward {
     fn event(&self, event: &Event) {
         let wanted = event.kind.level() >= Level::Warning || event.trace() != 0 || self.heard.load(Ordering::Relaxed);
-        if let Some(queue) = self.queue.upgrade().filter(|_| wanted)
-            && !queue.push_event(self.client, event)
-        {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        if let Some(queue) = self.queue.upgrade().filter(|_| wanted) {
+            queue.push(Item::Event(self.client, Box::new(event.clone()), SystemTime::now(), Arc::clone(&self.dropped)));
         }
     }
 }

@@ -1,8 +1,13 @@
 //! Item: what comes out of the queue, a result or news.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
-use locktender::{Begun, Error, Event, Grant, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
+use locktender::host::Queued;
+use locktender::{
+    Begun, Error, Event, EventKind, Grant, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport,
+};
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -10,8 +15,8 @@ pub(crate) enum Item {
     Settled(i64, Result<Value, Error>),
     /// The watched hold with this number ended, by this loss or without one.
     Ended(i64, Option<Error>),
-    /// An event of the client with this number, and when it happened.
-    Event(u32, Box<Event>, SystemTime),
+    /// An event of the client with this number, when it happened, and the counter of those that were dropped.
+    Event(u32, Box<Event>, SystemTime, Arc<AtomicU64>),
     /// The client with this number is asked for credentials: the number of the question, and the server's address.
     Asked(u32, i64, String),
 }
@@ -23,6 +28,16 @@ impl Item {
             Self::Settled(_, Ok(Value::Held(held))) => held.undo(),
             Self::Settled(_, Ok(Value::Led(leadership))) => leadership.undo(),
             _ => (),
+        }
+    }
+}
+
+impl Queued for Item {
+    /// Events of a span are never dropped, but for its renewals.
+    fn counter(&self) -> Option<&AtomicU64> {
+        match self {
+            Self::Event(_, event, _, dropped) if event.trace() == 0 || event.kind == EventKind::Renewed => Some(dropped),
+            _ => None,
         }
     }
 }

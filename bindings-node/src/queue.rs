@@ -8,12 +8,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
-use locktender::host::Driver;
 use locktender::host::sync::Mutex;
+use locktender::host::{Driver, EventQueue};
 use locktender::metrics::Metrics;
-use locktender::{Call, Cancel, Client, Error, Event, EventKind, Held, Loss};
+use locktender::{Call, Cancel, Client, Error, Held, Loss};
 use napi::Env;
 use napi::bindgen_prelude::FunctionRef;
 
@@ -21,9 +20,6 @@ use crate::hold::Hold;
 use crate::item::{Item, Value};
 use crate::questions::Questions;
 use crate::wake::Wake;
-
-/// The most events that wait. An application that is further behind loses the newest ones, and no result.
-const MOST_EVENTS: usize = 4096;
 
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -42,9 +38,7 @@ pub(crate) struct Queue {
 struct State {
     /// `None` once the environment is gone.
     wake: Option<Wake>,
-    items: Vec<Item>,
-    /// How many of the items are events.
-    events: usize,
+    items: EventQueue<Item>,
     /// Whether results are taken soon without a wake-up.
     attended: bool,
     /// How many holds are watched whose end has not come out.
@@ -59,8 +53,7 @@ impl Queue {
     pub(crate) fn new(drain: FunctionRef<(), ()>) -> Arc<Self> {
         let state = State {
             wake: Some(Wake::new(drain)),
-            items: Vec::new(),
-            events: 0,
+            items: EventQueue::default(),
             attended: false,
             watched: 0,
             pending: HashMap::new(),
@@ -200,20 +193,6 @@ impl Queue {
         }
     }
 
-    /// Puts an event into the queue, on any thread; false if there are too many already. Those of a span are never too many, but for
-    /// its renewals.
-    pub(crate) fn push_event(&self, client: u32, event: &Event) -> bool {
-        {
-            let mut state = self.state.lock();
-            if state.events >= MOST_EVENTS && (event.trace() == 0 || event.kind == EventKind::Renewed) {
-                return false;
-            }
-            state.events += 1;
-        }
-        self.push(Item::Event(client, Box::new(event.clone()), SystemTime::now()));
-        true
-    }
-
     /// Puts an item into the queue, on any thread. After the environment's end the item is dropped.
     pub(crate) fn push(&self, item: Item) {
         let mut state = self.state.lock();
@@ -233,16 +212,13 @@ impl Queue {
     /// back.
     pub(crate) fn drain(&self, env: &Env, most: usize) -> Vec<Item> {
         let mut state = self.state.lock();
-        let items =
-            if state.items.len() <= most { std::mem::take(&mut state.items) } else { state.items.drain(..most).collect() };
-        state.events -= items.iter().filter(|item| matches!(item, Item::Event(..))).count();
+        let mut items = state.items.take(most);
         state.watched -= items.iter().filter(|item| matches!(item, Item::Ended(..))).count();
         let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
             Item::Ended(..) | Item::Event(..) | Item::Asked(..) => true,
         };
-        let (mut items, mut dropped) = (items, Vec::new());
-        dropped.extend(items.extract_if(.., |item| !wanted(item)));
+        let dropped: Vec<Item> = items.extract_if(.., |item| !wanted(item)).collect();
         state.keep_alive(env);
         drop(state);
         dropped.into_iter().for_each(Item::undo);
@@ -322,7 +298,7 @@ impl Queue {
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         let wake = state.wake.take();
-        let items = std::mem::take(&mut state.items);
+        let items = state.items.take(usize::MAX);
         let pending = std::mem::take(&mut state.pending);
         drop(state);
         self.questions.forget(|_| true);

@@ -1,13 +1,12 @@
 //! Events on their way to `logging` and to callbacks. Threads of the core put them into a bounded queue; a daemon thread of
 //! Python's (see `_events.py`) takes them out, so that no thread of the core ever waits for the interpreter.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use locktender::event::Level;
-use locktender::host::{PerProcess, Process};
+use locktender::host::{self, EventQueue, PerProcess, Process};
 use locktender::{Error, Event as CoreEvent, EventKind, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -18,7 +17,7 @@ use crate::guarded::{Awaited, Guarded};
 use crate::own;
 use crate::visit::park;
 
-/// How many events may wait; more of them drop the oldest.
+/// How many events may wait for who follows acquires.
 const CAPACITY: usize = 4096;
 
 /// How long the delivery waits at a time: what ends it is an event.
@@ -48,6 +47,12 @@ struct Queued {
     dropped: Arc<AtomicU64>,
 }
 
+impl host::Queued for Queued {
+    fn counter(&self) -> Option<&AtomicU64> {
+        Some(&self.dropped)
+    }
+}
+
 /// What the caller of an acquire that is followed got.
 pub(crate) struct Answer {
     pub(crate) number: u64,
@@ -67,7 +72,7 @@ pub(crate) enum Followed {
 
 #[derive(Default)]
 struct Waiting {
-    events: VecDeque<Queued>,
+    events: EventQueue<Queued>,
     /// Losses, by the number of who wants to know. None of them is dropped.
     losses: Vec<(u64, Error)>,
     /// Of these only renewals are dropped. While too many wait, no further acquire is followed.
@@ -115,12 +120,7 @@ impl Waiting {
         if self.stopped {
             return;
         }
-        if self.events.len() == CAPACITY
-            && let Some(oldest) = self.events.pop_front()
-        {
-            oldest.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-        self.events.push_back(Queued {
+        self.events.push(Queued {
             client: sink.number,
             event: event.clone(),
             at: SystemTime::now(),
@@ -135,7 +135,7 @@ impl Waiting {
         if self.delivered {
             return Some(Next::Sleep);
         }
-        let events = std::mem::take(&mut self.events).into_iter().map(|queued| (queued.client, queued.event, queued.at));
+        let events = self.events.take(usize::MAX).into_iter().map(|queued| (queued.client, queued.event, queued.at));
         any.then(|| Next::Give((std::mem::take(&mut self.losses), events.collect(), std::mem::take(&mut self.followed))))
     }
 }

@@ -12,6 +12,7 @@ pub use crate::api::job::schedule::check_schedule;
 use crate::api::job::terms::check_terms;
 use crate::error::{Error, LossReason};
 pub use crate::event::line_protocol::Point;
+pub use crate::event::queue::{EventQueue, Queued};
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::options::MIN_KEEP;

@@ -7,6 +7,7 @@ pub(crate) mod callback;
 pub(crate) mod emitter;
 pub(crate) mod line_protocol;
 mod points;
+pub(crate) mod queue;
 
 pub use self::points::{Points, PointsBuilder};
 
