@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::api::client::{Client, Inner, Sinks};
+use crate::api::setters::setters;
 use crate::api::sources::{Source, Sources};
 use crate::api::urls::IntoUrls;
 use crate::error::Error;
@@ -29,7 +30,6 @@ use crate::server::Server;
 /// assert!(held.remaining() > Duration::from_secs(20));
 /// # Ok::<(), locktender::Error>(())
 /// ```
-#[must_use]
 pub struct ClientBuilder {
     sources: Vec<Source>,
     options: ClientOptions,
@@ -60,6 +60,7 @@ impl ClientBuilder {
     /// let quorum = Client::builder().url("redis://a").url("redis://b").url("redis://c").build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.sources.push(Source::url(url.into()));
         self
@@ -73,6 +74,7 @@ impl ClientBuilder {
     /// let the_same = Client::builder().urls("redis://a,redis://b,redis://c").build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn urls(mut self, urls: impl IntoUrls) -> Self {
         let urls = urls.into_urls();
         self.empty_list |= urls.is_empty();
@@ -90,6 +92,7 @@ impl ClientBuilder {
     /// let held = client.lock("nightly").acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn server(mut self, server: Arc<dyn Server>) -> Self {
         self.sources.push(Source::Own(server));
         self
@@ -105,11 +108,14 @@ impl ClientBuilder {
     /// let client = Client::builder().url("memory://docs-builder-options").options(options).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn options(mut self, options: ClientOptions) -> Self {
         self.options = options;
         self
     }
+}
 
+setters! { ClientBuilder, configure:
     /// The prefix of every lock's key: the key is the prefix and the name. Default empty; at most 256 bytes of UTF-8, without NUL.
     ///
     /// ```
@@ -120,10 +126,7 @@ impl ClientBuilder {
     /// let other = prod.lock("nightly").acquire_blocking()?; // another key
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.options.prefix = prefix.into();
-        self
-    }
+    prefix(prefix: impl Into<String>) |options| options.prefix = prefix.into();
 
     /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
     /// of UTF-8, without NUL.
@@ -135,10 +138,7 @@ impl ClientBuilder {
     /// assert!(held.owner().starts_with("app=billing host="));
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn app(mut self, app: impl Into<String>) -> Self {
-        self.options.app = Some(app.into());
-        self
-    }
+    app(app: impl Into<String>) |options| options.app = Some(app.into());
 
     /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
     ///
@@ -148,10 +148,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("redis://far.example").connect_timeout(Duration::from_secs(3)).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn connect_timeout(mut self, span: Duration) -> Self {
-        self.options.connect_timeout = span;
-        self
-    }
+    connect_timeout(span: Duration) |options| options.connect_timeout = span;
 
     /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
     ///
@@ -167,10 +164,7 @@ impl ClientBuilder {
     ///     .build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn response_timeout(mut self, span: Duration) -> Self {
-        self.options.response_timeout = Some(span);
-        self
-    }
+    response_timeout(span: Duration) |options| options.response_timeout = Some(span);
 
     /// How long an operation keeps trying while too few servers can be reached, before it fails with `UNAVAILABLE`. Default 5 s;
     /// from 1 ms to 366 days.
@@ -182,10 +176,7 @@ impl ClientBuilder {
     /// assert_eq!(nobody.lock("nightly").acquire_blocking().unwrap_err().code(), Code::Unavailable);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn unavailable_after(mut self, span: Duration) -> Self {
-        self.options.unavailable_after = span;
-        self
-    }
+    unavailable_after(span: Duration) |options| options.unavailable_after = span;
 
     /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
     /// 60 s; from 10 ms to 24 h. Without effect with one server.
@@ -200,10 +191,7 @@ impl ClientBuilder {
     /// let held = client.lock("nightly").acquire_blocking()?; // granted once new servers vote: after max_ttl
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn max_ttl(mut self, span: Duration) -> Self {
-        self.options.max_ttl = span;
-        self
-    }
+    max_ttl(span: Duration) |options| options.max_ttl = span;
 
     /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     ///
@@ -215,10 +203,7 @@ impl ClientBuilder {
     /// client.lock("nightly").acquire_blocking()?.release_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn log_holds(mut self, log: bool) -> Self {
-        self.options.log_holds = log;
-        self
-    }
+    log_holds(log: bool) |options| options.log_holds = log;
 
     /// Whether holds are noted in the [history](Client::history) of a single server or of a cluster, and read there when a release finds
     /// nobody. Default true.
@@ -228,10 +213,7 @@ impl ClientBuilder {
     /// assert!(client.history(None, None).wait()?.is_empty());
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn history(mut self, notes: bool) -> Self {
-        self.options.history = notes;
-        self
-    }
+    history(notes: bool) |options| options.history = notes;
 
     /// Whether operations do their I/O on the tokio runtime in which they are called. Else, and outside of any runtime, this crate's own
     /// thread does it, for some more time per operation.
@@ -245,10 +227,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("memory://docs-callers-runtime").callers_runtime(false).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn callers_runtime(mut self, used: bool) -> Self {
-        self.options.callers_runtime = used;
-        self
-    }
+    callers_runtime(used: bool) |options| options.callers_runtime = used;
 
     /// The ttl of locks without one of their own: how long a key lives without a renewal. Default 10 s; see
     /// [`Lock::ttl`](crate::Lock::ttl).
@@ -260,10 +239,7 @@ impl ClientBuilder {
     /// assert!(client.lock("nightly").acquire_blocking()?.remaining() > Duration::from_secs(20));
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.options.lock.ttl = ttl;
-        self
-    }
+    ttl(ttl: Duration) |options| options.lock.ttl = ttl;
 
     /// The wait of locks without one of their own: how long an acquire waits. Default for ever; see [`Lock::wait`](crate::Lock::wait).
     ///
@@ -281,10 +257,7 @@ impl ClientBuilder {
     /// assert_eq!(client.lock("nightly").acquire_blocking().unwrap_err().code(), Code::AcquireTimeout);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
-        self.options.lock.wait = wait.into();
-        self
-    }
+    wait(wait: impl Into<Wait>) |options| options.lock.wait = wait.into();
 
     /// Whether holds of locks that don't say it are renewed in the background. Default true; see
     /// [`Lock::renew`](crate::Lock::renew).
@@ -297,10 +270,7 @@ impl ClientBuilder {
     /// assert_eq!(held.ended_blocking()?.expect("nothing renews it").reason.as_str(), "expired");
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn renew(mut self, renew: bool) -> Self {
-        self.options.lock.renew = renew;
-        self
-    }
+    renew(renew: bool) |options| options.lock.renew = renew;
 
     /// The bound of locks without one of their own: the longest a hold lasts. Default none; see
     /// [`Lock::max_hold`](crate::Lock::max_hold).
@@ -313,10 +283,7 @@ impl ClientBuilder {
     /// assert_eq!(held.ended_blocking()?.expect("it is lost after 20 ms").reason.as_str(), "max_hold");
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn max_hold(mut self, span: impl Into<Option<Duration>>) -> Self {
-        self.options.lock.max_hold = span.into();
-        self
-    }
+    max_hold(span: impl Into<Option<Duration>>) |options| options.lock.max_hold = span.into();
 
     /// Whether locks that don't say it are strictly first come, first served. Default false; see [`Lock::fair`](crate::Lock::fair).
     ///
@@ -326,11 +293,10 @@ impl ClientBuilder {
     /// assert!(client.lock("tickets").validate()?.fair);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn fair(mut self, fair: bool) -> Self {
-        self.options.lock.fair = fair;
-        self
-    }
+    fair(fair: bool) |options| options.lock.fair = fair;
+}
 
+impl ClientBuilder {
     /// Changes the options by a function, and keeps the others.
     ///
     /// ```
@@ -338,6 +304,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("memory://docs-configure").configure(|options| options.log_holds = true).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
         change(&mut self.options);
         self
@@ -355,6 +322,7 @@ impl ClientBuilder {
     /// assert!(events.iter().any(|kind| kind == EventKind::Acquired));
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sinks.sink = Some(sink);
         self
@@ -362,6 +330,7 @@ impl ClientBuilder {
 
     /// The number of events that a listener behind the sink never got. The sink counts them, and [`Client::metrics`] shows them.
     #[doc(hidden)]
+    #[must_use]
     pub fn dropped_events(mut self, dropped: Arc<AtomicU64>) -> Self {
         self.sinks.dropped = dropped;
         self

@@ -9,6 +9,7 @@ pub(crate) mod election;
 pub(crate) mod held;
 pub(crate) mod job;
 pub(crate) mod lock;
+mod setters;
 pub(crate) mod sources;
 pub(crate) mod urls;
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::ClientBuilder;
+use crate::api::setters::setters;
 use crate::options::Failover;
 
-impl ClientBuilder {
+setters! { ClientBuilder, configure:
     /// What the client does when another node answers for its only server: it confirms every hold, or it also keeps the new node in
     /// quarantine. Default [`Failover::Confirm`]. A quorum has its own quarantine.
     ///
@@ -14,10 +15,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("redis://primary.example").failover(Failover::Quarantine).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn failover(mut self, failover: Failover) -> Self {
-        self.options.failover = failover;
-        self
-    }
+    failover(failover: Failover) |options| options.failover = failover;
 
     /// How many replicas of a server have to confirm a grant, and every extension, before it counts. Default 0; at most 100.
     ///
@@ -31,10 +29,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("redis://primary.example").replicas(2).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn replicas(mut self, replicas: u32) -> Self {
-        self.options.replicas = replicas;
-        self
-    }
+    replicas(replicas: u32) |options| options.replicas = replicas;
 
     /// How long a server waits for its [`replicas`](ClientBuilder::replicas) to confirm a write. Default 100 ms; from 1 ms to 366 days.
     /// If one of them is down or slow, each grant and each extension takes that long, and fails.
@@ -45,8 +40,5 @@ impl ClientBuilder {
     /// let client = Client::builder().url("redis://primary.example").replicas(1).replicas_timeout(Duration::from_millis(20)).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn replicas_timeout(mut self, span: Duration) -> Self {
-        self.options.replicas_timeout = span;
-        self
-    }
+    replicas_timeout(span: Duration) |options| options.replicas_timeout = span;
 }

@@ -1,9 +1,10 @@
 //! Servers: how a client gets to them: credentials, certificates, and addresses that are reached elsewhere.
 
 use super::ClientBuilder;
+use crate::api::setters::setters;
 use crate::credentials::{CredentialsProvider, SharedProvider};
 
-impl ClientBuilder {
+setters! { ClientBuilder, configure:
     /// Has `provider` give the user and the password for every server of the client, whatever its URL is. Default none: the URLs have
     /// them. The credentials of sentinels stay in the URL. With `memory://` it is refused.
     ///
@@ -21,10 +22,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("rediss://db.example").credentials(provider).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn credentials(mut self, provider: impl CredentialsProvider) -> Self {
-        self.options.credentials = Some(SharedProvider::new(provider));
-        self
-    }
+    credentials(provider: impl CredentialsProvider) |options| options.credentials = Some(SharedProvider::new(provider));
 
     /// A PEM file with the authorities to trust instead of the system's, for `rediss://`. Default none.
     ///
@@ -33,10 +31,7 @@ impl ClientBuilder {
     /// let no_file = Client::builder().url("rediss://db.example").tls_ca("/none/ca.pem").build();
     /// assert!(no_file.unwrap_err().to_string().starts_with("tls_ca: "));
     /// ```
-    pub fn tls_ca(mut self, file: impl Into<String>) -> Self {
-        self.options.tls_ca = Some(file.into());
-        self
-    }
+    tls_ca(file: impl Into<String>) |options| options.tls_ca = Some(file.into());
 
     /// A PEM file with the client's certificate, for `rediss://`; it needs [`ClientBuilder::tls_key`]. Default none.
     ///
@@ -45,10 +40,7 @@ impl ClientBuilder {
     /// let alone = Client::builder().url("rediss://db.example").tls_cert("client.pem").build();
     /// assert_eq!(alone.unwrap_err().argument(), Some("tls_cert"));
     /// ```
-    pub fn tls_cert(mut self, file: impl Into<String>) -> Self {
-        self.options.tls_cert = Some(file.into());
-        self
-    }
+    tls_cert(file: impl Into<String>) |options| options.tls_cert = Some(file.into());
 
     /// A PEM file with the private key of [`ClientBuilder::tls_cert`]. Default none.
     ///
@@ -57,10 +49,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("rediss://db.example").tls_cert("client.pem").tls_key("client.key").build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn tls_key(mut self, file: impl Into<String>) -> Self {
-        self.options.tls_key = Some(file.into());
-        self
-    }
+    tls_key(file: impl Into<String>) |options| options.tls_key = Some(file.into());
 
     /// The name that every server with TLS is asked for (SNI), and that its certificate must have, whatever its host is. Default: the
     /// host of the URL, and for a node that sentinels or a cluster announce the announced host. The sentinels count, too, if they
@@ -73,11 +62,10 @@ impl ClientBuilder {
     /// let client = Client::builder().url("rediss://127.0.0.1:7000").tls_name("db.example").build()?; // through a tunnel
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn tls_name(mut self, name: impl Into<String>) -> Self {
-        self.options.tls_name = Some(name.into());
-        self
-    }
+    tls_name(name: impl Into<String>) |options| options.tls_name = Some(name.into());
+}
 
+impl ClientBuilder {
     /// Where a node is reached that sentinels or a cluster announce at `announced`: at `reachable`. Both are a host and a port. For port
     /// forwarding, NAT and containers; each call adds one. Certificates have the announced name. Default: each node where it is
     /// announced.
@@ -91,6 +79,7 @@ impl ClientBuilder {
     ///     .build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[must_use]
     pub fn address_map(mut self, announced: impl Into<String>, reachable: impl Into<String>) -> Self {
         self.options.address_map.insert(announced.into(), reachable.into());
         self

@@ -5,61 +5,12 @@ use std::time::Duration;
 
 use super::Election;
 use crate::api::lock::Lock;
+use crate::api::setters::setters;
 use crate::options::{LockOverrides, Wait};
 
 impl Election {
     fn with_lock(self, set: impl FnOnce(Lock) -> Lock) -> Self {
         Self { lock: set(self.lock), ..self }
-    }
-
-    /// How long a leader that dies blocks the next one: [`Lock::ttl`](crate::Lock::ttl).
-    #[must_use]
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.with_lock(|lock| lock.ttl(ttl))
-    }
-
-    /// How long a campaign waits while another one leads: [`Lock::wait`](crate::Lock::wait).
-    ///
-    /// [`Election::lead`] waits for ever unless this is set for the election itself; the client's default doesn't count there.
-    #[must_use]
-    pub fn wait(self, wait: impl Into<Wait>) -> Self {
-        self.with_lock(|lock| lock.wait(wait))
-    }
-
-    /// Whether the leadership is renewed in the background: [`Lock::renew`](crate::Lock::renew).
-    #[must_use]
-    pub fn renew(self, renew: bool) -> Self {
-        self.with_lock(|lock| lock.renew(renew))
-    }
-
-    /// The longest a term lasts before it is lost: [`Lock::max_hold`](crate::Lock::max_hold).
-    #[must_use]
-    pub fn max_hold(self, span: impl Into<Option<Duration>>) -> Self {
-        self.with_lock(|lock| lock.max_hold(span))
-    }
-
-    /// Whether candidates lead strictly in the order in which they came: [`Lock::fair`](crate::Lock::fair).
-    #[must_use]
-    pub fn fair(self, fair: bool) -> Self {
-        self.with_lock(|lock| lock.fair(fair))
-    }
-
-    /// How long the key outlives a term that was lost: [`Lock::grace`](crate::Lock::grace).
-    #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
-        self.with_lock(|lock| lock.grace(grace))
-    }
-
-    /// The family under which metrics and events count the election: [`Lock::family`](crate::Lock::family).
-    #[must_use]
-    pub fn family(self, family: impl Into<Arc<str>>) -> Self {
-        self.with_lock(|lock| lock.family(family))
-    }
-
-    /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
-    #[must_use]
-    pub fn caller(self, task: u64) -> Self {
-        self.with_lock(|lock| lock.caller(task))
     }
 
     /// [`Lock::caller_in`](crate::Lock::caller_in).
@@ -68,11 +19,36 @@ impl Election {
     pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
         self.with_lock(|lock| lock.caller_in(task, runs))
     }
+}
+
+setters! { Election, with_lock:
+    /// How long a leader that dies blocks the next one: [`Lock::ttl`](crate::Lock::ttl).
+    ttl(ttl: Duration) |lock| lock.ttl(ttl);
+
+    /// How long a campaign waits while another one leads: [`Lock::wait`](crate::Lock::wait).
+    ///
+    /// [`Election::lead`] waits for ever unless this is set for the election itself; the client's default doesn't count there.
+    wait(wait: impl Into<Wait>) |lock| lock.wait(wait);
+
+    /// Whether the leadership is renewed in the background: [`Lock::renew`](crate::Lock::renew).
+    renew(renew: bool) |lock| lock.renew(renew);
+
+    /// The longest a term lasts before it is lost: [`Lock::max_hold`](crate::Lock::max_hold).
+    max_hold(span: impl Into<Option<Duration>>) |lock| lock.max_hold(span);
+
+    /// Whether candidates lead strictly in the order in which they came: [`Lock::fair`](crate::Lock::fair).
+    fair(fair: bool) |lock| lock.fair(fair);
+
+    /// How long the key outlives a term that was lost: [`Lock::grace`](crate::Lock::grace).
+    grace(grace: Duration) |lock| lock.grace(grace);
+
+    /// The family under which metrics and events count the election: [`Lock::family`](crate::Lock::family).
+    family(family: impl Into<Arc<str>>) |lock| lock.family(family);
+
+    /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
+    caller(task: u64) |lock| lock.caller(task);
 
     /// Several options of the lock at once; an option that is `None` keeps its value.
     #[doc(hidden)]
-    #[must_use]
-    pub fn settings(self, settings: LockOverrides) -> Self {
-        self.with_lock(|lock| lock.settings(settings))
-    }
+    settings(settings: LockOverrides) |lock| lock.settings(settings);
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Job;
 use super::schedule::{KEPT_BEYOND_LATE, Overlap, Schedule};
+use crate::api::setters::setters;
 use crate::error::Error;
 use crate::options::MAX_SPAN;
 use crate::options::{LockOverrides, Wait};
@@ -14,92 +15,14 @@ impl Job {
         Self { lock: set(self.lock), ..self }
     }
 
-    /// How many attempts may begin before the job is dead.
-    ///
-    /// Default 3, and 1 for a job of [`Client::once`](crate::Client::once); at least 1. The first worker that asks fixes it for the
-    /// job; a client that names another number gets a warning event.
-    ///
-    /// ```
-    /// # use locktender::Code;
-    /// # let client = locktender::Client::open("memory://docs-job-max-attempts")?;
-    /// let job = client.job("mail:7").max_attempts(1);
-    /// let _ = job.run_blocking(|_| Err::<(), _>("no"));
-    /// assert_eq!(job.begin_blocking().unwrap_err().code(), Code::JobDead);
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    #[must_use]
-    pub fn max_attempts(mut self, max_attempts: u32) -> Self {
-        self.max_attempts = max_attempts;
+    fn set(mut self, set: impl FnOnce(&mut Self)) -> Self {
+        set(&mut self);
         self
     }
 
-    /// How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour.
-    ///
-    /// Default 1 s; at most 1 h. The server counts the time. A worker that died is followed at once when its lease ends.
-    #[must_use]
-    pub fn retry_delay(mut self, retry_delay: Duration) -> Self {
-        self.retry_delay = retry_delay;
+    fn scheduled(mut self, set: impl FnOnce(&mut Schedule)) -> Self {
+        set(self.schedule.get_or_insert_default());
         self
-    }
-
-    /// For how long a job that is done or dead is remembered. A worker that asks later runs it again.
-    ///
-    /// Default 24 h; from 1 s to 366 days. With a fire time it is at least a day longer than [`late`](Job::late).
-    #[must_use]
-    pub fn keep(mut self, keep: Duration) -> Self {
-        self.keep = keep;
-        self
-    }
-
-    /// How long the lease of an attempt lives without a renewal, and so how long a dead worker blocks the next one:
-    /// [`Lock::ttl`](crate::Lock::ttl).
-    #[must_use]
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.with_lock(|lock| lock.ttl(ttl))
-    }
-
-    /// How long this worker waits as a backup while another one runs the job: [`Lock::wait`](crate::Lock::wait).
-    ///
-    /// Zero is one try, which fails with `ACQUIRE_TIMEOUT` if another worker runs the job.
-    #[must_use]
-    pub fn wait(self, wait: impl Into<Wait>) -> Self {
-        self.with_lock(|lock| lock.wait(wait))
-    }
-
-    /// Whether the lease is renewed in the background: [`Lock::renew`](crate::Lock::renew).
-    #[must_use]
-    pub fn renew(self, renew: bool) -> Self {
-        self.with_lock(|lock| lock.renew(renew))
-    }
-
-    /// The longest an attempt runs before its lease is lost: [`Lock::max_hold`](crate::Lock::max_hold).
-    #[must_use]
-    pub fn max_hold(self, span: impl Into<Option<Duration>>) -> Self {
-        self.with_lock(|lock| lock.max_hold(span))
-    }
-
-    /// Whether workers begin strictly in the order in which they came: [`Lock::fair`](crate::Lock::fair).
-    #[must_use]
-    pub fn fair(self, fair: bool) -> Self {
-        self.with_lock(|lock| lock.fair(fair))
-    }
-
-    /// How long the lease's key outlives a lease that was lost: [`Lock::grace`](crate::Lock::grace).
-    #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
-        self.with_lock(|lock| lock.grace(grace))
-    }
-
-    /// The family under which metrics and events count the job: [`Lock::family`](crate::Lock::family).
-    #[must_use]
-    pub fn family(self, family: impl Into<Arc<str>>) -> Self {
-        self.with_lock(|lock| lock.family(family))
-    }
-
-    /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
-    #[must_use]
-    pub fn caller(self, task: u64) -> Self {
-        self.with_lock(|lock| lock.caller(task))
     }
 
     /// [`Lock::caller_in`](crate::Lock::caller_in).
@@ -107,67 +30,6 @@ impl Job {
     #[must_use]
     pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
         self.with_lock(|lock| lock.caller_in(task, runs))
-    }
-
-    /// Several options of the lock at once; an option that is `None` keeps its value.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn settings(self, settings: LockOverrides) -> Self {
-        self.with_lock(|lock| lock.settings(settings))
-    }
-}
-
-/// Options of a job that runs once per fire time. Each of them makes any job one: as [`Client::once`](crate::Client::once).
-impl Job {
-    fn scheduled(mut self, set: impl FnOnce(&mut Schedule)) -> Self {
-        set(self.schedule.get_or_insert_default());
-        self
-    }
-
-    /// The fire time: the time for which the scheduler planned this run, not the time at which it begins.
-    ///
-    /// Clocks of different machines then don't matter: each names the same time. Default: the time of the call by this machine's
-    /// clock, rounded down to a multiple of [`every`](Job::every), one of which must be given. From the year 2000 on; at most 5 minutes ahead of the server.
-    ///
-    /// ```
-    /// # use std::time::{Duration, SystemTime};
-    /// # use locktender::NotRun;
-    /// # let client = locktender::Client::open("memory://docs-job-at")?;
-    /// # let planned = SystemTime::now();
-    /// let run = |planned| client.once("nightly").at(planned).run_blocking(|_| Ok::<_, String>(()));
-    /// assert!(run(planned)?.ran);
-    /// assert_eq!(run(planned)?.why, Some(NotRun::Done));
-    /// assert_eq!(run(planned - Duration::from_secs(60))?.why, Some(NotRun::Missed));
-    /// # Ok::<(), locktender::JobError<String>>(())
-    /// ```
-    #[must_use]
-    pub fn at(self, fire_time: SystemTime) -> Self {
-        self.scheduled(|schedule| schedule.at = Some(fire_time))
-    }
-
-    /// How far fire times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
-    /// 1970-01-01 00:00 UTC.
-    ///
-    /// A timer that fires up to a second too early still counts for the time that was meant. No default: it must be longer than the
-    /// replicas may begin apart, and only you know that. From 1 s to 366 days.
-    #[must_use]
-    pub fn every(self, every: Duration) -> Self {
-        self.scheduled(|schedule| schedule.every = Some(every))
-    }
-
-    /// How long ago a fire time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
-    /// slot to which now is rounded. The record is kept for a day longer.
-    ///
-    /// Default 24 h; from 1 s to 366 days.
-    #[must_use]
-    pub fn late(self, late: Duration) -> Self {
-        self.scheduled(|schedule| schedule.late = late)
-    }
-
-    /// What a fire time does while the work of an earlier one still runs. Default [`Overlap::Skip`].
-    #[must_use]
-    pub fn overlap(self, overlap: Overlap) -> Self {
-        self.scheduled(|schedule| schedule.overlap = overlap)
     }
 
     /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
@@ -184,6 +46,104 @@ impl Job {
         let least = self.schedule.map_or(Duration::ZERO, |schedule| schedule.latest() + KEPT_BEYOND_LATE);
         self.keep.max(least)
     }
+}
+
+setters! { Job, set:
+    /// How many attempts may begin before the job is dead.
+    ///
+    /// Default 3, and 1 for a job of [`Client::once`](crate::Client::once); at least 1. The first worker that asks fixes it for the
+    /// job; a client that names another number gets a warning event.
+    ///
+    /// ```
+    /// # use locktender::Code;
+    /// # let client = locktender::Client::open("memory://docs-job-max-attempts")?;
+    /// let job = client.job("mail:7").max_attempts(1);
+    /// let _ = job.run_blocking(|_| Err::<(), _>("no"));
+    /// assert_eq!(job.begin_blocking().unwrap_err().code(), Code::JobDead);
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    max_attempts(max_attempts: u32) |job| job.max_attempts = max_attempts;
+
+    /// How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour.
+    ///
+    /// Default 1 s; at most 1 h. The server counts the time. A worker that died is followed at once when its lease ends.
+    retry_delay(retry_delay: Duration) |job| job.retry_delay = retry_delay;
+
+    /// For how long a job that is done or dead is remembered. A worker that asks later runs it again.
+    ///
+    /// Default 24 h; from 1 s to 366 days. With a fire time it is at least a day longer than [`late`](Job::late).
+    keep(keep: Duration) |job| job.keep = keep;
+}
+
+setters! { Job, with_lock:
+    /// How long the lease of an attempt lives without a renewal, and so how long a dead worker blocks the next one:
+    /// [`Lock::ttl`](crate::Lock::ttl).
+    ttl(ttl: Duration) |lock| lock.ttl(ttl);
+
+    /// How long this worker waits as a backup while another one runs the job: [`Lock::wait`](crate::Lock::wait).
+    ///
+    /// Zero is one try, which fails with `ACQUIRE_TIMEOUT` if another worker runs the job.
+    wait(wait: impl Into<Wait>) |lock| lock.wait(wait);
+
+    /// Whether the lease is renewed in the background: [`Lock::renew`](crate::Lock::renew).
+    renew(renew: bool) |lock| lock.renew(renew);
+
+    /// The longest an attempt runs before its lease is lost: [`Lock::max_hold`](crate::Lock::max_hold).
+    max_hold(span: impl Into<Option<Duration>>) |lock| lock.max_hold(span);
+
+    /// Whether workers begin strictly in the order in which they came: [`Lock::fair`](crate::Lock::fair).
+    fair(fair: bool) |lock| lock.fair(fair);
+
+    /// How long the lease's key outlives a lease that was lost: [`Lock::grace`](crate::Lock::grace).
+    grace(grace: Duration) |lock| lock.grace(grace);
+
+    /// The family under which metrics and events count the job: [`Lock::family`](crate::Lock::family).
+    family(family: impl Into<Arc<str>>) |lock| lock.family(family);
+
+    /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
+    caller(task: u64) |lock| lock.caller(task);
+
+    /// Several options of the lock at once; an option that is `None` keeps its value.
+    #[doc(hidden)]
+    settings(settings: LockOverrides) |lock| lock.settings(settings);
+}
+
+setters! {
+    /// Options of a job that runs once per fire time. Each of them makes any job one: as [`Client::once`](crate::Client::once).
+    Job, scheduled:
+    /// The fire time: the time for which the scheduler planned this run, not the time at which it begins.
+    ///
+    /// Clocks of different machines then don't matter: each names the same time. Default: the time of the call by this machine's
+    /// clock, rounded down to a multiple of [`every`](Job::every), one of which must be given. From the year 2000 on; at most 5 minutes ahead of the server.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime};
+    /// # use locktender::NotRun;
+    /// # let client = locktender::Client::open("memory://docs-job-at")?;
+    /// # let planned = SystemTime::now();
+    /// let run = |planned| client.once("nightly").at(planned).run_blocking(|_| Ok::<_, String>(()));
+    /// assert!(run(planned)?.ran);
+    /// assert_eq!(run(planned)?.why, Some(NotRun::Done));
+    /// assert_eq!(run(planned - Duration::from_secs(60))?.why, Some(NotRun::Missed));
+    /// # Ok::<(), locktender::JobError<String>>(())
+    /// ```
+    at(fire_time: SystemTime) |schedule| schedule.at = Some(fire_time);
+
+    /// How far fire times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
+    /// 1970-01-01 00:00 UTC.
+    ///
+    /// A timer that fires up to a second too early still counts for the time that was meant. No default: it must be longer than the
+    /// replicas may begin apart, and only you know that. From 1 s to 366 days.
+    every(every: Duration) |schedule| schedule.every = Some(every);
+
+    /// How long ago a fire time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
+    /// slot to which now is rounded. The record is kept for a day longer.
+    ///
+    /// Default 24 h; from 1 s to 366 days.
+    late(late: Duration) |schedule| schedule.late = late;
+
+    /// What a fire time does while the work of an earlier one still runs. Default [`Overlap::Skip`].
+    overlap(overlap: Overlap) |schedule| schedule.overlap = overlap;
 }
 
 #[cfg(test)]

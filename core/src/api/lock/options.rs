@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Lock;
+use crate::api::setters::setters;
 use crate::options::{LockOverrides, Wait};
 
-impl Lock {
+setters! { Lock, set:
     /// The time to live: how long the key lives on the servers without a renewal, and so how long a dead holder blocks the others.
     ///
     /// Default 10 s; from 10 ms to 24 h, on a quorum at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl). Work may take
@@ -19,10 +20,7 @@ impl Lock {
     /// assert!(held.remaining() <= Duration::from_secs(3));
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.set(|settings| settings.ttl = Some(ttl))
-    }
+    ttl(ttl: Duration) |settings| settings.ttl = Some(ttl);
 
     /// How long an acquire waits while the lock is busy: a `Duration`, or [`Wait::Forever`].
     ///
@@ -38,10 +36,7 @@ impl Lock {
     /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn wait(self, wait: impl Into<Wait>) -> Self {
-        self.set(|settings| settings.wait = Some(wait.into()))
-    }
+    wait(wait: impl Into<Wait>) |settings| settings.wait = Some(wait.into());
 
     /// Whether the hold is renewed in the background: first when a third of its ttl has passed.
     ///
@@ -55,10 +50,7 @@ impl Lock {
     /// assert_eq!(loss.reason.as_str(), "expired");
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn renew(self, renew: bool) -> Self {
-        self.set(|settings| settings.renew = Some(renew))
-    }
+    renew(renew: bool) |settings| settings.renew = Some(renew);
 
     /// The longest a hold lasts, counted from the grant. Neither a renewal nor an extension goes beyond it.
     ///
@@ -74,11 +66,7 @@ impl Lock {
     /// let endless = client.lock("other").max_hold(None).acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn max_hold(self, span: impl Into<Option<Duration>>) -> Self {
-        let span = span.into();
-        self.set(|settings| settings.max_hold = Some(span))
-    }
+    max_hold(span: impl Into<Option<Duration>>) |settings| settings.max_hold = Some(span.into());
 
     /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
     ///
@@ -91,10 +79,7 @@ impl Lock {
     /// let held = tickets.acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn fair(self, fair: bool) -> Self {
-        self.set(|settings| settings.fair = Some(fair))
-    }
+    fair(fair: bool) |settings| settings.fair = Some(fair);
 
     /// How long nobody else gets the lock, counted from the grant, whatever becomes of the hold.
     ///
@@ -111,10 +96,7 @@ impl Lock {
     /// assert!(nightly.try_acquire_blocking()?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn min_hold(self, min_hold: Duration) -> Self {
-        self.set(|settings| settings.min_hold = Some(min_hold))
-    }
+    min_hold(min_hold: Duration) |settings| settings.min_hold = Some(min_hold);
 
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
     ///
@@ -131,10 +113,7 @@ impl Lock {
     /// assert!(lock.try_acquire_blocking()?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
-        self.set(|settings| settings.grace = Some(grace))
-    }
+    grace(grace: Duration) |settings| settings.grace = Some(grace);
 
     /// The family under which [metrics](crate::Client::metrics) and events count the lock.
     ///
@@ -147,19 +126,14 @@ impl Lock {
     /// assert_eq!(client.metrics().value("locktender_held", &[("family", "users")]), 1.0);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    #[must_use]
-    pub fn family(self, family: impl Into<Arc<str>>) -> Self {
-        let family = family.into();
-        self.set(|settings| settings.family = Some(Some(family)))
-    }
+    family(family: impl Into<Arc<str>>) |settings| settings.family = Some(Some(family.into()));
 
     /// Several options at once; an option that is `None` keeps its value.
     #[doc(hidden)]
-    #[must_use]
-    pub fn settings(self, settings: LockOverrides) -> Self {
-        self.set(|current| *current = settings.or(current))
-    }
+    settings(settings: LockOverrides) |current| *current = settings.or(current);
+}
 
+impl Lock {
     /// For a lock of [`Client::adoption`](crate::Client::adoption): whether to acquire it like any other if the hold that was handed
     /// over is gone.
     ///
