@@ -45,6 +45,9 @@ fn the_documented_user_lacks_nothing_and_a_check_leaves_nothing_behind() {
         let tried = ["prod::~lt:probe", "{prod::~lt:probe}:~lt:fence", "{prod::~lt:probe}:~lt:job"];
         assert_eq!(servers[0].command(&[&["EXISTS"], &tried[..]].concat()).int(), 0);
         assert!(held.is_valid());
+        let one = [server(&binary, &documented())];
+        assert_eq!(check(&one)[0].denied.as_deref(), Some(&[][..]), "{}", binary.name);
+        assert_eq!(one[0].command(&["EXISTS", "{~lt}:log"]).int(), 0, "{}", binary.name);
     }
 }
 
@@ -74,6 +77,12 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
             |report: &ServerReport| report.warnings.iter().filter(|warning| warning.contains("a right is missing")).count();
         assert_eq!(warned(&lacking), expected.len(), "{name}");
         assert!(blind.error.is_some() && blind.denied.as_deref() == Some(&[]), "{name}: {blind:?}");
+        let forgetful = check(&[server(&binary, &all.replace(" ~{~lt}:log", ""))]).remove(0);
+        let history = [
+            "XADD of {~lt}:log, to note holds in the history, unless the option `history` is off",
+            "XREVRANGE of {~lt}:log, to see in the history who held a lock",
+        ];
+        assert_eq!(forgetful.denied.as_deref().unwrap(), history, "{name}");
         for report in [keyless, mute] {
             assert_eq!((report.denied.as_deref().unwrap().len(), warned(&report)), (1, 1), "{name}: {report:?}");
         }
