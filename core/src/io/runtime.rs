@@ -94,10 +94,32 @@ impl Runtime {
         self.timers.set(at, id, alarm);
     }
 
+    /// The same, until the value is dropped.
+    pub(crate) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) -> SetAlarm {
+        let id = self.next_id();
+        self.set_alarm(at, id, alarm);
+        SetAlarm { timers: Arc::downgrade(&self.timers), at, id }
+    }
+
     /// Cancels the alarm that `id` set for `at`. Most holds end long before their alarms. Alarms that stayed until they are due
     /// would take most of a busy client's memory.
     pub(crate) fn cancel_alarm(&self, at: Tick, id: u64) {
         self.timers.cancel(at, id);
+    }
+}
+
+/// An alarm that is set. Dropping it cancels it.
+pub(crate) struct SetAlarm {
+    timers: Weak<Timers>,
+    pub(crate) at: Tick,
+    id: u64,
+}
+
+impl Drop for SetAlarm {
+    fn drop(&mut self) {
+        if let Some(timers) = self.timers.upgrade() {
+            timers.cancel(self.at, self.id);
+        }
     }
 }
 
@@ -125,5 +147,21 @@ mod tests {
         });
         assert_eq!(results.recv_timeout(Duration::from_secs(60)), Ok("still here"));
         drop(task);
+    }
+
+    #[test]
+    fn an_alarm_that_nobody_keeps_is_cancelled() {
+        struct Never;
+        impl Alarm for Never {
+            fn ring(self: Arc<Self>) {
+                panic!("it rang");
+            }
+        }
+        let (runtime, never) = (Runtime::current().unwrap(), Arc::new(Never));
+        let alarm = runtime.alarm(Tick::now().after(Duration::from_secs(60)), Arc::downgrade(&never) as Weak<dyn Alarm>);
+        let id = alarm.id;
+        assert_eq!(runtime.timers.count(id), 1);
+        drop(alarm);
+        assert_eq!(runtime.timers.count(id), 0);
     }
 }

@@ -11,7 +11,7 @@ use crate::clock::Tick;
 use crate::entropy;
 use crate::error::{Code, Error};
 use crate::io::call::{Call, Cancel, Responder};
-use crate::io::runtime::Runtime;
+use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
@@ -39,6 +39,8 @@ pub(super) struct Candidate {
 struct State {
     leads: bool,
     campaign: Option<Campaign>,
+    /// The alarm at which it acquires the lock.
+    alarm: Option<SetAlarm>,
     /// The number of the last acquire.
     tries: u64,
     /// The last term: its begin and its hold.
@@ -66,7 +68,10 @@ impl Candidate {
 
     /// Ends the campaign without a term.
     fn give_up(&self) {
-        let campaign = self.state.lock().campaign.take();
+        let mut state = self.state.lock();
+        state.alarm = None;
+        let campaign = state.campaign.take();
+        drop(state);
         if let Some(campaign) = campaign {
             campaign.cancel.cancel();
             campaign.responder.respond(Ok(None));
@@ -95,7 +100,12 @@ impl Candidate {
     /// Acquires the lock for the campaign under way, later.
     fn ask_at(self: &Arc<Self>, at: Tick) {
         match Runtime::current() {
-            Ok(runtime) => runtime.set_alarm(at, runtime.next_id(), Arc::downgrade(self) as Weak<dyn Alarm>),
+            Ok(runtime) => {
+                let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
+                let mut state = self.state.lock();
+                // The campaign may have been given up meanwhile.
+                state.alarm = state.campaign.is_some().then_some(alarm);
+            }
             Err(error) => self.end_campaign(Err(error)),
         }
     }
@@ -103,6 +113,7 @@ impl Candidate {
     /// Acquires the lock for the campaign under way.
     fn ask(self: &Arc<Self>) {
         let mut state = self.state.lock();
+        state.alarm = None;
         state.tries += 1;
         let number = state.tries;
         let Some(call) = state.campaign.as_ref().map(|campaign| campaign.lock.acquire()) else { return };

@@ -9,7 +9,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::io::call::{Call, Cancel, Responder};
-use crate::io::runtime::Runtime;
+use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
 use crate::process::PerProcess;
 use crate::protocol::{Observation, Observing, observe};
@@ -41,9 +41,8 @@ struct Looks {
 #[derive(Default)]
 struct State {
     observing: Observing,
-    alarm: Option<Arc<NextLook>>,
-    /// The time of that alarm.
-    alarm_at: Tick,
+    /// The alarm for the next look.
+    alarm: Option<SetAlarm>,
     /// The time at which an announcement wants a look, since the last look began.
     announced: Option<Tick>,
     /// What hears the announcements, from the first call on.
@@ -146,7 +145,7 @@ impl Looks {
         let at = Tick::now().after(GATHERS);
         state.observing.look_by(at);
         state.announced.get_or_insert(at);
-        let is_wanted = state.call.is_some() && at < state.alarm_at;
+        let is_wanted = state.call.is_some() && state.alarm.as_ref().is_none_or(|alarm| at < alarm.at);
         drop(state);
         if is_wanted {
             self.look_at(at);
@@ -154,10 +153,11 @@ impl Looks {
     }
 
     fn give_up(&self, number: u64) {
-        let call = self.state.lock().call.take_if(|call| call.number == number);
-        if let Some(call) = call {
-            call.cancel.cancel();
-        }
+        let mut state = self.state.lock();
+        let Some(call) = state.call.take_if(|call| call.number == number) else { return };
+        state.alarm = None;
+        drop(state);
+        call.cancel.cancel();
     }
 
     fn look_at(self: &Arc<Self>, at: Tick) {
@@ -166,13 +166,10 @@ impl Looks {
         }
         match Runtime::current() {
             Ok(runtime) => {
-                let alarm = Arc::new(NextLook(Arc::downgrade(self)));
-                let weak: Weak<dyn Alarm> = Arc::downgrade(&alarm) as _;
+                let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
                 let mut state = self.state.lock();
-                // An earlier alarm is gone with its only reference.
-                (state.alarm, state.alarm_at) = (Some(alarm), at);
-                drop(state);
-                runtime.set_alarm(at, runtime.next_id(), weak);
+                // The call may have been given up meanwhile.
+                state.alarm = state.call.is_some().then_some(alarm);
             }
             Err(error) => self.end(Err(error)),
         }
@@ -181,7 +178,7 @@ impl Looks {
     fn look(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let Some(call) = state.call.as_ref().map(|call| call.lock.look(observe)) else { return };
-        (state.alarm_at, state.announced) = (Tick::NEVER, None);
+        (state.alarm, state.announced) = (None, None);
         state.looks += 1;
         let number = state.looks;
         drop(state);
@@ -217,7 +214,10 @@ impl Looks {
     }
 
     fn end(&self, news: Result<Observation, Error>) {
-        let call = self.state.lock().call.take();
+        let mut state = self.state.lock();
+        state.alarm = None;
+        let call = state.call.take();
+        drop(state);
         if let Some(call) = call {
             call.responder.respond(news);
         }
@@ -237,14 +237,9 @@ fn tell(lock: &Lock, seen: &Observation) {
     session.emit(&event);
 }
 
-/// The alarm for the next look.
-struct NextLook(Weak<Looks>);
-
-impl Alarm for NextLook {
+impl Alarm for Looks {
     fn ring(self: Arc<Self>) {
-        if let Some(looks) = self.0.upgrade() {
-            looks.look();
-        }
+        self.look();
     }
 }
 
@@ -273,6 +268,7 @@ mod tests {
         let state = looks.state.lock();
         // The look may have begun by now.
         assert!(state.announced.is_some() || state.looks > before);
-        assert!(state.alarm_at <= Tick::now().after(GATHERS) || state.looks > before);
+        let is_soon = state.alarm.as_ref().is_some_and(|alarm| alarm.at <= Tick::now().after(GATHERS));
+        assert!(is_soon || state.looks > before);
     }
 }
