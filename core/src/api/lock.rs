@@ -34,6 +34,12 @@ use crate::wording::{Part, Text};
 /// A mistake in the name or the options is an error of every operation, and of [`Lock::validate`], which does no I/O.
 #[derive(Clone)]
 pub struct Lock {
+    spec: Arc<Spec>,
+}
+
+/// What the clones of a lock share.
+#[derive(Clone)]
+struct Spec {
     client: Arc<Inner>,
     name: String,
     settings: LockOverrides,
@@ -59,7 +65,7 @@ struct Prepared {
 
 impl Lock {
     pub(crate) fn new(client: Arc<Inner>, name: String, adopt: Option<Adoption>) -> Self {
-        Self {
+        let spec = Spec {
             client,
             name,
             settings: LockOverrides::default(),
@@ -70,13 +76,20 @@ impl Lock {
             is_suspended: false,
             prepared: OnceLock::new(),
             early: OnceLock::new(),
-        }
+        };
+        Self { spec: Arc::new(spec) }
     }
 
-    fn set(mut self, set: impl FnOnce(&mut LockOverrides)) -> Self {
-        set(&mut self.settings);
-        (self.prepared, self.early) = (OnceLock::new(), OnceLock::new());
+    fn change(mut self, change: impl FnOnce(&mut Spec)) -> Self {
+        change(Arc::make_mut(&mut self.spec));
         self
+    }
+
+    fn set(self, set: impl FnOnce(&mut LockOverrides)) -> Self {
+        self.change(|spec| {
+            set(&mut spec.settings);
+            (spec.prepared, spec.early) = (OnceLock::new(), OnceLock::new());
+        })
     }
 
     /// The name, without the client's prefix.
@@ -88,7 +101,7 @@ impl Lock {
     /// ```
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.spec.name
     }
 
     /// The options, checked, with the client's defaults filled in. No I/O.
@@ -110,26 +123,26 @@ impl Lock {
 
     /// The lock of a job.
     pub(super) fn of_job(self) -> Self {
-        Self { kind: Kind::Job, used_as: LockKind::Job, ..self }
+        self.change(|spec| (spec.kind, spec.used_as) = (Kind::Job, LockKind::Job))
     }
 
     /// The lock of something else, which metrics and events count apart.
     pub(super) fn used_as(self, used_as: LockKind) -> Self {
-        Self { used_as, ..self }
+        self.change(|spec| spec.used_as = used_as)
     }
 
     fn prepared(&self) -> Result<&Prepared, Error> {
         let prepare = || {
-            let base = &self.client.options;
-            let mut options = self.settings.over(&base.lock)?;
-            let quorum_config = self.client.quorum_config();
+            let base = &self.spec.client.options;
+            let mut options = self.spec.settings.over(&base.lock)?;
+            let quorum_config = self.spec.client.quorum_config();
             if quorum_config.is_some() && wire_millis(options.ttl) > millis(base.max_ttl) {
                 let why =
                     Text::new("on a quorum a {ttl} is at most the client's {max_ttl}, which is {}", [Part::Time(base.max_ttl)]);
                 return Err(Error::invalid_time("ttl", options.ttl, why));
             }
-            if self.kind == Kind::Job {
-                if self.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
+            if self.spec.kind == Kind::Job {
+                if self.spec.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
                     let why = Text::new("a job has none: it is done or not, and {keep} says how long that is remembered", []);
                     return Err(Error::invalid_time("min_hold", options.min_hold, why));
                 }
@@ -148,25 +161,25 @@ impl Lock {
                 let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";
                 return Err(Error::invalid("fair", true, Text::new(why, [])));
             }
-            if self.kind == Kind::Job && quorum_config.is_some_and(|config| config.servers > 1) {
+            if self.spec.kind == Kind::Job && quorum_config.is_some_and(|config| config.servers > 1) {
                 let why = "a quorum has no jobs: a server that loses its data votes again after {max_ttl}, and a job that is done \
                            would run once more; use one server, with appendfsync always";
-                return Err(Error::invalid("name", &self.name, Text::new(why, [])));
+                return Err(Error::invalid("name", &self.spec.name, Text::new(why, [])));
             }
             let is_of_quorum = quorum_config.is_some_and(|config| config.servers > 1);
-            let kind = if is_of_quorum { Kind::Quorum } else { self.kind };
-            let keys = Keys::new(kind, &base.prefix, &self.name, quorum_config.is_none())?;
+            let kind = if is_of_quorum { Kind::Quorum } else { self.spec.kind };
+            let keys = Keys::new(kind, &base.prefix, &self.spec.name, quorum_config.is_none())?;
             let family = options.family.clone().unwrap_or_else(|| Arc::clone(&keys.label().family));
-            let label = Label { kind: self.used_as, family };
+            let label = Label { kind: self.spec.used_as, family };
             Ok(Prepared { keys: Arc::new(keys.labelled(label)), options })
         };
-        let prepared = if self.client.has_servers() { &self.prepared } else { &self.early };
+        let prepared = if self.spec.client.has_servers() { &self.spec.prepared } else { &self.spec.early };
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
     /// The lock whose acquires wait for ever, unless an option of its own says otherwise: the client's default doesn't count.
     pub(super) fn waits_forever_unless_told(self) -> Self {
-        if self.settings.wait.is_some() { self } else { self.wait(Wait::Forever) }
+        if self.spec.settings.wait.is_some() { self } else { self.wait(Wait::Forever) }
     }
 
     pub(super) fn keys(&self) -> Result<(Arc<Session>, Arc<Keys>), Error> {
@@ -176,7 +189,7 @@ impl Lock {
 
     fn session(&self) -> Result<(Arc<Session>, &Prepared), Error> {
         self.prepared()?;
-        let session = self.client.session(Some(&self.name))?;
+        let session = self.spec.client.session(Some(&self.spec.name))?;
         // Only now the servers are known for sure.
         Ok((session, self.prepared()?))
     }
@@ -194,17 +207,17 @@ impl Lock {
             options,
             hear_all_first: session.must_hear_all(),
             busy_is_none: tries_once,
-            adopt: self.adopt.clone(),
+            adopt: self.spec.adopt.clone(),
             job,
             history: session.options.history,
             signature: Arc::clone(&session.signature),
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
         };
-        let may_be_itself = recipe.waits_in_queues() && !self.is_suspended;
-        let enclosing = || session.tasks.bodies.enclosing(&self.contexts, recipe.keys.lock());
+        let may_be_itself = recipe.waits_in_queues() && !self.spec.is_suspended;
+        let enclosing = || session.tasks.bodies.enclosing(&self.spec.contexts, recipe.keys.lock());
         if let Some(body) = may_be_itself.then(enclosing).flatten() {
-            return Err(Error::waits_for_itself(&self.name, body.place.as_deref()));
+            return Err(Error::waits_for_itself(&self.spec.name, body.place.as_deref()));
         }
         Ok((session, Arc::new(recipe)))
     }
@@ -276,13 +289,6 @@ impl Lock {
         )
     }
 
-    /// A copy for a call. What this lock has prepared serves its later calls, too.
-    fn for_a_call(&self) -> Self {
-        // The call reports an error.
-        let _ = self.prepared();
-        self.clone()
-    }
-
     /// Begins to acquire the lock, or an attempt of the job whose lock this is. `judge` makes the result of how that ended, which `undo`
     /// gives back if the caller is gone by then.
     pub(super) fn begin<T: Send + 'static>(
@@ -292,7 +298,7 @@ impl Lock {
         undo: Undo<T>,
         judge: impl FnOnce(Result<Acquired, Error>) -> Result<T, Error> + Send + 'static,
     ) -> Call<T> {
-        let (lock, context) = (self.for_a_call(), self.contexts.last().copied());
+        let (lock, context) = (self.clone(), self.spec.contexts.last().copied());
         Call::undoing(undo, move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
                 let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(judge(answered.map(Acquired::of))));
@@ -358,12 +364,12 @@ impl Lock {
 
     /// Looks at the lock on every server. `judge` gives the result of the answers so far, if there is one.
     pub(super) fn look<T: Send + 'static>(&self, judge: Judge<T>) -> Call<T> {
-        let lock = self.for_a_call();
+        let lock = self.clone();
         Call::new(move |responder| {
             match lock.session() {
                 Ok((session, prepared)) => {
                     let op = Op::inspect(Arc::clone(&prepared.keys));
-                    let (name, servers) = (lock.name.clone(), Arc::clone(&session.addresses));
+                    let (name, servers) = (lock.spec.name.clone(), Arc::clone(&session.addresses));
                     let timeout = session.response_timeout();
                     AskAll::begin(&session, &[op], timeout, move |answers| judge(&name, &servers, answers), responder);
                 }
@@ -380,7 +386,7 @@ fn unanswered() -> Error {
 
 impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock").field("name", &self.name).field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Lock").field("name", &self.spec.name).field("settings", &self.spec.settings).finish_non_exhaustive()
     }
 }
 

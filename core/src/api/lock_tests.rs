@@ -7,8 +7,7 @@ use crate::api::client::Client;
 fn a_lock_that_is_used_again_prepares_its_keys_once() {
     let client = Client::open("memory://prepared").unwrap();
     let lock = client.lock("nightly");
-    drop(lock.acquire());
-    let keys = || Arc::as_ptr(&lock.recipe(true, None).unwrap().1.keys);
-    let prepared = lock.prepared.get().map(|prepared| Arc::as_ptr(&prepared.as_ref().unwrap().keys));
-    assert_eq!(prepared, Some(keys()));
+    let keys = |lock: &Lock| Arc::as_ptr(&lock.recipe(true, None).unwrap().1.keys);
+    let prepared = keys(&lock.clone());
+    assert_eq!([keys(&lock), keys(&lock.clone())], [prepared; 2], "also by a clone, as each acquire has one");
 }

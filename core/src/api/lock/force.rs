@@ -44,7 +44,7 @@ impl Lock {
     /// # Errors
     /// `UNAVAILABLE` (the hold may have ended nevertheless), `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
     pub fn force_release(&self, owner: Option<&str>) -> Call<Option<LockInfo>> {
-        let (lock, owner) = (self.for_a_call(), owner.map(str::to_owned));
+        let (lock, owner) = (self.clone(), owner.map(str::to_owned));
         Call::new(move |responder| {
             match lock.keys() {
                 Ok((session, keys)) => {

@@ -5,7 +5,7 @@ use crate::api::held::Held;
 
 impl Lock {
     pub(in crate::api) fn enter(&self, held: &Held) {
-        if let Some(task) = self.contexts.last() {
+        if let Some(task) = self.spec.contexts.last() {
             held.enter(*task, None, 0);
         }
     }
@@ -16,10 +16,10 @@ impl Lock {
     #[doc(hidden)]
     #[must_use]
     pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
-        let session = self.client.own_session();
+        let session = self.spec.client.own_session();
         let keys = self.prepared().ok().map(|prepared| &prepared.keys);
         let body = session.zip(keys).and_then(|(session, keys)| session.tasks.bodies.enclosing(&[task], keys.lock()));
         let is_suspended = body.is_some_and(|body| !runs(body.number));
-        Self { is_suspended, ..self.caller(task) }
+        self.caller(task).change(|spec| spec.is_suspended = is_suspended)
     }
 }

@@ -151,11 +151,7 @@ impl Lock {
     /// ```
     #[must_use]
     pub fn or_acquire(self, or_acquire: bool) -> Self {
-        let mut lock = self.set(|_| ());
-        if let Some(adopt) = &mut lock.adopt {
-            adopt.or_acquire = or_acquire;
-        }
-        lock
+        self.change(|spec| spec.adopt.iter_mut().for_each(|adopt| adopt.or_acquire = or_acquire))
     }
 
     /// The caller's task, as a number: the same for one task, and different for others. It lets a task that waits for itself fail.
@@ -173,8 +169,7 @@ impl Lock {
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]
-    pub fn caller(mut self, task: u64) -> Self {
-        self.contexts.push(task);
-        self
+    pub fn caller(self, task: u64) -> Self {
+        self.change(|spec| spec.contexts.push(task))
     }
 }

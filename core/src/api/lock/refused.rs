@@ -14,20 +14,20 @@ impl Lock {
         let event = self.refusal(&error);
         Spans::begin(|| event.clone()).around(&event, || ());
         if event.trace != 0 {
-            self.client.emitter.tell_follower(&event);
+            self.spec.client.emitter.tell_follower(&event);
         }
         error
     }
 
     /// The end of a refused acquire. An option may be wrong that says nothing about the name.
     fn refusal(&self, error: &Error) -> Event {
-        let keys = Keys::new(self.kind, &self.client.options.prefix, &self.name, true);
+        let keys = Keys::new(self.spec.kind, &self.spec.client.options.prefix, &self.spec.name, true);
         let mut event = match keys {
             Ok(keys) => Event::of(EventKind::Failed, &keys),
-            Err(_) => Event { lock: Some(self.name.as_str().into()), ..Event::new(EventKind::Failed) },
+            Err(_) => Event { lock: Some(self.spec.name.as_str().into()), ..Event::new(EventKind::Failed) },
         };
-        event.lock_kind = Some(self.used_as);
-        let given = self.settings.family.as_ref().unwrap_or(&self.client.options.lock.family);
+        event.lock_kind = Some(self.spec.used_as);
+        let given = self.spec.settings.family.as_ref().unwrap_or(&self.spec.client.options.lock.family);
         event.family = given.clone().or(event.family);
         event.message = Some(error.to_string());
         (event.refused, event.trace) = (true, trace_next(0));
