@@ -10,7 +10,7 @@ use crate::arguments::seconds;
 use crate::body::{Body, End};
 use crate::entries::Entered;
 use crate::errors::{raise, raised};
-use crate::frames::Standing;
+use crate::frames::Caller;
 use crate::guarded::Guarded;
 use crate::hold::{BaseHeld, Core, Hold, settle};
 use crate::operation::Operation;
@@ -47,15 +47,15 @@ impl AsyncHeld {
     }
 
     /// Begins the body of the current task.
-    fn enter<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
-        let standing = self.hold.enter(py)?;
+    fn enter<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
+        let caller = self.hold.enter(py)?;
         let body = self.cancels.then(|| Body::begin(py, &self.hold)).transpose()?;
         drop(self.body.replace(body));
-        Ok(standing)
+        Ok(caller)
     }
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
-    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         self.enter(py).inspect_err(|_| self.hold.undo())
     }
 

@@ -1,4 +1,4 @@
-//! Frames: where a caller stands in its program.
+//! Frames: who calls, and where in its program.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -6,10 +6,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
+use crate::context;
 use crate::visit::Visit;
 
-/// Where a body begins or ends.
-pub(crate) struct Standing<'py> {
+/// Who begins or ends a body, and where.
+pub(crate) struct Caller<'py> {
+    /// The number of the task, the greenlet or the thread.
+    pub(crate) task: u64,
     /// The frame of the `with` statement, which leaves the body, too. `None` if contextlib's stack enters for somebody.
     pub(crate) frame: Option<Bound<'py, PyAny>>,
     /// The frame that runs as long as the body does, also if it is this package's own: that of a decorated function.
@@ -18,11 +21,11 @@ pub(crate) struct Standing<'py> {
     pub(crate) place: Option<String>,
 }
 
-/// Where the caller stands: the innermost frame that isn't this package's own.
-pub(crate) fn standing(py: Python<'_>) -> PyResult<Standing<'_>> {
+/// The caller, in the innermost frame that isn't this package's own.
+pub(crate) fn caller(py: Python<'_>) -> PyResult<Caller<'_>> {
+    let mut caller = Caller { task: context::current(py)?, frame: None, running: None, place: None };
     let _visit = Visit::begin(py)?;
     let mut next = innermost(py)?;
-    let mut standing = Standing { frame: None, running: None, place: None };
     let mut is_innermost = true;
     while let Some(frame) = next {
         let module = module_of(&frame)?;
@@ -30,8 +33,8 @@ pub(crate) fn standing(py: Python<'_>) -> PyResult<Standing<'_>> {
         if is_of("asyncio") {
             break;
         }
-        if standing.running.is_none() && !is_of("contextlib") {
-            standing.running = Some(frame.clone());
+        if caller.running.is_none() && !is_of("contextlib") {
+            caller.running = Some(frame.clone());
         }
         if is_of("locktender") {
             next = back(&frame)?;
@@ -39,12 +42,12 @@ pub(crate) fn standing(py: Python<'_>) -> PyResult<Standing<'_>> {
             is_innermost = false;
             next = back(&frame)?;
         } else {
-            standing.place = Some(place(&frame)?);
-            standing.frame = is_innermost.then_some(frame);
+            caller.place = Some(place(&frame)?);
+            caller.frame = is_innermost.then_some(frame);
             break;
         }
     }
-    Ok(standing)
+    Ok(caller)
 }
 
 /// Whether the body of the frame at `address` runs: whether that frame is on the stack. A suspended generator's isn't, nor is another

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::arguments::seconds;
 use crate::entries::Entered;
 use crate::errors::raised;
-use crate::frames::Standing;
+use crate::frames::Caller;
 use crate::hold::{BaseHeld, Core, Hold, settle};
 use crate::options::OnLost;
 use crate::values::{Loss, Release};
@@ -39,7 +39,7 @@ impl Held {
     }
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
-    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         self.hold.enter(py).inspect_err(|_| self.hold.undo())
     }
 

@@ -14,14 +14,14 @@ use pyo3::types::PyString;
 
 use crate::arguments::{refuse, seconds};
 use crate::errors::{LockError, LockLostError, invalid, raised};
-use crate::frames::Standing;
+use crate::frames::Caller;
 use crate::garbage::{during_a_visit, warn_of_hold};
 use crate::guarded::Guarded;
 use crate::losses::Watched;
 use crate::members::missing;
 use crate::options::OnLost;
 use crate::seconds::in_seconds;
-use crate::{context, frames, own};
+use crate::{frames, own};
 
 /// The core's hold: of a lock, an attempt of a job, or a term of a leader.
 pub(crate) enum Core {
@@ -62,7 +62,7 @@ impl Hold {
     }
 
     /// Begins a body: the lock is held, and no other body's end will release it.
-    pub(crate) fn enter<'py>(&self, py: Python<'py>) -> PyResult<Standing<'py>> {
+    pub(crate) fn enter<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         raised(py, self.core.check())?;
         if self.entered.swap(true, Ordering::Relaxed) {
             let text = format!(
@@ -71,11 +71,11 @@ impl Hold {
             );
             return Err(invalid(py, self.core.name(), &text));
         }
-        let standing = frames::standing(py)?;
-        let number = standing.running.as_ref().map_or(0, |frame| frame.as_ptr() as u64);
-        drop(self.frame.replace(standing.running.clone().map(Bound::unbind)));
-        self.core.enter(context::current(py)?, standing.place.as_deref(), number);
-        Ok(standing)
+        let caller = frames::caller(py)?;
+        let number = caller.running.as_ref().map_or(0, |frame| frame.as_ptr() as u64);
+        drop(self.frame.replace(caller.running.clone().map(Bound::unbind)));
+        self.core.enter(caller.task, caller.place.as_deref(), number);
+        Ok(caller)
     }
 
     pub(crate) fn extend(&self, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {

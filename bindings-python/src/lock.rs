@@ -149,8 +149,8 @@ impl Lock {
 
     /// What the exit of the calling task or thread ends.
     fn closing<T: Entered>(&self, py: Python<'_>, entries: &Entries<T>) -> PyResult<Py<T>> {
-        let frame = frames::standing(py)?.frame;
-        entries.close(py, context::current(py)?, frame.as_ref()).ok_or_else(|| {
+        let caller = frames::caller(py)?;
+        entries.close(py, caller.task, caller.frame.as_ref()).ok_or_else(|| {
             NotHeldError::new_err(format!(
                 "{}: which of its holds this exit would end can't be told: use `with lock.acquire() as held`",
                 self.__repr__()
@@ -269,8 +269,8 @@ impl Lock {
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Held>> {
         let held = self.acquired(py)?;
-        let frame = held.get().begin(py)?.frame;
-        self.entries.open(context::current(py)?, frame, held.clone_ref(py));
+        let caller = held.get().begin(py)?;
+        self.entries.open(caller.task, caller.frame, held.clone_ref(py));
         Ok(held)
     }
 
@@ -284,8 +284,8 @@ impl Lock {
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "__aenter__", locktender::Lock::acquire, |py, lock, client, held| {
             let held = lock.async_held(py, client, held)?;
-            let frame = held.get().begin(py)?.frame;
-            lock.async_entries.open(context::current(py)?, frame, held.clone_ref(py));
+            let caller = held.get().begin(py)?;
+            lock.async_entries.open(caller.task, caller.frame, held.clone_ref(py));
             Ok(held.into_any())
         })
         .map(Operation::acquiring)
