@@ -16,4 +16,31 @@ macro_rules! setters {
     };
 }
 
-pub(crate) use setters;
+/// What all that have a lock of their own say of it alike.
+macro_rules! setters_of_its_lock {
+    ($owner:ident) => {
+        impl $owner {
+            fn with_lock(self, set: impl FnOnce($crate::Lock) -> $crate::Lock) -> Self {
+                Self { lock: set(self.lock), ..self }
+            }
+
+            /// [`Lock::caller_in`](crate::Lock::caller_in).
+            #[doc(hidden)]
+            #[must_use]
+            pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
+                self.with_lock(|lock| lock.caller_in(task, runs))
+            }
+        }
+
+        $crate::api::setters::setters! { $owner, with_lock:
+            /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
+            caller(task: u64) |lock| lock.caller(task);
+
+            /// Several options of the lock at once; an option that is `None` keeps its value.
+            #[doc(hidden)]
+            settings(settings: $crate::options::LockOverrides) |lock| lock.settings(settings);
+        }
+    };
+}
+
+pub(crate) use {setters, setters_of_its_lock};

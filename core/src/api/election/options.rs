@@ -4,22 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Election;
-use crate::api::lock::Lock;
-use crate::api::setters::setters;
-use crate::options::{LockOverrides, Wait};
+use crate::api::setters::{setters, setters_of_its_lock};
+use crate::options::Wait;
 
-impl Election {
-    fn with_lock(self, set: impl FnOnce(Lock) -> Lock) -> Self {
-        Self { lock: set(self.lock), ..self }
-    }
-
-    /// [`Lock::caller_in`](crate::Lock::caller_in).
-    #[doc(hidden)]
-    #[must_use]
-    pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
-        self.with_lock(|lock| lock.caller_in(task, runs))
-    }
-}
+setters_of_its_lock! { Election }
 
 setters! { Election, with_lock:
     /// How long a leader that dies blocks the next one: [`Lock::ttl`](crate::Lock::ttl).
@@ -44,11 +32,4 @@ setters! { Election, with_lock:
 
     /// The family under which metrics and events count the election: [`Lock::family`](crate::Lock::family).
     family(family: impl Into<Arc<str>>) |lock| lock.family(family);
-
-    /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
-    caller(task: u64) |lock| lock.caller(task);
-
-    /// Several options of the lock at once; an option that is `None` keeps its value.
-    #[doc(hidden)]
-    settings(settings: LockOverrides) |lock| lock.settings(settings);
 }

@@ -5,16 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use super::Job;
 use super::schedule::{KEPT_BEYOND_LATE, Overlap, Schedule};
-use crate::api::setters::setters;
+use crate::api::setters::{setters, setters_of_its_lock};
 use crate::error::Error;
 use crate::options::MAX_SPAN;
-use crate::options::{LockOverrides, Wait};
+use crate::options::Wait;
 
 impl Job {
-    fn with_lock(self, set: impl FnOnce(crate::Lock) -> crate::Lock) -> Self {
-        Self { lock: set(self.lock), ..self }
-    }
-
     fn set(mut self, set: impl FnOnce(&mut Self)) -> Self {
         set(&mut self);
         self
@@ -23,13 +19,6 @@ impl Job {
     fn scheduled(mut self, set: impl FnOnce(&mut Schedule)) -> Self {
         set(self.schedule.get_or_insert_default());
         self
-    }
-
-    /// [`Lock::caller_in`](crate::Lock::caller_in).
-    #[doc(hidden)]
-    #[must_use]
-    pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
-        self.with_lock(|lock| lock.caller_in(task, runs))
     }
 
     /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
@@ -47,6 +36,8 @@ impl Job {
         self.keep.max(least)
     }
 }
+
+setters_of_its_lock! { Job }
 
 setters! { Job, set:
     /// How many attempts may begin before the job is dead.
@@ -99,13 +90,6 @@ setters! { Job, with_lock:
 
     /// The family under which metrics and events count the job: [`Lock::family`](crate::Lock::family).
     family(family: impl Into<Arc<str>>) |lock| lock.family(family);
-
-    /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
-    caller(task: u64) |lock| lock.caller(task);
-
-    /// Several options of the lock at once; an option that is `None` keeps its value.
-    #[doc(hidden)]
-    settings(settings: LockOverrides) |lock| lock.settings(settings);
 }
 
 setters! {
