@@ -62,8 +62,7 @@ impl Handshake {
     }
 
     /// Whether the server refuses the credentials, after the handshake has failed.
-    #[must_use]
-    pub fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.refused
     }
 
