@@ -4,7 +4,8 @@ use super::clock::{Clock, Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
 use super::queue::Happening;
-use super::route::{Role, Socket};
+use super::role::Role;
+use super::route::Socket;
 use super::world::World;
 
 /// A promotion. Times are microseconds.

@@ -28,6 +28,7 @@ mod probe;
 mod process;
 mod queue;
 mod resp;
+mod role;
 mod route;
 mod sample;
 mod session;

@@ -8,7 +8,8 @@ use locktender::internals::redis::{Buffers, Channel, Handshake, Kind, PubSub, Sa
 
 use super::clock::{Instant, ms};
 use super::queue::Happening;
-use super::route::{CONNECT_TIMEOUT, Role};
+use super::role::Role;
+use super::route::CONNECT_TIMEOUT;
 use super::world::World;
 
 /// The socket of the listener.

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::clock::Instant;
 use super::faults::Fault;
-use super::route::Role;
+use super::role::Role;
 use locktender::internals::protocol::Input;
 
 /// One socket of a client's connections to a server: the number of the connection, and the purpose of the socket.

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex};
 
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{self, Buffers, Connection, Effect, Input as Event, Job, Primary, ServerState, Settings};
+use locktender::internals::redis::{Buffers, Connection, Effect, Input as Event, Job, Primary, ServerState, Settings};
 use locktender::op::{Failure, FailureKind, LockOp, Op, Verb};
 use locktender::server::{Completion, Request};
 
 use super::clock::{Instant, ms};
 use super::listening::Listening;
 use super::queue::Happening;
+use super::role::{ROLES, Role};
 use super::session::Session;
 use super::world::World;
 
@@ -31,32 +32,6 @@ const REMEMBERED: usize = 128;
 
 /// Operations that have ended, by client, acquisition and server.
 pub(super) type Ended = Arc<Mutex<Vec<(usize, usize, Input)>>>;
-
-pub(super) const ROLES: [Role; 3] = [Role::Operations, Role::Listening, Role::Lingering];
-
-/// The purpose of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Operations,
-    /// Subscriptions. The first way has it.
-    Listening,
-    Lingering,
-}
-
-impl Role {
-    /// The same for a connection that does operations.
-    pub(super) fn of_connection(self) -> Option<redis::Role> {
-        match self {
-            Self::Operations => Some(redis::Role::Operations),
-            Self::Listening => None,
-            Self::Lingering => Some(redis::Role::Lingering),
-        }
-    }
-
-    fn of(role: redis::Role) -> Self {
-        if role == redis::Role::Lingering { Self::Lingering } else { Self::Operations }
-    }
-}
 
 /// The client's end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

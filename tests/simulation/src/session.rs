@@ -9,7 +9,8 @@ use super::clock::{Instant, ms};
 use super::node::Node;
 use super::queue::{Happening, Way};
 use super::resp;
-use super::route::{ROLES, Role, Socket};
+use super::role::{ROLES, Role};
+use super::route::Socket;
 use super::standing::Standing;
 use super::world::World;
 

@@ -6,7 +6,8 @@ use locktender::op::{LockOp, Op, Verb};
 use super::clock::ms;
 use super::queue::Happening;
 use super::resp;
-use super::route::{Role, Socket};
+use super::role::Role;
+use super::route::Socket;
 use super::world::World;
 
 impl World {
