@@ -99,11 +99,11 @@ impl PubSub {
     pub fn subscribe(&mut self, channel: Channel, now: Tick) {
         let [is_plain, is_sharded] = self.is_needed(channel.kind);
         if is_plain {
-            self.say("SUBSCRIBE", &channel.name, now);
+            self.say(&["SUBSCRIBE", &channel.name], now);
             self.asked.push_back(Asked::Subscribe { channel: channel.clone(), is_sharded: false, decides: !is_sharded });
         }
         if is_sharded {
-            self.say("SSUBSCRIBE", &channel.name, now);
+            self.say(&["SSUBSCRIBE", &channel.name], now);
             self.asked.push_back(Asked::Subscribe { channel, is_sharded, decides: true });
         }
     }
@@ -111,15 +111,13 @@ impl PubSub {
     pub(crate) fn unsubscribe(&mut self, channel: &Channel, now: Tick) {
         let [is_plain, is_sharded] = self.is_needed(channel.kind);
         for command in [is_plain.then_some("UNSUBSCRIBE"), is_sharded.then_some("SUNSUBSCRIBE")].into_iter().flatten() {
-            self.say(command, &channel.name, now);
+            self.say(&[command, &channel.name], now);
             self.asked.push_back(Asked::Unsubscribe(Arc::clone(&channel.name)));
         }
     }
 
-    fn say(&mut self, command: &str, channel: &str, now: Tick) {
-        let words = [command, channel].into_iter().filter(|word| !word.is_empty());
-        let command = words.fold(redis::Cmd::new(), |mut command, word| command.arg(word).take());
-        self.buffers.output.end().extend_from_slice(&command.get_packed_command());
+    fn say(&mut self, words: &[&str], now: Tick) {
+        self.buffers.output.end().extend_from_slice(&redis::Cmd::new().arg(words).get_packed_command());
         self.idle_check.asked(1, now, self.reads);
     }
 
@@ -134,7 +132,7 @@ impl PubSub {
         match self.idle_check.look(now, self.reads) {
             Finding::Nothing => false,
             Finding::Quiet => {
-                self.say("PING", "", now);
+                self.say(&["PING"], now);
                 self.asked.push_back(Asked::Ping);
                 false
             }
@@ -239,7 +237,8 @@ impl PubSub {
             "unsubscribe" | "sunsubscribe" => match self.asked.front() {
                 Some(Asked::Unsubscribe(asked)) if *asked == name => {
                     self.answered(now);
-                    self.ended.push(name);
+                    // No node ends a plain one itself.
+                    self.ended.extend((kind == "sunsubscribe").then_some(name));
                     Ok(None)
                 }
                 _ => match self.ended.iter().position(|ended| *ended == name) {

@@ -90,6 +90,22 @@ fn of_both_kinds_the_one_that_scripts_use_decides() {
 }
 
 #[test]
+fn both_kinds_are_left_by_two_answers_in_whatever_way_the_node_gives_them() {
+    let both = Channel { name: "a".into(), kind: Kind::Both };
+    let (plain, own_end) = (list(&["unsubscribe", "a"]), list(&["sunsubscribe", "a"]));
+    let moved = format!("-MOVED {} h:1\r\n", slot_of("a"));
+    for answers in
+        [plain.clone() + &own_end, plain.clone() + &moved, own_end.clone() + &plain + &own_end, own_end.clone() + &plain + &moved]
+    {
+        let mut pub_sub = new();
+        pub_sub.unsubscribe(&both, at(1));
+        pub_sub.subscribe(sharded("b"), at(1));
+        assert_eq!(says(&mut pub_sub, &answers).unwrap(), [], "{answers}");
+        assert_eq!(says(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [Said::Subscribed("b".into())], "{answers}");
+    }
+}
+
+#[test]
 fn a_node_that_ends_a_subscription_just_as_it_is_left_answers_twice() {
     let moved = |name: &str| format!("-MOVED {} h:1\r\n", slot_of(name));
     let own_end = list(&["sunsubscribe", "a"]);

@@ -112,7 +112,7 @@ enum End {
 /// Why there is no connection.
 struct Broken {
     failure: Failure,
-    /// Whether the node lets this client in for no subscription, or hangs up when asked for one.
+    /// Whether the node refuses the login, or hangs up when asked to subscribe.
     is_refusal: bool,
 }
 
