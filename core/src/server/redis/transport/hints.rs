@@ -100,3 +100,43 @@ async fn hear(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[test]
+    fn a_sentinel_that_says_nothing_more_is_left() {
+        let sentinel = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis+sentinel://{}/locks", sentinel.local_addr().unwrap());
+        let (tell, subscribed) = channel();
+        std::thread::spawn(move || {
+            // The connections are kept open, and nothing is answered but the subscription.
+            let mut kept = Vec::new();
+            for stream in sentinel.incoming() {
+                let mut stream = stream.unwrap();
+                let mut asked = [0; 4_096];
+                let count = stream.read(&mut asked).unwrap_or_default();
+                if String::from_utf8_lossy(&asked[..count]).contains("SUBSCRIBE") {
+                    stream.write_all(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n").unwrap();
+                    tell.send(()).unwrap();
+                }
+                kept.push(stream);
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let host = runtime.handle().clone();
+        std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+        let settings = Settings::new(&url, &ClientOptions::default(), Duration::from_millis(200), None).unwrap();
+        let hints = Hints::default();
+        hints.listen(&Arc::new(settings), &Arc::new(Primary::new(|_| ())), &host);
+        for _ in 0..2 {
+            subscribed.recv_timeout(Duration::from_secs(60)).expect("it listens, and then to another one");
+        }
+    }
+}
