@@ -112,6 +112,27 @@ fn a_token_that_is_refused_under_way_is_told_of_and_replaced() {
 }
 
 #[test]
+fn a_subscription_goes_on_while_new_tokens_are_refused() {
+    let server = tokens::server(ServerOptions::new());
+    let tokens = Tokens::new(&server, Some(LIFE));
+    let (client, events) = Events::of(tokens.builder());
+    let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
+    let lock = client.lock("a").wait(PATIENCE);
+    let waiter = std::thread::spawn(move || lock.acquire_blocking().unwrap());
+    let subscribed = || connections_of(&server, &["pubsub"]);
+    eventually("it listens", PATIENCE, || subscribed().len() == 1);
+    let listened = subscribed();
+    tokens.next([const { Turn::Wrong }; 100]);
+    events.at_least(EventKind::Warning, 1);
+    eventually("others are asked for", PATIENCE, || tokens.calls() >= 4);
+    assert_eq!(subscribed(), listened);
+    held.release_blocking().unwrap();
+    waiter.join().unwrap().release_blocking().unwrap();
+    assert!(events.count(EventKind::Woken) >= 1, "it was notified of the release");
+    assert_eq!((events.last(EventKind::Lost), events.last(EventKind::ServerFailed)), (None, None));
+}
+
+#[test]
 fn a_provider_that_fails_later_is_told_of_once_while_its_last_token_lives() {
     let server = tokens::server(ServerOptions::new());
     let tokens = Tokens::new(&server, Some(LIFE));
