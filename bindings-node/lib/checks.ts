@@ -9,6 +9,15 @@ import { InvalidArgumentError } from './errors.js'
 /** What a value has to be. @internal */
 export type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time' | 'function' | 'secret' | 'addresses'
 
+const kinds = new Map<string, Record<string, Kind>>()
+
+/** The options of a call, which the core lists, each with the kind of its value. @internal */
+export function kindsOf(place: `${native.OptionPlace}`): Record<string, Kind> {
+  const known = kinds.get(place) ?? (Object.fromEntries(addon.optionsOf(place as native.OptionPlace)) as Record<string, Kind>)
+  kinds.set(place, known)
+  return known
+}
+
 /** The calls whose options the core does not know, with these options. */
 const simple = { server: 'name, responseTimeoutMs', locks: 'limit', history: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
 

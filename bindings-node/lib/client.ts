@@ -118,14 +118,14 @@ export class Client extends ClientEmitter implements AsyncDisposable {
     return this.#lock(name, lockOptions(options), Client.prototype.lock)
   }
 
-  #lock(name: string, options: native.LockOptions, entry: Function): Lock {
+  #lock(name: string, options: LockOptions, entry: Function): Lock {
     const lock = Client.makeLock(this, text('name', name), options)
     suspect(this.#native, name, options, entry)
     return new Lock(name, () => lock)
   }
 
   /** @internal */
-  static makeLock(client: Client, name: string, options: native.LockOptions): Made {
+  static makeLock(client: Client, name: string, options: LockOptions): Made {
     client.#hear()
     return { native: valueOf(client.#native.lock(name, options)), client }
   }
@@ -150,7 +150,7 @@ export class Client extends ClientEmitter implements AsyncDisposable {
   }
 
   /** @internal */
-  static makeJob(client: Client, name: string, options: native.JobOptions, kind: 'job' | 'once' = 'job'): MadeJob {
+  static makeJob(client: Client, name: string, options: JobOptions, kind: 'job' | 'once' = 'job'): MadeJob {
     client.#hear()
     return { native: valueOf(client.#native[kind](name, options)), client }
   }
@@ -211,7 +211,7 @@ export class Client extends ClientEmitter implements AsyncDisposable {
   }
 
   /** @internal */
-  static makeElection(client: Client, name: string, options: native.LockOptions): MadeElection {
+  static makeElection(client: Client, name: string, options: LockOptions): MadeElection {
     client.#hear()
     return { native: valueOf(client.#native.elect(name, options)), client }
   }

@@ -1,7 +1,6 @@
 import { isMainThread } from 'node:worker_threads'
 
-import type * as native from '../native/index.js'
-import { checked, isAbortSignal, type Kind } from './checks.js'
+import { checked, isAbortSignal, kindsOf } from './checks.js'
 import type { Credentials, CredentialsProvider } from './credentials.js'
 import { InvalidArgumentError } from './errors.js'
 
@@ -169,77 +168,29 @@ export interface AcquireOptions {
   signal?: AbortSignal | undefined
 }
 
-const lockKinds: Record<keyof LockOptions, Kind> = {
-  ttlMs: 'number',
-  waitMs: 'number',
-  renew: 'boolean',
-  maxHoldMs: 'number',
-  fair: 'boolean',
-  minHoldMs: 'number',
-  graceMs: 'number',
-  family: 'string',
-}
-
-const jobKinds: Record<keyof JobOptions, Kind> = {
-  ...lockKinds,
-  maxAttempts: 'count',
-  retryDelayMs: 'number',
-  keepMs: 'number',
-}
-
-const onceKinds: Record<keyof OnceOptions, Kind> = {
-  ...lockKinds,
-  maxAttempts: 'count',
-  retryDelayMs: 'number',
-  at: 'time',
-  everyMs: 'number',
-  lateMs: 'number',
-  overlap: 'string',
-}
-
-const clientKinds: Record<keyof ClientOptions, Kind> = {
-  ...lockKinds,
-  prefix: 'string',
-  app: 'string',
-  connectTimeoutMs: 'number',
-  responseTimeoutMs: 'number',
-  unavailableAfterMs: 'number',
-  maxTtlMs: 'number',
-  failover: 'string',
-  replicas: 'count',
-  replicasTimeoutMs: 'number',
-  credentials: 'function',
-  tlsCa: 'string',
-  tlsCert: 'string',
-  tlsKey: 'string',
-  tlsName: 'string',
-  addressMap: 'addresses',
-  history: 'boolean',
+/** @internal */
+export function lockOptions(options: unknown, also: readonly string[] = []): LockOptions {
+  return checked('lock', options, kindsOf('lock'), also)
 }
 
 /** @internal */
-export function lockOptions(options: unknown, also: readonly string[] = []): native.LockOptions {
-  return checked('lock', options, lockKinds, also)
+export function jobOptions(options: unknown): JobOptions {
+  return checked('job', options, kindsOf('job'))
 }
 
 /** @internal */
-export function jobOptions(options: unknown): native.JobOptions {
-  return checked('job', options, jobKinds)
+export function onceOptions(options: unknown): OnceOptions {
+  return checked('once', options, kindsOf('once'))
 }
 
 /** @internal */
-export function onceOptions(options: unknown): native.JobOptions {
-  return checked('once', options, onceKinds)
-}
-
-/** @internal */
-export function electionOptions(options: unknown): native.LockOptions {
-  return checked('election', options, lockKinds)
+export function electionOptions(options: unknown): LockOptions {
+  return checked('election', options, kindsOf('election'))
 }
 
 /** @internal */
 export function failOptions(options: unknown): { retryInMs?: number; retry?: boolean } {
-  const own: { retryInMs?: number; retry?: boolean } = checked('fail', options, { retryInMs: 'number', retry: 'boolean' })
+  const own: { retryInMs?: number; retry?: boolean } = checked('fail', options, kindsOf('fail'))
   if (own.retry === false && own.retryInMs !== undefined) {
     throw InvalidArgumentError.of('retryInMs', own.retryInMs, 'there is no other attempt with retry: false')
   }
@@ -277,8 +228,8 @@ export function credentialsOptions(given: unknown): Credentials {
 }
 
 /** @internal */
-export function clientOptions(options: unknown): native.ClientOptions & { credentials?: CredentialsProvider } {
-  const own = checked<native.ClientOptions & { credentials?: CredentialsProvider }>('client', options, clientKinds)
+export function clientOptions(options: unknown): ClientOptions {
+  const own: ClientOptions = checked('client', options, kindsOf('client'))
   const [app] = workersOwn('LOCKTENDER_APP')
   return own.app === undefined && app !== undefined ? { ...own, app } : own
 }

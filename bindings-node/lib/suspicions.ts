@@ -1,6 +1,7 @@
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { callGuest } from './guest.js'
+import type { LockOptions } from './options.js'
 
 const warned = new Set<string>()
 let outermost: Function | undefined
@@ -20,7 +21,7 @@ export function onBehalfOf<T>(entry: Function, call: () => T): T {
  * Warns of options that are allowed and probably a mistake, once for each place in the program: by an event of the client, and by a
  * warning of the process that names the place. `entry` is the function that the application called. @internal
  */
-export function suspect(client: native.Client | undefined, name: string | null, { ttlMs }: native.LockOptions, entry: Function): void {
+export function suspect(client: native.Client | undefined, name: string | null, { ttlMs }: LockOptions, entry: Function): void {
   const texts = [ttlMs === undefined ? null : addon.suspiciousTtl(ttlMs), name?.includes('${') ? ofTemplate(name) : null]
   for (const text of texts) if (text !== null) warn(client, name, text, outermost ?? entry)
 }

@@ -9,14 +9,14 @@ use locktender::host::sync::Mutex;
 use locktender::host::trace_next;
 use locktender::server::Server;
 use locktender::{Begun, Error, Event, Outcome};
-use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, ToNapiValue};
+use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, Object, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
 
 use crate::credentials::Provider;
 use crate::election::Election;
 use crate::error::{Failure, ms};
-use crate::event::{Forward, LockEvent};
+use crate::event::{self, Forward};
 use crate::exit::{exit, gone};
 use crate::hold::Hold;
 use crate::host::Host;
@@ -25,7 +25,7 @@ use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::observer::Observation;
-use crate::options::{ClientOptions, JobOptions, LockOptions};
+use crate::options::client_options;
 use crate::queue::Queue;
 use crate::results::{Grant, HoldInfo, LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
@@ -148,7 +148,7 @@ impl CompletionQueue {
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event, at, _) => {
                 let about = about(&event);
-                let (kind, number, _) = rich.with(Kind::Event, client.into(), LockEvent::new(*event, at))?;
+                let (kind, number, _) = rich.with(Kind::Event, client.into(), event::object(env, &event, at)?)?;
                 (kind, number, about)
             }
             Item::Asked(client, question, server) => {
@@ -184,8 +184,8 @@ impl CompletionQueue {
 
     /// Makes a client of `servers`. Without servers the environment variable names them. If they are `provided`, JavaScript is asked
     /// for the credentials.
-    #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: ClientOptions, provided: boolean")]
-    pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: ClientOptions, provided: bool) -> Either<Client, Failure> {
+    #[napi(ts_args_type = "servers: Array<string | ScriptedServer>, options: object, provided: boolean")]
+    pub fn open(&self, env: Env, servers: Vec<Source<'_>>, options: Object<'_>, provided: bool) -> Either<Client, Failure> {
         let unhosted = self.unhosted.lock().take();
         // Without a host the core's I/O thread does all I/O.
         if let Some(host) = unhosted.and_then(|drain| Host::start(&env, &drain, &self.queue)) {
@@ -274,12 +274,12 @@ impl Client {
         queue: &Arc<Queue>,
         id: u32,
         servers: Vec<Source<'_>>,
-        (options, provided): (ClientOptions, bool),
+        (options, provided): (Object<'_>, bool),
     ) -> std::result::Result<Self, Error> {
         let heard = Arc::new(AtomicBool::new(false));
         let dropped = Arc::<AtomicU64>::default();
         let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard), dropped: Arc::clone(&dropped) };
-        let builder = locktender::Client::builder().options(options.over(locktender::ClientOptions::default())?);
+        let builder = locktender::Client::builder().options(client_options(&options)?);
         let builder = servers.into_iter().fold(builder, |builder, server| match server {
             Either::A(urls) => builder.urls(&urls),
             Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),
@@ -310,28 +310,28 @@ impl Client {
     }
 
     #[napi]
-    pub fn lock(&self, name: String, options: LockOptions) -> Either<Lock, Failure> {
+    pub fn lock(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
         Lock::make(Ok(self.core.lock(name)), &options, &self.queue)
     }
 
     #[napi]
-    pub fn job(&self, name: String, options: JobOptions) -> Either<Job, Failure> {
+    pub fn job(&self, name: String, options: Object<'_>) -> Either<Job, Failure> {
         Job::make(self.core.job(name), &options, &self.queue)
     }
 
     #[napi]
-    pub fn once(&self, name: String, options: JobOptions) -> Either<Job, Failure> {
+    pub fn once(&self, name: String, options: Object<'_>) -> Either<Job, Failure> {
         Job::make(self.core.once(name), &options, &self.queue)
     }
 
     #[napi]
-    pub fn elect(&self, name: String, options: LockOptions) -> Either<Election, Failure> {
+    pub fn elect(&self, name: String, options: Object<'_>) -> Either<Election, Failure> {
         Election::make(self.core.elect(name), &options, &self.queue)
     }
 
     /// The lock whose acquire adopts the hold of a `handOver` text.
     #[napi]
-    pub fn adoption(&self, ticket: String, or_acquire: Option<bool>, options: LockOptions) -> Either<Lock, Failure> {
+    pub fn adoption(&self, ticket: String, or_acquire: Option<bool>, options: Object<'_>) -> Either<Lock, Failure> {
         let adoption = self.core.adoption(&ticket);
         let adoption = if let Some(given) = or_acquire { adoption.map(|lock| lock.or_acquire(given)) } else { adoption };
         Lock::make(adoption, &options, &self.queue)

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use locktender::host;
 use napi::Env;
-use napi::bindgen_prelude::Either;
+use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
 use crate::error::Failure;
 use crate::item::Value;
 use crate::observer::Observer;
-use crate::options::LockOptions;
+use crate::options::lock_options;
 use crate::queue::Queue;
 
 /// See `Election` in lib/election.ts.
@@ -22,8 +22,8 @@ pub struct Election {
 
 #[napi]
 impl Election {
-    pub(crate) fn make(election: locktender::Election, options: &LockOptions, queue: &Arc<Queue>) -> Either<Self, Failure> {
-        let checked = options.settings().and_then(|settings| {
+    pub(crate) fn make(election: locktender::Election, options: &Object<'_>, queue: &Arc<Queue>) -> Either<Self, Failure> {
+        let checked = lock_options(options).and_then(|settings| {
             let election = election.settings(settings);
             election.validate()?;
             Ok(election)

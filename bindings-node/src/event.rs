@@ -1,102 +1,82 @@
 //! Events on their way to JavaScript.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::event::Level;
-use locktender::host::Point;
-use locktender::{Event, LossReason, Sink};
+use locktender::host::{self, Field, Language};
+use locktender::{Event, Sink};
+use napi::Env;
+use napi::bindgen_prelude::{Either, Null, Object};
 use napi_derive::napi;
 
 use crate::error::{measured_ms, ms};
 use crate::item::Item;
 use crate::queue::Queue;
 
-/// One event.
-#[napi(object, use_nullable = true)]
-pub struct LockEvent {
-    pub kind: String,
-    pub lock_name: Option<String>,
-    pub key: Option<String>,
-    pub lock_kind: Option<String>,
-    pub family: Option<String>,
-    pub owner: Option<String>,
-    pub fence: Option<f64>,
-    pub rival: Option<String>,
-    pub rival_fence: Option<f64>,
-    pub reason: Option<String>,
-    pub took_ms: Option<f64>,
-    pub overrun_ms: Option<f64>,
-    pub remaining_ms: Option<f64>,
-    pub rank: Option<f64>,
-    pub attempt: Option<u32>,
-    pub server: Option<String>,
-    pub address: Option<String>,
-    pub old_era: Option<String>,
-    pub new_era: Option<String>,
-    pub message: Option<String>,
-    pub at_ms: f64,
+/// A value of an event's field in JavaScript.
+type FieldValue = Either<f64, String>;
+
+/// What a field is called in JavaScript.
+fn name_of(name: &str, field: Field<'_>) -> String {
+    match (name, field) {
+        ("lock", _) => "lockName".to_owned(),
+        (name, Field::Time(_) | Field::Measured(_)) => format!("{name}Ms"),
+        (name, _) => Language::Node.spell(name).into_owned(),
+    }
 }
 
 /// The event as one line of InfluxDB's line protocol.
 #[napi]
-pub fn line_protocol(event: LockEvent, tags: Vec<Vec<String>>) -> String {
+pub fn line_protocol(
+    #[napi(ts_arg_type = "object")] event: HashMap<String, Option<FieldValue>>,
+    tags: Vec<Vec<String>>,
+) -> String {
     let tags: Vec<_> = tags.iter().filter_map(|pair| Some((&**pair.first()?, &**pair.get(1)?))).collect();
-    let whole = |number: Option<f64>| number.map(|number| number as u64);
-    let time = |ms: Option<f64>| ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
-    let point = Point {
-        kind: &event.kind,
-        family: event.family.as_deref(),
-        lock_kind: event.lock_kind.as_deref(),
-        reason: event.reason.as_deref(),
-        server: event.server.as_deref(),
-        lock: event.lock_name.as_deref(),
-        owner: event.owner.as_deref(),
-        rival: event.rival.as_deref(),
-        address: event.address.as_deref(),
-        old_era: event.old_era.as_deref(),
-        new_era: event.new_era.as_deref(),
-        message: event.message.as_deref(),
-        fence: whole(event.fence),
-        rival_fence: whole(event.rival_fence),
-        rank: whole(event.rank),
-        attempt: event.attempt,
-        took: time(event.took_ms),
-        overrun: time(event.overrun_ms),
-        remaining: time(event.remaining_ms),
+    let text = |name: &str| match event.get(name) {
+        Some(Some(Either::B(text))) => Some(text.as_str()),
+        _ => None,
     };
-    point.line(&tags, UNIX_EPOCH + time(Some(event.at_ms)).unwrap_or_default())
+    let number = |name: &str| match event.get(name) {
+        Some(Some(Either::A(number))) => Some(*number),
+        _ => None,
+    };
+    let time = |name: &str| number(name).and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
+    let empty = host::empty_event();
+    let fields = empty.fields().into_iter().map(|(field, kind)| {
+        let name = name_of(field, kind);
+        let value = match kind {
+            Field::Text(_) => Field::Text(text(&name)),
+            Field::Number(_) => Field::Number(number(&name).map(|number| number as u64)),
+            _ => Field::Time(time(&name)),
+        };
+        (field, value)
+    });
+    let fields: Vec<_> = fields.collect();
+    host::line_protocol(text("kind").unwrap_or_default(), &fields, &tags, UNIX_EPOCH + time("atMs").unwrap_or_default())
 }
 
-impl LockEvent {
-    /// An event that happened at `at`.
-    pub(crate) fn new(event: Event, at: SystemTime) -> Self {
-        Self {
-            kind: event.kind.as_str().to_owned(),
-            lock_name: event.lock.as_deref().map(str::to_owned),
-            key: event.key.as_deref().map(str::to_owned),
-            lock_kind: event.lock_kind.map(|kind| kind.as_str().to_owned()),
-            family: event.family.as_deref().map(str::to_owned),
-            owner: event.owner.as_deref().map(str::to_owned),
-            fence: event.fence.map(|fence| fence as f64),
-            rival: event.rival,
-            rival_fence: event.rival_fence.map(|fence| fence as f64),
-            reason: event.reason.map(LossReason::as_str).map(str::to_owned),
-            took_ms: event.took.map(measured_ms),
-            overrun_ms: event.overrun.map(ms),
-            remaining_ms: event.remaining.map(ms),
-            rank: event.rank.map(|rank| rank as f64),
-            attempt: event.attempt,
-            server: event.server,
-            address: event.address,
-            old_era: event.old_era,
-            new_era: event.new_era,
-            message: event.message,
-            at_ms: at.duration_since(UNIX_EPOCH).map_or(0.0, measured_ms),
-        }
+/// An event that happened at `at`, as `LockEvent` in lib/events.ts describes it.
+pub(crate) fn object<'env>(env: &'env Env, event: &Event, at: SystemTime) -> napi::Result<Object<'env>> {
+    let mut object = Object::new(env)?;
+    object.set("kind", event.kind.as_str())?;
+    for (name, field) in event.fields() {
+        let name = name_of(name, field);
+        match field {
+            Field::Text(text) => object.set(name, or_null(text)),
+            Field::Number(number) => object.set(name, or_null(number.map(|number| number as f64))),
+            Field::Time(span) => object.set(name, or_null(span.map(ms))),
+            Field::Measured(span) => object.set(name, or_null(span.map(measured_ms))),
+        }?;
     }
+    object.set("atMs", at.duration_since(UNIX_EPOCH).map_or(0.0, measured_ms))?;
+    Ok(object)
+}
+
+fn or_null<T>(value: Option<T>) -> Either<T, Null> {
+    value.map_or(Either::B(Null), Either::A)
 }
 
 /// Puts a client's events into its environment's queue. Events of a normal hold are put there only if there are listeners.

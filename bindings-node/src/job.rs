@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use locktender::Attempt;
 use napi::Env;
-use napi::bindgen_prelude::Either;
+use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
 use crate::error::{Failure, ms};
 use crate::item::Value;
-use crate::options::JobOptions;
+use crate::options::with_options;
 use crate::queue::Queue;
 
 /// See `Job` in lib/job.ts.
@@ -22,8 +22,8 @@ pub struct Job {
 
 #[napi]
 impl Job {
-    pub(crate) fn make(job: locktender::Job, options: &JobOptions, queue: &Arc<Queue>) -> Either<Self, Failure> {
-        let checked = options.over(job).and_then(|job| {
+    pub(crate) fn make(job: locktender::Job, options: &Object<'_>, queue: &Arc<Queue>) -> Either<Self, Failure> {
+        let checked = with_options(job, options).and_then(|job| {
             job.validate()?;
             Ok(job)
         });

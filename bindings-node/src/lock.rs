@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use locktender::Error;
 use napi::Env;
-use napi::bindgen_prelude::Either;
+use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
 use crate::error::Failure;
 use crate::item::Value;
-use crate::options::LockOptions;
+use crate::options::lock_options;
 use crate::queue::Queue;
 
 /// See `safeName` in lib/lock.ts.
@@ -27,13 +27,9 @@ pub struct Lock {
 
 #[napi]
 impl Lock {
-    pub(crate) fn make(
-        lock: Result<locktender::Lock, Error>,
-        options: &LockOptions,
-        queue: &Arc<Queue>,
-    ) -> Either<Self, Failure> {
+    pub(crate) fn make(lock: Result<locktender::Lock, Error>, options: &Object<'_>, queue: &Arc<Queue>) -> Either<Self, Failure> {
         let checked = lock.and_then(|lock| {
-            let lock = lock.settings(options.settings()?);
+            let lock = lock.settings(lock_options(options)?);
             lock.validate()?;
             Ok(lock)
         });

@@ -1,11 +1,10 @@
 //! Options by keyword. What is not given is left to the core, which knows the defaults.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
 
-use locktender::host::Language;
-use locktender::host::{LockOverrides, Place, check_job, check_schedule, family, instead_of, suspicious};
-use locktender::{Client, ClientOptions, Failover, Job, LockOptions, Overlap, Wait};
+use locktender::host::{JobOverrides, Language, LockOverrides, Options, Place, Value, ValueKind};
+use locktender::host::{family, instead_of, suspicious};
+use locktender::{Client, ClientOptions, Job, LockOptions};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
@@ -100,24 +99,31 @@ impl LockChoice {
 
     /// Sets one option; false if there is none of that name.
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let given = !value.is_none();
-        match option {
-            "wait" if !given => self.settings.wait = Some(Wait::Forever),
-            "max_hold" if !given => self.settings.max_hold = Some(None),
-            "ttl" | "renew" | "fair" | "min_hold" | "grace" | "family" | "on_lost" if !given => (),
-            "ttl" => self.settings.ttl = Some(seconds(option, value)?),
-            "wait" => self.settings.wait = Some(Wait::For(seconds(option, value)?)),
-            "renew" => self.settings.renew = Some(switch(option, value)?),
-            "max_hold" => self.settings.max_hold = Some(Some(seconds(option, value)?)),
-            "fair" => self.settings.fair = Some(switch(option, value)?),
-            "min_hold" => self.settings.min_hold = Some(seconds(option, value)?),
-            "grace" => self.settings.grace = Some(seconds(option, value)?),
-            "family" => self.settings.family = Some(Some(text(option, value)?.into())),
-            "on_lost" => self.on_lost = Some(on_lost(value)?),
-            _ => return Ok(false),
+        if option != "on_lost" {
+            return set(&mut self.settings, option, value);
+        }
+        if !value.is_none() {
+            self.on_lost = Some(on_lost(value)?);
         }
         Ok(true)
     }
+}
+
+/// Sets one of the core's options; false if there is none of that name. `None` is no end where there may be none, else not given.
+fn set<T: Options>(options: &mut T, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(row) = T::row(option) else { return Ok(false) };
+    let given = match row.kind {
+        ValueKind::EndlessTime if value.is_none() => Value::Endless,
+        _ if value.is_none() => return Ok(true),
+        ValueKind::Time | ValueKind::EndlessTime => Value::Time(seconds(option, value)?),
+        ValueKind::Switch => Value::Switch(switch(option, value)?),
+        ValueKind::Count(least, most) => Value::Count(count(option, value, least, most)?),
+        ValueKind::Path => Value::Text(path(option, value)?),
+        ValueKind::Instant => Value::Instant(time(option, value)?),
+        ValueKind::Addresses => Value::Addresses(addresses(option, value)?),
+        _ => Value::Text(text(option, value)?),
+    };
+    raised(value.py(), row.set(options, given)).map(|()| true)
 }
 
 /// The options of a job that were given.
@@ -126,18 +132,12 @@ pub(crate) struct JobChoice {
     pub(crate) lock: LockChoice,
     /// Whether it runs once per fire time.
     pub(crate) is_once: bool,
-    max_attempts: Option<u32>,
-    retry_delay: Option<Duration>,
-    keep: Option<Duration>,
-    at: Option<SystemTime>,
-    every: Option<Duration>,
-    late: Option<Duration>,
-    overlap: Option<Overlap>,
+    own: JobOverrides,
 }
 
 impl Refer for JobChoice {
     fn refer(&self, py: Python<'_>) -> Self {
-        Self { lock: self.lock.refer(py), ..*self }
+        Self { lock: self.lock.refer(py), is_once: self.is_once, own: self.own.clone() }
     }
 }
 
@@ -147,54 +147,29 @@ impl JobChoice {
         let mut choice = Self { is_once, ..Self::default() };
         for (name, value) in given.into_iter().flatten() {
             let option = text("option", &name)?;
-            match (option.as_str(), is_once) {
-                ("max_attempts" | "retry_delay", _) | ("keep", false) | ("at" | "every" | "late" | "overlap", true)
-                    if value.is_none() => {}
-                ("max_attempts", _) => choice.max_attempts = Some(count(&option, &value, "1 to 10000")?),
-                ("retry_delay", _) => choice.retry_delay = Some(seconds(&option, &value)?),
-                ("keep", false) => choice.keep = Some(seconds(&option, &value)?),
-                ("at", true) => choice.at = Some(time(&option, &value)?),
-                ("every", true) => choice.every = Some(seconds(&option, &value)?),
-                ("late", true) => choice.late = Some(seconds(&option, &value)?),
-                ("overlap", true) => choice.overlap = Some(overlap(&value)?),
-                _ if choice.lock.set(&option, &value)? => (),
-                _ => return Err(unknown(&option, &value, if is_once { Place::Once } else { Place::Job })),
+            let is_own = JobOverrides::has(&option, is_once) && set(&mut choice.own, &option, &value)?;
+            if !is_own && !choice.lock.set(&option, &value)? {
+                return Err(unknown(&option, &value, if is_once { Place::Once } else { Place::Job }));
             }
         }
         // Says at once what the core would say at the first operation.
         raised(py, choice.lock.settings.over(&LockOptions::default()))?;
-        raised(py, check_job(choice.max_attempts, choice.retry_delay, choice.keep))?;
-        raised(py, check_schedule(choice.at, choice.every, choice.late))?;
+        raised(py, choice.own.check())?;
         Ok(choice)
     }
 
     /// The client's job `name` with these options.
     pub(crate) fn job(&self, client: &Client, name: &str) -> Job {
         let job = if self.is_once { client.once(name) } else { client.job(name) };
-        let job = job.settings(self.lock.settings.clone());
-        let job = self.max_attempts.into_iter().fold(job, Job::max_attempts);
-        let job = self.retry_delay.into_iter().fold(job, Job::retry_delay);
-        let job = self.keep.into_iter().fold(job, Job::keep);
-        let job = self.at.into_iter().fold(job, Job::at);
-        let job = self.every.into_iter().fold(job, Job::every);
-        let job = self.late.into_iter().fold(job, Job::late);
-        self.overlap.into_iter().fold(job, Job::overlap)
-    }
-}
-
-fn overlap(value: &Bound<'_, PyAny>) -> PyResult<Overlap> {
-    match value.extract::<String>().as_deref() {
-        Ok("skip") => Ok(Overlap::Skip),
-        Ok("wait") => Ok(Overlap::Wait),
-        _ => Err(refuse("overlap", value, "must be \"skip\" or \"wait\"")),
+        job.settings(self.lock.settings.clone()).overrides(self.own.clone())
     }
 }
 
 /// A whole number that isn't negative.
-fn count(option: &str, value: &Bound<'_, PyAny>, bounds: &str) -> PyResult<u32> {
+fn count(option: &str, value: &Bound<'_, PyAny>, least: u32, most: u32) -> PyResult<u32> {
     let is_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
     let number = if is_number { value.extract::<u32>().ok() } else { None };
-    number.ok_or_else(|| refuse(option, value, format!("must be a whole number from {bounds}")))
+    number.ok_or_else(|| refuse(option, value, format!("must be a whole number from {least} to {most}")))
 }
 
 fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
@@ -245,64 +220,17 @@ impl ClientChoice {
     }
 
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if value.is_none() {
-            return Ok(CLIENT_OPTIONS.contains(&option));
-        }
+        let is_given = !value.is_none();
         match option {
+            "name" | "on_event" | "credentials" if !is_given => (),
             "name" => self.name = Some(client_name(value)?),
             "on_event" => self.on_event = Some(callable(option, value)?),
             "credentials" => self.credentials = Some(any_callable(option, value)?),
-            "history" => self.options.history = switch(option, value)?,
-            "log_holds" => self.options.log_holds = switch(option, value)?,
-            "prefix" => self.options.prefix = text(option, value)?,
-            "app" => self.options.app = Some(text(option, value)?),
-            "connect_timeout" => self.options.connect_timeout = seconds(option, value)?,
-            "response_timeout" => self.options.response_timeout = Some(seconds(option, value)?),
-            "unavailable_after" => self.options.unavailable_after = seconds(option, value)?,
-            "max_ttl" => self.options.max_ttl = seconds(option, value)?,
-            "replicas" => self.options.replicas = count(option, value, "0 to 100")?,
-            "replicas_timeout" => self.options.replicas_timeout = seconds(option, value)?,
-            "failover" => self.options.failover = raised(value.py(), Failover::named(&text(option, value)?))?,
-            _ => return self.set_tls(option, value),
-        }
-        Ok(true)
-    }
-
-    fn set_tls(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        match option {
-            "tls_ca" => self.options.tls_ca = Some(path(option, value)?),
-            "tls_cert" => self.options.tls_cert = Some(path(option, value)?),
-            "tls_key" => self.options.tls_key = Some(path(option, value)?),
-            "tls_name" => self.options.tls_name = Some(text(option, value)?),
-            "address_map" => self.options.address_map = addresses(option, value)?,
-            _ => return Ok(false),
+            _ => return set(&mut self.options, option, value),
         }
         Ok(true)
     }
 }
-
-/// The client's own options: `None` for one of them means that it isn't given.
-const CLIENT_OPTIONS: [&str; 19] = [
-    "name",
-    "on_event",
-    "log_holds",
-    "history",
-    "prefix",
-    "app",
-    "connect_timeout",
-    "response_timeout",
-    "unavailable_after",
-    "max_ttl",
-    "failover",
-    "replicas",
-    "replicas_timeout",
-    "credentials",
-    "tls_ca",
-    "tls_cert",
-    "tls_key",
-    "tls_name",
-    "address_map",
-];
 
 /// A dict of addresses.
 fn addresses(option: &str, value: &Bound<'_, PyAny>) -> PyResult<BTreeMap<String, String>> {

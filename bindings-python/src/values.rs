@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use locktender::LossReason;
 use locktender::event::Event as CoreEvent;
-use locktender::{LockKind, LossReason};
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -124,118 +124,139 @@ impl ServerReport {
 /// So many characters of a rival's value stand in a log's line.
 const SHOWN_OF_A_RIVAL: usize = 200;
 
-/// Something that happened to a lock or a server. Fields that don't apply are ``None``.
-#[pyclass(module = "locktender", frozen)]
-pub(crate) struct Event {
-    /// What happened.
-    #[pyo3(get)]
-    kind: &'static str,
-    /// As in ``logging``.
-    #[pyo3(get)]
-    level: u8,
+/// A field of an event as Python has it: its type, or its value, by its kind.
+macro_rules! field {
+    (type Text) => { Option<&str> };
+    (type Word) => { Option<&'static str> };
+    (type Number) => { Option<u64> };
+    (type $time:ident) => { Option<f64> };
+    (Text $value:expr) => { $value.as_deref() };
+    (Word $value:expr) => { $value.map(|word| word.as_str()) };
+    (Number $value:expr) => { $value.map(u64::from) };
+    (Time $value:expr) => { $value.map(in_seconds) };
+    (Measured $value:expr) => { $value.map(measured) };
+}
+
+macro_rules! event {
+    ($($(#[$doc:meta])* $field:ident($kind:ident)),*) => {
+        /// Something that happened to a lock or a server. Fields that don't apply are ``None``.
+        #[pyclass(module = "locktender", frozen)]
+        pub(crate) struct Event {
+            core: CoreEvent,
+            /// When it happened, by this machine's clock: seconds since 1970.
+            #[pyo3(get)]
+            at: f64,
+        }
+
+        #[pymethods]
+        impl Event {
+            /// What happened.
+            #[getter]
+            fn kind(&self) -> &'static str {
+                self.core.kind.as_str()
+            }
+
+            /// As in ``logging``.
+            #[getter]
+            fn level(&self) -> u8 {
+                level_of(&self.core)
+            }
+
+            $(
+                $(#[$doc])*
+                #[getter]
+                fn $field(&self) -> field!(type $kind) {
+                    field!($kind self.core.$field)
+                }
+            )*
+
+            /// The event as one line of InfluxDB's line protocol, with these tags besides its own: see :mod:`locktender.influxdb`.
+            ///
+            ///     client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))
+            #[pyo3(signature = (**tags))]
+            fn line_protocol(&self, tags: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+                self.line(tags)
+            }
+
+            /// One line for a log.
+            fn __str__(&self) -> String {
+                self.shown()
+            }
+
+            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                shown(slf, &["kind", $(stringify!($field),)* "at"])
+            }
+        }
+    };
+}
+
+event! {
     /// The lock's name.
-    #[pyo3(get)]
-    lock: Option<String>,
+    lock(Text),
+
     /// The lock's whole key on the servers: the prefix and the name.
-    #[pyo3(get)]
-    key: Option<String>,
+    key(Text),
+
     /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
-    #[pyo3(get)]
-    lock_kind: Option<&'static str>,
+    lock_kind(Word),
+
     /// The lock's family: see :meth:`Client.lock`.
-    #[pyo3(get)]
-    family: Option<String>,
+    family(Text),
+
     /// Our owner value.
-    #[pyo3(get)]
-    owner: Option<String>,
+    owner(Text),
+
     /// Our fence.
-    #[pyo3(get)]
-    fence: Option<u64>,
+    fence(Number),
+
     /// The value of whoever holds the key instead.
-    #[pyo3(get)]
-    rival: Option<String>,
+    rival(Text),
+
     /// The fence of the latest hold that came between, if the servers show it.
-    #[pyo3(get)]
-    rival_fence: Option<u64>,
+    rival_fence(Number),
+
     /// Why the lock was lost.
-    #[pyo3(get)]
-    reason: Option<&'static str>,
+    reason(Word),
+
     /// How many seconds it took: the wait of an acquire and the time of a hold, however they ended, the round trip of a renewal or an
     /// extension; for ``woken`` since the waiter was notified.
-    #[pyo3(get)]
-    took: Option<f64>,
+    took(Measured),
+
     /// For ``expired``, ``lost`` and ``race``: how many seconds after the end of its validity the hold was given back, or its loss was
     /// noticed.
-    #[pyo3(get)]
-    overrun: Option<f64>,
+    overrun(Time),
+
     /// For ``renewed`` and ``extended``: how many seconds of validity were left when the confirmation came.
-    #[pyo3(get)]
-    remaining: Option<f64>,
+    remaining(Time),
+
     /// How many wait before us, for ``queued``.
-    #[pyo3(get)]
-    rank: Option<u64>,
+    rank(Number),
+
     /// The number of the attempt, of a job.
-    #[pyo3(get)]
-    attempt: Option<u32>,
+    attempt(Number),
+
     /// The server, for ``server_failed``, ``server_recovered`` and ``failed_over``, and for a ``warning`` about one.
-    #[pyo3(get)]
-    server: Option<String>,
+    server(Text),
+
     /// The address of the node that answers now, for ``failed_over``.
-    #[pyo3(get)]
-    address: Option<String>,
+    address(Text),
+
     /// The replication id of the node before, for ``failed_over``.
-    #[pyo3(get)]
-    old_era: Option<String>,
+    old_era(Text),
+
     /// The replication id of the node that answers now, for ``failed_over``.
-    #[pyo3(get)]
-    new_era: Option<String>,
+    new_era(Text),
+
     /// One sentence more.
-    #[pyo3(get)]
-    message: Option<String>,
-    /// When it happened, by this machine's clock: seconds since 1970.
-    #[pyo3(get)]
-    at: f64,
-    core: CoreEvent,
+    message(Text)
 }
 
 impl Event {
-    pub(crate) fn new(event: CoreEvent, at: SystemTime) -> Self {
-        let core = event.clone();
-        Self {
-            kind: event.kind.as_str(),
-            level: level_of(&event),
-            lock: event.lock.as_deref().map(str::to_owned),
-            key: event.key.as_deref().map(str::to_owned),
-            lock_kind: event.lock_kind.map(LockKind::as_str),
-            family: event.family.as_deref().map(str::to_owned),
-            owner: event.owner.as_deref().map(str::to_owned),
-            fence: event.fence,
-            rival: event.rival,
-            rival_fence: event.rival_fence,
-            reason: event.reason.map(LossReason::as_str),
-            took: event.took.map(measured),
-            overrun: event.overrun.map(in_seconds),
-            remaining: event.remaining.map(in_seconds),
-            rank: event.rank,
-            attempt: event.attempt,
-            server: event.server,
-            address: event.address,
-            old_era: event.old_era,
-            new_era: event.new_era,
-            message: event.message,
-            at: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
-            core,
-        }
+    pub(crate) fn new(core: CoreEvent, at: SystemTime) -> Self {
+        Self { core, at: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
     }
-}
 
-#[pymethods]
-impl Event {
-    /// The event as one line of InfluxDB's line protocol, with these tags besides its own: see :mod:`locktender.influxdb`.
-    ///
-    ///     client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))
-    #[pyo3(signature = (**tags))]
-    fn line_protocol(&self, tags: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    fn line(&self, tags: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let tags = tags.into_iter().flatten().map(|(name, value)| {
             let name = text("tag", &name)?;
             text(&name, &value).map(|value| (name, value))
@@ -245,63 +266,31 @@ impl Event {
         Ok(self.core.line_protocol(&tags, UNIX_EPOCH + Duration::from_secs_f64(self.at)))
     }
 
-    /// One line for a log.
-    fn __str__(&self) -> String {
-        let mut line = self.kind.to_owned();
-        let fence = self.fence.map(|fence| format!("{fence}"));
-        let took = self.took.map(|took| format!("{took:.3}"));
-        let overrun = self.overrun.filter(|overrun| *overrun > 0.0).map(|overrun| format!("{overrun:.3}"));
-        let quoted = |value: &Option<String>| value.as_ref().map(|value| format!("{value:?}"));
+    fn shown(&self) -> String {
+        let event = &self.core;
+        let seconds = |seconds: f64| format!("{seconds:.3}");
+        let quoted = |value: Option<&str>| value.map(|value| format!("{value:?}"));
         // A lock's name is the application's own; a rival is whoever could write there.
-        let rival = self.rival.as_ref().map(|rival| match rival.char_indices().nth(SHOWN_OF_A_RIVAL) {
+        let rival = event.rival.as_ref().map(|rival| match rival.char_indices().nth(SHOWN_OF_A_RIVAL) {
             Some((end, _)) => format!("{}…", &rival[..end]),
             None => rival.clone(),
         });
-        let (key, server, rival) = (quoted(&self.key), quoted(&self.server), quoted(&rival));
-        let address = quoted(&self.address);
+        let mut line = event.kind.as_str().to_owned();
         for (name, value) in [
-            ("key", key),
-            ("fence", fence),
-            ("took", took),
-            ("overrun", overrun),
-            ("server", server),
-            ("address", address),
-            ("rival", rival),
+            ("key", quoted(event.key.as_deref())),
+            ("fence", event.fence.map(|fence| fence.to_string())),
+            ("took", event.took.map(measured).map(seconds)),
+            ("overrun", event.overrun.map(in_seconds).filter(|overrun| *overrun > 0.0).map(seconds)),
+            ("server", quoted(event.server.as_deref())),
+            ("address", quoted(event.address.as_deref())),
+            ("rival", quoted(rival.as_deref())),
         ] {
             line.extend(value.map(|value| format!(" {name}={value}")));
         }
-        let reason = self.reason.map(str::to_owned);
-        for part in [reason, self.message.clone()].into_iter().flatten() {
+        for part in [event.reason.map(LossReason::as_str), event.message.as_deref()].into_iter().flatten() {
             line.push_str(&format!(": {part}"));
         }
         line
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let fields = [
-            "kind",
-            "lock",
-            "key",
-            "lock_kind",
-            "family",
-            "owner",
-            "fence",
-            "rival",
-            "rival_fence",
-            "reason",
-            "took",
-            "overrun",
-            "remaining",
-            "rank",
-            "attempt",
-            "server",
-            "address",
-            "old_era",
-            "new_era",
-            "message",
-            "at",
-        ];
-        shown(slf, &fields)
     }
 }
 

@@ -4,22 +4,27 @@
 //! Methods that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use crate::api::election::Leading;
 use crate::api::job::Attempt;
-pub use crate::api::job::schedule::check_schedule;
-use crate::api::job::terms::check_terms;
 use crate::error::{Error, LossReason};
-pub use crate::event::line_protocol::Point;
+pub use crate::event::Field;
+pub use crate::event::line_protocol::line as line_protocol;
 pub use crate::event::queue::{EventQueue, Queued};
+use crate::event::{Event, EventKind};
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
-use crate::options::MIN_KEEP;
-pub use crate::options::{LockOverrides, Place, instead_of, instead_of_member, milliseconds, seconds, suspicious};
+pub use crate::options::{JobOverrides, LockOverrides, OptionRow, Options, Value, ValueKind};
+pub use crate::options::{Place, instead_of, instead_of_member, milliseconds, options_of, seconds, suspicious};
 pub use crate::process::{PerProcess, Process};
 pub use crate::session::trace::trace_next;
 pub use crate::wording::{Language, Text};
+
+/// An event without any fields: it has their names and kinds.
+#[must_use]
+pub fn empty_event() -> Event {
+    Event::new(EventKind::Warning)
+}
 
 /// Checks the name of a lock without a client.
 ///
@@ -33,14 +38,6 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 #[must_use]
 pub fn family(template: &str) -> Arc<str> {
     Label::new(LockKind::Lock, template).family
-}
-
-/// Refuses options of a job that are out of their bounds. One that wasn't given has its default.
-///
-/// # Errors
-/// `INVALID_ARGUMENT`, as of [`Job::validate`](crate::Job::validate).
-pub fn check_job(max_attempts: Option<u32>, retry_delay: Option<Duration>, keep: Option<Duration>) -> Result<(), Error> {
-    check_terms(max_attempts.unwrap_or(1), retry_delay.unwrap_or_default(), keep.unwrap_or(MIN_KEEP))
 }
 
 /// Whether an end of the attempt is still to be noted, also if its lease was lost. A client that was closed has given it back.

@@ -83,7 +83,7 @@ mod validity;
 mod wait;
 mod wording;
 
-pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun, Overlap};
+pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
 pub use api::{Election, Grant, HoldInfo, LeadError, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
@@ -91,7 +91,7 @@ pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
 pub use event::{Event, EventKind, Sink};
 pub use name::{LockKind, safe_name};
 pub use op::{FailureKind, HoldState};
-pub use options::{ClientOptions, Failover, LockOptions, Wait};
+pub use options::{ClientOptions, Failover, LockOptions, Overlap, Wait};
 pub use owner::OwnerFields;
 pub use protocol::{JobState, JobStatus, Leader, LockInfo, Observation, Outcome, Release, ServerReport};
 

@@ -120,6 +120,18 @@ fn camel(name: &str) -> String {
     letters.collect()
 }
 
+/// A name without case, `_`, `-` and the unit at its end: `ttl_ms`, `ttlMs` and `TTL` become one word.
+pub(crate) fn plain(name: &str) -> String {
+    let mut letters = name.to_lowercase();
+    letters.retain(|letter| letter.is_alphanumeric());
+    for unit in ["milliseconds", "millis", "seconds", "secs", "sec", "ms"] {
+        if let Some(rest) = letters.strip_suffix(unit).filter(|rest| rest.len() > 1) {
+            return rest.to_owned();
+        }
+    }
+    letters
+}
+
 /// A sentence with placeholders: `{}` takes the next part, and `{ttl}` is a name that each language spells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {

@@ -292,7 +292,7 @@ for (const [what, options, said] of [
   ['no time', { at: '02:00' }, /at: must be a Date/],
   ['an invalid date', { at: new Date('02:00') }, /at: must be a Date/],
   ['seconds', { at: 1_795_600_000 }, /at: must be a time from the year 2000 to 9999; as a number it counts the milliseconds since 1970/],
-  ['no way to overlap', { overlap: 'queue' }, /overlap: must be 'skip' or 'wait'/],
+  ['no way to overlap', { overlap: 'queue' }, /overlap: must be "skip" or "wait"/],
   ['what a schedule has not', { keepMs: 1_000 }, /keepMs: leave it out/],
 ]) {
   test(`the options of a schedule refuse ${what}`, () => {

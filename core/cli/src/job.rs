@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
+use locktender::host::JobOverrides;
 use locktender::{Client, JobOutcome};
 use serde_json::Value;
 
@@ -64,17 +65,10 @@ impl Job {
 /// Runs the command as an attempt of the job, and gives the exit code.
 pub(super) fn job(options: &Job) -> u8 {
     let job = |client: &Client| {
-        let mut job =
-            client.job(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(options.waiting.wait()));
-        if let Some(max_attempts) = options.max_attempts {
-            job = job.max_attempts(max_attempts);
-        }
-        if let Some(retry_delay) = options.retry_delay {
-            job = job.retry_delay(retry_delay);
-        }
-        if let Some(keep) = options.keep {
-            job = job.keep(keep);
-        }
+        let mut own = JobOverrides::default();
+        (own.max_attempts, own.retry_delay, own.keep) = (options.max_attempts, options.retry_delay, options.keep);
+        let lock = &options.run_options.lock;
+        let job = client.job(&*lock.name).settings(lock.overrides(options.waiting.wait())).overrides(own);
         let ttl = job.validate()?.ttl;
         Ok((job, ttl))
     };

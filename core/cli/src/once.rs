@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args, ValueEnum};
+use locktender::host::JobOverrides;
 use locktender::{Client, Code, JobOutcome, NotRun};
 
 use super::attempt::{ENVIRONMENT, attempt};
@@ -90,27 +91,15 @@ enum Overlap {
 /// Runs the command for the fire time, and gives the exit code.
 pub(super) fn once(options: &Once) -> u8 {
     let job = |client: &Client| {
-        let mut job =
-            client.once(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(options.waiting.wait()));
-        job = job.overlap(match options.overlap {
+        let mut own = JobOverrides::default();
+        (own.at, own.every, own.late) = (options.at, options.every, options.late);
+        (own.max_attempts, own.retry_delay) = (options.max_attempts, options.retry_delay);
+        own.overlap = Some(match options.overlap {
             Overlap::Skip => locktender::Overlap::Skip,
             Overlap::Wait => locktender::Overlap::Wait,
         });
-        if let Some(at) = options.at {
-            job = job.at(at);
-        }
-        if let Some(every) = options.every {
-            job = job.every(every);
-        }
-        if let Some(late) = options.late {
-            job = job.late(late);
-        }
-        if let Some(max_attempts) = options.max_attempts {
-            job = job.max_attempts(max_attempts);
-        }
-        if let Some(retry_delay) = options.retry_delay {
-            job = job.retry_delay(retry_delay);
-        }
+        let lock = &options.run_options.lock;
+        let job = client.once(&*lock.name).settings(lock.overrides(options.waiting.wait())).overrides(own);
         let ttl = job.validate()?.ttl;
         Ok((job.at_fire_time()?, ttl))
     };

@@ -5,8 +5,7 @@ mod attempt;
 mod blocking;
 mod options;
 mod outcome;
-pub(crate) mod schedule;
-pub(crate) mod terms;
+mod schedule;
 
 use std::any::Any;
 use std::fmt;
@@ -16,16 +15,13 @@ use std::time::Duration;
 pub use self::attempt::{Attempt, Begun, JobResult};
 pub use self::attempt::{MOST_ERROR, MOST_RESULT};
 pub use self::outcome::{JobError, JobOutcome, NotRun};
-pub use self::schedule::Overlap;
-use self::schedule::Schedule;
-use self::terms::check_terms;
 use crate::api::lock::Lock;
 use crate::error::{Code, Error};
 use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::op::job::Terms;
 use crate::op::{Answer, Op, Verb};
-use crate::options::{LockOptions, wire_millis};
+use crate::options::{JobOverrides, LockOptions, wire_millis};
 use crate::protocol::{JobStatus, job_reset, job_status};
 use crate::session::ask_all::AskAll;
 
@@ -70,28 +66,31 @@ type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error
 #[derive(Clone)]
 pub struct Job {
     lock: Lock,
-    max_attempts: u32,
-    retry_delay: Duration,
-    keep: Duration,
-    schedule: Option<Schedule>,
+    own: JobOverrides,
+    /// Whether it runs once per fire time.
+    is_scheduled: bool,
 }
 
 impl Job {
     pub(super) fn new(lock: Lock) -> Self {
-        Self { lock: lock.of_job(), max_attempts: ATTEMPTS, retry_delay: RETRY_DELAY, keep: KEEP, schedule: None }
+        Self { lock: lock.of_job(), own: JobOverrides::default(), is_scheduled: false }
     }
 
     /// A job that runs once per fire time.
     pub(super) fn once(lock: Lock) -> Self {
         let job = Self::new(lock);
         let lock = job.lock.used_as(LockKind::Once);
-        Self { lock, max_attempts: 1, schedule: Some(Schedule::default()), ..job }
+        Self { lock, own: JobOverrides { max_attempts: Some(1), ..job.own }, is_scheduled: true }
     }
 
     /// The name, without the client's prefix.
     #[must_use]
     pub fn name(&self) -> &str {
         self.lock.name()
+    }
+
+    fn attempts(&self) -> u32 {
+        self.own.max_attempts.unwrap_or(ATTEMPTS)
     }
 
     /// The options of the job's lock, checked, with the client's defaults filled in. No I/O.
@@ -106,10 +105,7 @@ impl Job {
     /// # Errors
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
     pub fn validate(&self) -> Result<&LockOptions, Error> {
-        check_terms(self.max_attempts, self.retry_delay, self.keep)?;
-        if let Some(schedule) = &self.schedule {
-            schedule.check()?;
-        }
+        self.own.check()?;
         self.lock.validate()
     }
 
@@ -146,11 +142,11 @@ impl Job {
         if let Err(error) = self.validate() {
             return Call::ready(Err(error));
         }
-        let fire_time = match self.schedule.map(|schedule| schedule.fire_time()).transpose() {
+        let fire_time = match self.is_scheduled.then(|| self.own.fire_time()).transpose() {
             Ok(fire_time) => fire_time,
             Err(error) => return Call::ready(Err(error)),
         };
-        let terms = Terms { max_attempts: self.max_attempts, keep_ms: wire_millis(self.kept_for()), fire_time };
+        let terms = Terms { max_attempts: self.attempts(), keep_ms: wire_millis(self.kept_for()), fire_time };
         let job = self.clone();
         self.lock.begin(false, Some(terms), drop, move |acquired| job.begun(acquired, fire_time))
     }
@@ -281,7 +277,7 @@ impl Job {
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("name", &self.name()).field("max_attempts", &self.max_attempts).finish_non_exhaustive()
+        f.debug_struct("Job").field("name", &self.name()).field("max_attempts", &self.attempts()).finish_non_exhaustive()
     }
 }
 

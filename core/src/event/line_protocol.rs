@@ -1,81 +1,47 @@
 //! Events as points of a time series, in InfluxDB's line protocol.
 
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Event;
+use super::{Event, Field};
 use crate::clock::micros;
-use crate::error::LossReason;
-use crate::name::LockKind;
 
 /// The measurement of all points.
 const MEASUREMENT: &str = "locktender";
 
-/// What a point says. What there is none of is left out.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(missing_docs, reason = "the fields of an event")]
-pub struct Point<'a> {
-    pub kind: &'a str,
-    pub family: Option<&'a str>,
-    pub lock_kind: Option<&'a str>,
-    pub reason: Option<&'a str>,
-    pub server: Option<&'a str>,
-    pub lock: Option<&'a str>,
-    pub owner: Option<&'a str>,
-    pub rival: Option<&'a str>,
-    pub address: Option<&'a str>,
-    pub old_era: Option<&'a str>,
-    pub new_era: Option<&'a str>,
-    pub message: Option<&'a str>,
-    pub fence: Option<u64>,
-    pub rival_fence: Option<u64>,
-    pub rank: Option<u64>,
-    pub attempt: Option<u32>,
-    pub took: Option<Duration>,
-    pub overrun: Option<Duration>,
-    pub remaining: Option<Duration>,
-}
+/// The fields of an event that are tags of a point, with the names that they have there.
+const TAGS: [(&str, &str); 4] = [("family", "family"), ("lock_kind", "kind"), ("reason", "reason"), ("server", "server")];
 
-impl Point<'_> {
-    /// The line, with the `given` tags first.
-    #[must_use]
-    pub fn line(&self, given: &[(&str, &str)], at: SystemTime) -> String {
-        let mut line = MEASUREMENT.to_owned();
-        let own = [
-            ("event", Some(self.kind)),
-            ("family", self.family),
-            ("kind", self.lock_kind),
-            ("reason", self.reason),
-            ("server", self.server),
-        ];
-        let given = given.iter().map(|(name, value)| (*name, Some(*value)));
-        for (name, value) in given.chain(own) {
-            // A tag without a value is none.
-            if let Some(value) = value.filter(|value| !value.is_empty() && !name.is_empty()) {
-                let _ = write!(line, ",{}={}", tag(name), tag(value));
+/// The line of an event of this kind with these fields, with the `given` tags first.
+#[must_use]
+pub fn line(kind: &str, fields: &[(&str, Field<'_>)], given: &[(&str, &str)], at: SystemTime) -> String {
+    let mut line = MEASUREMENT.to_owned();
+    let text_of = |name: &str| match fields.iter().find(|field| field.0 == name) {
+        Some((_, Field::Text(text))) => *text,
+        _ => None,
+    };
+    let own = TAGS.iter().map(|(field, name)| (*name, text_of(field).unwrap_or_default()));
+    for (name, value) in given.iter().copied().chain([("event", kind)]).chain(own) {
+        // A tag without a value is none.
+        if !value.is_empty() && !name.is_empty() {
+            let _ = write!(line, ",{}={}", tag(name), tag(value));
+        }
+    }
+    let [mut texts, mut numbers, mut times] = [const { Vec::new() }; 3];
+    for (name, field) in fields.iter().filter(|(name, _)| *name != "key" && TAGS.iter().all(|(tag, _)| tag != name)) {
+        match *field {
+            // A point has at least one field.
+            Field::Text(value) if *name == "message" => texts.push(format!("message=\"{}\"", text(value.unwrap_or(kind)))),
+            Field::Text(value) => texts.extend(value.map(|value| format!("{name}=\"{}\"", text(value)))),
+            Field::Number(value) => numbers.extend(value.map(|value| format!("{name}={value}i"))),
+            Field::Time(value) | Field::Measured(value) => {
+                times.extend(value.map(|value| format!("{name}={}", micros(value) as f64 / 1e6)));
             }
         }
-        let texts = [
-            ("lock", self.lock),
-            ("owner", self.owner),
-            ("rival", self.rival),
-            ("address", self.address),
-            ("old_era", self.old_era),
-            ("new_era", self.new_era),
-            // A point has at least one field.
-            ("message", Some(self.message.unwrap_or(self.kind))),
-        ];
-        let attempt = self.attempt.map(u64::from);
-        let numbers = [("fence", self.fence), ("rival_fence", self.rival_fence), ("rank", self.rank), ("attempt", attempt)];
-        let times = [("took", self.took), ("overrun", self.overrun), ("remaining", self.remaining)];
-        let texts = texts.into_iter().filter_map(|(name, value)| Some(format!("{name}=\"{}\"", text(value?))));
-        let numbers = numbers.into_iter().filter_map(|(name, value)| Some(format!("{name}={}i", value?)));
-        let times = times.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", micros(value?) as f64 / 1e6)));
-        let fields: Vec<String> = texts.chain(numbers).chain(times).collect();
-        let at = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let _ = write!(line, " {} {at}", fields.join(","));
-        line
     }
+    let at = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let _ = write!(line, " {} {at}", [texts, numbers, times].concat().join(","));
+    line
 }
 
 impl Event {
@@ -100,28 +66,7 @@ impl Event {
     /// ```
     #[must_use]
     pub fn line_protocol(&self, tags: &[(&str, &str)], at: SystemTime) -> String {
-        let point = Point {
-            kind: self.kind.as_str(),
-            family: self.family.as_deref(),
-            lock_kind: self.lock_kind.map(LockKind::as_str),
-            reason: self.reason.map(LossReason::as_str),
-            server: self.server.as_deref(),
-            lock: self.lock.as_deref(),
-            owner: self.owner.as_deref(),
-            rival: self.rival.as_deref(),
-            address: self.address.as_deref(),
-            old_era: self.old_era.as_deref(),
-            new_era: self.new_era.as_deref(),
-            message: self.message.as_deref(),
-            fence: self.fence,
-            rival_fence: self.rival_fence,
-            rank: self.rank,
-            attempt: self.attempt,
-            took: self.took,
-            overrun: self.overrun,
-            remaining: self.remaining,
-        };
-        point.line(tags, at)
+        line(self.kind.as_str(), &self.fields(), tags, at)
     }
 }
 
@@ -157,6 +102,8 @@ fn plain(letter: char) -> char {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::event::EventKind;
     use crate::name::{Keys, Kind};

@@ -148,90 +148,119 @@ pub enum Level {
     Error,
 }
 
-/// One event. Fields that don't apply are empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Event {
-    /// The kind.
-    pub kind: EventKind,
-    /// The level.
-    pub level: Level,
+/// What a field of an event holds, if it applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Field<'a> {
+    /// A text.
+    Text(Option<&'a str>),
+    /// A number.
+    Number(Option<u64>),
+    /// A time, of which whole milliseconds matter.
+    Time(Option<Duration>),
+    /// A time that was measured, and may be shorter than a millisecond.
+    Measured(Option<Duration>),
+}
+
+/// A field of an event, by the kind of it.
+macro_rules! field {
+    (Text $value:expr) => {
+        Field::Text($value.as_deref())
+    };
+    (Word $value:expr) => {
+        Field::Text($value.map(|word| word.as_str()))
+    };
+    (Number $value:expr) => {
+        Field::Number($value.map(u64::from))
+    };
+    ($kind:ident $value:expr) => {
+        Field::$kind($value)
+    };
+}
+
+macro_rules! event {
+    ($($(#[$doc:meta])* $field:ident($kind:ident): $type:ty;)*) => {
+        /// One event. Fields that don't apply are empty.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Event {
+            /// The kind.
+            pub kind: EventKind,
+            /// The level.
+            pub level: Level,
+            $($(#[$doc])* pub $field: Option<$type>,)*
+            /// For `expired`: whether it is certain that no other hold came between.
+            pub(crate) is_excluded: bool,
+            pub(crate) self_wait: bool,
+            pub(crate) refused: bool,
+            pub(crate) trace: u64,
+        }
+
+        impl Event {
+            pub(crate) fn new(kind: EventKind) -> Self {
+                Self {
+                    kind,
+                    level: kind.level(),
+                    $($field: None,)*
+                    is_excluded: false,
+                    self_wait: false,
+                    refused: false,
+                    trace: 0,
+                }
+            }
+
+            /// All fields but the kind and the level, with their names.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn fields(&self) -> Vec<(&'static str, Field<'_>)> {
+                vec![$((stringify!($field), field!($kind self.$field)),)*]
+            }
+        }
+    };
+}
+
+event! {
     /// The lock's name.
-    pub lock: Option<Arc<str>>,
+    lock(Text): Arc<str>;
     /// The lock's whole key on the servers: the prefix and the name.
-    pub key: Option<Arc<str>>,
+    key(Text): Arc<str>;
     /// What the lock is for.
-    pub lock_kind: Option<LockKind>,
+    lock_kind(Word): LockKind;
     /// The lock's [family](crate::Lock::family).
-    pub family: Option<Arc<str>>,
+    family(Text): Arc<str>;
     /// This client's owner value.
-    pub owner: Option<Arc<str>>,
+    owner(Text): Arc<str>;
     /// The fence of this hold.
-    pub fence: Option<u64>,
+    fence(Number): u64;
     /// The owner value of the rival: the value in the key, or what it noted in the history.
-    pub rival: Option<String>,
+    rival(Text): String;
     /// The fence of that hold, if the servers show it.
-    pub rival_fence: Option<u64>,
+    rival_fence(Number): u64;
     /// The reason why the lock was lost.
-    pub reason: Option<LossReason>,
+    reason(Word): LossReason;
     /// A time: the wait of an acquire with any end, the duration of a hold with any end, or the round trip of a renewal or extension.
-    pub took: Option<Duration>,
+    took(Measured): Duration;
     /// For `expired`, `lost` and `race`: how long after the end of its validity the hold was given back, or its loss was noticed.
-    pub overrun: Option<Duration>,
+    overrun(Time): Duration;
     /// For `renewed` and `extended`: the validity that was left when the confirmation came.
-    pub remaining: Option<Duration>,
+    remaining(Time): Duration;
     /// The number of waiters before this one, for `queued`.
-    pub rank: Option<u64>,
+    rank(Number): u64;
     /// The number of the attempt, of a job.
-    pub attempt: Option<u32>,
+    attempt(Number): u32;
     /// The server, for `server_failed`, `server_recovered` and `failed_over`, and for a `warning` about one.
-    pub server: Option<String>,
+    server(Text): String;
     /// The address of the node that answers now, for `failed_over`.
-    pub address: Option<String>,
+    address(Text): String;
     /// The replication id of the node before, for `failed_over`.
-    pub old_era: Option<String>,
+    old_era(Text): String;
     /// The replication id of the node that answers now, for `failed_over`.
-    pub new_era: Option<String>,
+    new_era(Text): String;
     /// One more sentence.
-    pub message: Option<String>,
-    /// For `expired`: whether it is certain that no other hold came between.
-    pub(crate) is_excluded: bool,
-    pub(crate) self_wait: bool,
-    pub(crate) refused: bool,
-    pub(crate) trace: u64,
+    message(Text): String;
 }
 
 impl Event {
-    pub(crate) fn new(kind: EventKind) -> Self {
-        Self {
-            kind,
-            level: kind.level(),
-            lock: None,
-            key: None,
-            lock_kind: None,
-            family: None,
-            owner: None,
-            fence: None,
-            rival: None,
-            rival_fence: None,
-            reason: None,
-            took: None,
-            overrun: None,
-            remaining: None,
-            rank: None,
-            attempt: None,
-            server: None,
-            address: None,
-            old_era: None,
-            new_era: None,
-            message: None,
-            is_excluded: false,
-            self_wait: false,
-            refused: false,
-            trace: 0,
-        }
-    }
-
     /// Whether this is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
     /// waits for that acquire, both wait for ever.
     #[doc(hidden)]

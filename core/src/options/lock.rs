@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::value::{Value, from_value, overrides};
 use crate::error::Error;
 
 /// The wait of an acquire for a busy lock: a time, or no end.
@@ -27,8 +28,12 @@ impl From<Duration> for Wait {
     }
 }
 
+from_value! {
+    Wait: Value::Time(span) => Self::For(span), Value::Endless => Self::Forever;
+}
+
 macro_rules! lock_options {
-    ($($(#[$doc:meta])* $option:ident: $kind:ty = $default:expr;)*) => {
+    ($($(#[$doc:meta])* $option:ident($kind:ident): $type:ty = $default:expr;)*) => {
         with_defaults! {
             /// The options of a lock, each with a value. [`LockOptions::default`] has the defaults.
             ///
@@ -41,24 +46,19 @@ macro_rules! lock_options {
             /// assert!(defaults.min_hold.is_zero() && defaults.grace.is_zero());
             /// ```
             pub struct LockOptions {
-                $($(#[$doc])* $option: $kind = $default;)*
+                $($(#[$doc])* $option: $type = $default;)*
             }
         }
 
-        /// The options a user gave for one lock. What is `None` comes from the client's defaults; `Some(None)` takes such a default
-        /// back.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub struct LockOverrides {
-            $(#[doc = concat!("See [`LockOptions::", stringify!($option), "`].")] pub $option: Option<$kind>,)*
+        overrides! {
+            /// The options a user gave for one lock. What is `None` comes from the client's defaults; `Some(None)` takes such a default
+            /// back.
+            pub struct LockOverrides {
+                $(#[doc = concat!("See [`LockOptions::", stringify!($option), "`].")] $option($kind): $type;)*
+            }
         }
 
         impl LockOverrides {
-            /// These settings, and `others` where nothing is given.
-            pub(crate) fn or(self, others: &Self) -> Self {
-                Self { $($option: self.$option.or_else(|| others.$option.clone()),)* }
-            }
-
             /// These settings over `base`, checked.
             ///
             /// # Errors
@@ -70,35 +70,32 @@ macro_rules! lock_options {
                 Ok(merged)
             }
         }
-
-        /// Their names.
-        pub(super) const NAMES: &[&str] = &[$(stringify!($option)),*];
     };
 }
 
 lock_options! {
     /// The time to live: how long the key lives without a renewal. Default 10 s; from 10 ms to 24 h, on a quorum at most
     /// [`max_ttl`](crate::ClientOptions::max_ttl).
-    ttl: Duration = Duration::from_secs(10);
+    ttl(Time): Duration = Duration::from_secs(10);
     /// How long an acquire waits while the lock is busy. Default [`Wait::Forever`]; at most 366 days. `try_acquire` ignores it.
-    wait: Wait = Wait::Forever;
+    wait(EndlessTime): Wait = Wait::Forever;
     /// Whether the hold is renewed in the background, first when a third of the ttl has passed. Default true.
-    renew: bool = true;
+    renew(Switch): bool = true;
     /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none; from 10 ms to 366 days.
-    max_hold: Option<Duration> = None;
+    max_hold(EndlessTime): Option<Duration> = None;
     /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
     /// Default false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on
     /// who is first.
-    fair: bool = false;
+    fair(Switch): bool = false;
     /// How long the lock is kept from everybody else, counted from the grant, also after an earlier release. Default none; at most
     /// 24 h, on a quorum at most [`max_ttl`](crate::ClientOptions::max_ttl).
-    min_hold: Duration = Duration::ZERO;
+    min_hold(Time): Duration = Duration::ZERO;
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
     /// with the ttl at most [`max_ttl`](crate::ClientOptions::max_ttl).
-    grace: Duration = Duration::ZERO;
+    grace(Time): Duration = Duration::ZERO;
     /// The family under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first colon; at
     /// most 128 bytes of UTF-8.
-    family: Option<Arc<str>> = None;
+    family(Text): Option<Arc<str>> = None;
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Members: what there is here instead of a method or an attribute of another library.
 
-use super::unknown::plain;
-use crate::wording::Text;
+use crate::wording::{Text, plain};
 
 /// The words of other libraries, without `_` and case, and the answer for each. docs/migrating.md has them, too.
 const WORDS: &[(&[&str], &str)] = &[

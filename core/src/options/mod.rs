@@ -2,12 +2,12 @@
 
 /// Makes options with a value each, of one list with their defaults.
 macro_rules! with_defaults {
-    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $option:ident: $kind:ty = $default:expr;)* }) => {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $option:ident: $type:ty = $default:expr;)* }) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct $name {
-            $($(#[$doc])* pub $option: $kind,)*
+            $($(#[$doc])* pub $option: $type,)*
         }
 
         impl Default for $name {
@@ -19,10 +19,12 @@ macro_rules! with_defaults {
 }
 
 mod app;
+mod job;
 mod lock;
 mod members;
 mod span;
 mod unknown;
+mod value;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,12 +38,16 @@ use crate::owner::host_name;
 use crate::wording::Text;
 
 use app::check_app;
+pub(crate) use job::since_epoch;
+pub use job::{JobOverrides, Overlap};
 pub use lock::{LockOptions, LockOverrides, Wait};
 pub use members::instead_of_member;
 pub(crate) use span::MAX_SPAN;
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
-pub(crate) use span::{MIN_KEEP, check_span, wire_millis};
-pub use unknown::{Place, instead_of};
+pub(crate) use span::{check_span, wire_millis};
+pub use unknown::{Place, instead_of, options_of};
+pub use value::{OptionRow, Options, Value, ValueKind};
+use value::{from_value, option_rows};
 
 /// The most replicas that a client may wait for.
 const MAX_REPLICAS: u32 = 100;
@@ -94,65 +100,79 @@ impl Failover {
     }
 }
 
-with_defaults! {
-    /// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
-    ///
-    /// ```
-    /// use locktender::{Client, ClientOptions};
-    ///
-    /// let mut options = ClientOptions::default();
-    /// options.prefix = "prod:".into();
-    /// let client = Client::builder().url("memory://docs-options").options(options).build()?;
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    pub struct ClientOptions {
-        /// The prefix of every lock's key. Default empty; at most 256 bytes of UTF-8, without NUL.
-        prefix: String = String::new();
-        /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
-        /// of UTF-8, without NUL.
-        app: Option<String> = None;
-        /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
-        connect_timeout: Duration = Duration::from_secs(1);
-        /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
-        response_timeout: Option<Duration> = None;
-        /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
-        /// Default 5 s; from 1 ms to 366 days.
-        unavailable_after: Duration = Duration::from_secs(5);
-        /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
-        /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
-        max_ttl: Duration = Duration::from_secs(60);
-        /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
-        failover: Failover = Failover::default();
-        /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
-        /// have no replicas: on a server in this process (`memory://`) it is refused.
-        replicas: u32 = 0;
-        /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
-        replicas_timeout: Duration = Duration::from_millis(100);
-        /// What gives the user and the password, for servers whose URL has none. Default none; see
-        /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
-        credentials: Option<SharedProvider> = None;
-        /// A PEM file with the authorities to trust instead of the system's. Default none.
-        tls_ca: Option<String> = None;
-        /// A PEM file with the client's certificate. Default none.
-        tls_cert: Option<String> = None;
-        /// A PEM file with the client certificate's key. Default none.
-        tls_key: Option<String> = None;
-        /// The name that every server with TLS is asked for, and that its certificate must have. Default: that of each server.
-        tls_name: Option<String> = None;
-        /// The address at which a node is reached, by the address that sentinels or a cluster announce; each with its port.
-        /// Default empty.
-        address_map: BTreeMap<String, String> = BTreeMap::new();
-        /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
-        log_holds: bool = false;
-        /// Whether this client's holds are noted in the history of a single server or of a cluster. Default true.
-        history: bool = true;
-        /// Whether operations do their I/O on the tokio runtime in which they are called, else on this crate's own thread. Default true;
-        /// false in a program built with `panic = "abort"`. See
-        /// [`ClientBuilder::callers_runtime`](crate::ClientBuilder::callers_runtime).
-        callers_runtime: bool = !cfg!(panic = "abort");
-        /// The options of this client's locks that have none of their own.
-        lock: LockOptions = LockOptions::default();
-    }
+from_value! {
+    Failover: Value::Text(name) => Self::named(&name)?;
+}
+
+macro_rules! client_options {
+    ($($(#[$doc:meta])* $option:ident $(($($kind:tt)+))?: $type:ty = $default:expr;)*) => {
+        with_defaults! {
+            /// The options of a client, each with a value. [`ClientOptions::default`] has the defaults.
+            ///
+            /// ```
+            /// use locktender::{Client, ClientOptions};
+            ///
+            /// let mut options = ClientOptions::default();
+            /// options.prefix = "prod:".into();
+            /// let client = Client::builder().url("memory://docs-options").options(options).build()?;
+            /// # Ok::<(), locktender::Error>(())
+            /// ```
+            pub struct ClientOptions {
+                $($(#[$doc])* $option: $type = $default;)*
+            }
+        }
+
+        option_rows! { ClientOptions: $($option $(($($kind)+))?,)* }
+    };
+}
+
+client_options! {
+    /// The prefix of every lock's key. Default empty; at most 256 bytes of UTF-8, without NUL.
+    prefix(Text): String = String::new();
+    /// The application's name, a part of each owner value. Default: the environment's `LOCKTENDER_APP`, else none; at most 256 bytes
+    /// of UTF-8, without NUL.
+    app(Text): Option<String> = None;
+    /// The longest that making a connection may take, TLS included. Default 1 s; from 1 ms to 366 days.
+    connect_timeout(Time): Duration = Duration::from_secs(1);
+    /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
+    response_timeout(Time): Option<Duration> = None;
+    /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+    /// Default 5 s; from 1 ms to 366 days.
+    unavailable_after(Time): Duration = Duration::from_secs(5);
+    /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
+    /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
+    max_ttl(Time): Duration = Duration::from_secs(60);
+    /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
+    failover(Choice): Failover = Failover::default();
+    /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
+    /// have no replicas: on a server in this process (`memory://`) it is refused.
+    replicas(Count(0, MAX_REPLICAS)): u32 = 0;
+    /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
+    replicas_timeout(Time): Duration = Duration::from_millis(100);
+    /// What gives the user and the password, for servers whose URL has none. Default none; see
+    /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
+    credentials(Function): Option<SharedProvider> = None;
+    /// A PEM file with the authorities to trust instead of the system's. Default none.
+    tls_ca(Path): Option<String> = None;
+    /// A PEM file with the client's certificate. Default none.
+    tls_cert(Path): Option<String> = None;
+    /// A PEM file with the client certificate's key. Default none.
+    tls_key(Path): Option<String> = None;
+    /// The name that every server with TLS is asked for, and that its certificate must have. Default: that of each server.
+    tls_name(Text): Option<String> = None;
+    /// The address at which a node is reached, by the address that sentinels or a cluster announce; each with its port.
+    /// Default empty.
+    address_map(Addresses): BTreeMap<String, String> = BTreeMap::new();
+    /// Whether this client's holds are noted in the history of a single server or of a cluster. Default true.
+    history(Switch): bool = true;
+    /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
+    log_holds(Switch): bool = false;
+    /// Whether operations do their I/O on the tokio runtime in which they are called, else on this crate's own thread. Default true;
+    /// false in a program built with `panic = "abort"`. See
+    /// [`ClientBuilder::callers_runtime`](crate::ClientBuilder::callers_runtime).
+    callers_runtime: bool = !cfg!(panic = "abort");
+    /// The options of this client's locks that have none of their own.
+    lock: LockOptions = LockOptions::default();
 }
 
 impl ClientOptions {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::unknown::plain;
 use crate::clock::millis;
 use crate::error::Error;
-use crate::wording::{Language, Part, Text};
+use crate::wording::{Language, Part, Text, plain};
 
 /// The shortest ttl that can be kept: drift and one round trip use up a shorter one.
 pub const MIN_TTL: Duration = Duration::from_millis(10);

@@ -2,8 +2,9 @@
 //!
 //! For names of other lock libraries, the answer is our name. For a typing error, the answer is the nearest name.
 
-use super::lock;
-use crate::wording::{Language, Part, Text};
+use super::value::{Options, ValueKind};
+use super::{ClientOptions, JobOverrides, LockOverrides};
+use crate::wording::{Language, Part, Text, plain};
 
 /// The call that got an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,32 +28,6 @@ pub enum Place {
     /// A campaign, which takes no option of an election.
     Campaign,
 }
-
-/// The options of a job in every language, besides those of its lock.
-const JOB: [&str; 3] = ["max_attempts", "retry_delay", "keep"];
-
-/// The options of a job that runs once per fire time, in every language, besides those of its lock.
-const ONCE: [&str; 6] = ["at", "every", "late", "overlap", "max_attempts", "retry_delay"];
-
-/// The options of a client in every language.
-const CLIENT: [&str; 16] = [
-    "prefix",
-    "app",
-    "connect_timeout",
-    "response_timeout",
-    "unavailable_after",
-    "max_ttl",
-    "failover",
-    "replicas",
-    "replicas_timeout",
-    "credentials",
-    "tls_ca",
-    "tls_cert",
-    "tls_key",
-    "tls_name",
-    "address_map",
-    "history",
-];
 
 /// The option names of other libraries, without `_`, case and unit, and the answer for each.
 const FOREIGN: &[(&[&str], &str)] = &[
@@ -150,7 +125,7 @@ const FOREIGN_TO_JOBS: &[(&[&str], &str)] = &[
 #[must_use]
 pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
     let asked = plain(name);
-    let options = options(place, language);
+    let options = names(options_of(place, language));
     if let Some(ours) = options.iter().find(|ours| plain(ours) == asked) {
         return Text::new("there is no option of this name; did you mean {}? Times are {units}", [named(ours)]);
     }
@@ -169,7 +144,7 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
 
 /// A known option in the wrong call.
 fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
-    let named_here = |of: &[&'static str]| of.iter().find(|ours| plain(ours) == asked).map(|ours| named(ours));
+    let named_here = |of: Vec<(&'static str, ValueKind)>| names(of).into_iter().find(|ours| plain(ours) == asked).map(named);
     match place {
         Place::Client => None,
         Place::Lock if asked == "signal" && language == Language::Node => {
@@ -186,48 +161,61 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
             Some(Text::new("give it to what it ends: {}", [Part::Words(calls.into())]))
         }
         Place::Lock | Place::Job | Place::Once | Place::Election => {
-            named_here(&of_client(language)).map(|name| Text::new("{} is an option of the client", [name]))
+            named_here(of_client(language)).map(|name| Text::new("{} is an option of the client", [name]))
         }
         Place::Acquire => {
-            named_here(&of_lock(language)).map(|name| Text::new("{} is an option of the lock: give it to lock()", [name]))
+            named_here(of_lock(language)).map(|name| Text::new("{} is an option of the lock: give it to lock()", [name]))
         }
-        Place::Begin => {
-            named_here(&of_job(language)).map(|name| Text::new("{} is an option of the job: give it to job()", [name]))
-        }
+        Place::Begin => named_here([of_job(false), of_lock(language)].concat())
+            .map(|name| Text::new("{} is an option of the job: give it to job()", [name])),
         Place::Campaign => {
-            named_here(&of_lock(language)).map(|name| Text::new("{} is an option of the election: give it to elect()", [name]))
+            named_here(of_lock(language)).map(|name| Text::new("{} is an option of the election: give it to elect()", [name]))
         }
         Place::Fail => None,
     }
 }
 
-fn options(place: Place, language: Language) -> Vec<&'static str> {
+/// The options of a call in this language, with the kinds of their values. What only this binding knows has its own kind of value.
+#[must_use]
+pub fn options_of(place: Place, language: Language) -> Vec<(&'static str, ValueKind)> {
     match place {
         Place::Client => [of_client(language), of_lock(language)].concat(),
         Place::Lock | Place::Election => of_lock(language),
-        Place::Acquire | Place::Begin | Place::Campaign if language == Language::Node => vec!["signal"],
+        Place::Acquire | Place::Begin | Place::Campaign if language == Language::Node => vec![("signal", ValueKind::Function)],
         Place::Acquire | Place::Begin | Place::Campaign => Vec::new(),
-        Place::Job => of_job(language),
-        Place::Once => [ONCE.to_vec(), of_lock(language)].concat(),
-        Place::Fail => vec!["retry_in", "retry"],
+        Place::Job => [of_job(false), of_lock(language)].concat(),
+        Place::Once => [of_job(true), of_lock(language)].concat(),
+        Place::Fail => vec![("retry_in", ValueKind::Time), ("retry", ValueKind::Switch)],
     }
 }
 
-fn of_lock(language: Language) -> Vec<&'static str> {
-    let mut options = lock::NAMES.to_vec();
-    options.extend((language == Language::Python).then_some("on_lost"));
+fn rows<T: Options>() -> Vec<(&'static str, ValueKind)> {
+    T::ROWS.iter().map(|row| (row.name, row.kind)).collect()
+}
+
+fn of_lock(language: Language) -> Vec<(&'static str, ValueKind)> {
+    let mut options = rows::<LockOverrides>();
+    options.extend((language == Language::Python).then_some(("on_lost", ValueKind::Function)));
     options
 }
 
-fn of_job(language: Language) -> Vec<&'static str> {
-    [JOB.to_vec(), of_lock(language)].concat()
+fn of_job(is_once: bool) -> Vec<(&'static str, ValueKind)> {
+    let mut options = rows::<JobOverrides>();
+    options.retain(|(name, _)| JobOverrides::has(name, is_once));
+    options
 }
 
-fn of_client(language: Language) -> Vec<&'static str> {
-    let mut options = CLIENT.to_vec();
-    options.extend((language == Language::Python).then_some("on_event"));
-    options.extend((language != Language::Node).then_some("log_holds"));
+fn of_client(language: Language) -> Vec<(&'static str, ValueKind)> {
+    let mut options = rows::<ClientOptions>();
+    options.retain(|(name, _)| language != Language::Node || *name != "log_holds");
+    if language == Language::Python {
+        options.extend([("name", ValueKind::Text), ("on_event", ValueKind::Function)]);
+    }
     options
+}
+
+fn names(options: Vec<(&'static str, ValueKind)>) -> Vec<&'static str> {
+    options.into_iter().map(|(name, _)| name).collect()
 }
 
 fn named(option: &'static str) -> Part {
@@ -237,18 +225,6 @@ fn named(option: &'static str) -> Part {
 fn listed(options: &[&'static str], language: Language) -> Part {
     let spelled: Vec<_> = options.iter().map(|option| language.spell(option)).collect();
     Part::Words(if spelled.is_empty() { "none".to_owned() } else { spelled.join(", ") })
-}
-
-/// A name without case, `_`, `-` and the unit at its end: `ttl_ms`, `ttlMs` and `TTL` become one word.
-pub(super) fn plain(name: &str) -> String {
-    let mut letters = name.to_lowercase();
-    letters.retain(|letter| letter.is_alphanumeric());
-    for unit in ["milliseconds", "millis", "seconds", "secs", "sec", "ms"] {
-        if let Some(rest) = letters.strip_suffix(unit).filter(|rest| rest.len() > 1) {
-            return rest.to_owned();
-        }
-    }
-    letters
 }
 
 /// The nearest option. One letter in three may be wrong, missing, too many, or exchanged with its neighbour.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Job, JobOutcome, NotRun};
+use super::{Job, JobOutcome, NotRun, RETRY_DELAY};
 use crate::api::held::{Acquired, Held};
 use crate::error::{Code, Error};
 use crate::io::call::Call;
@@ -80,7 +80,7 @@ impl Job {
         match acquired {
             Ok(Acquired::Held(held)) => {
                 let number = held.grant.attempt.ok_or_else(unexpected)?;
-                Ok(Begun::Attempt(Attempt { held, number, retry_delay: self.retry_delay }))
+                Ok(Begun::Attempt(Attempt { held, number, retry_delay: self.own.retry_delay.unwrap_or(RETRY_DELAY) }))
             }
             Ok(Acquired::Over(end)) => JobOutcome::found(self.name(), end, fire_time).map(Begun::Over),
             Ok(Acquired::Busy) => Err(unexpected()),

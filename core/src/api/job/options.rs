@@ -3,37 +3,34 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::Job;
-use super::schedule::{KEPT_BEYOND_LATE, Overlap, Schedule};
+use super::schedule::KEPT_BEYOND_LATE;
+use super::{Job, KEEP};
 use crate::api::setters::{setters, setters_of_its_lock};
 use crate::error::Error;
-use crate::options::MAX_SPAN;
-use crate::options::Wait;
+use crate::options::{JobOverrides, MAX_SPAN, Overlap, Wait};
 
 impl Job {
-    fn set(mut self, set: impl FnOnce(&mut Self)) -> Self {
-        set(&mut self);
+    fn set(mut self, set: impl FnOnce(&mut JobOverrides)) -> Self {
+        set(&mut self.own);
         self
     }
 
-    fn scheduled(mut self, set: impl FnOnce(&mut Schedule)) -> Self {
-        set(self.schedule.get_or_insert_default());
-        self
+    fn scheduled(self, set: impl FnOnce(&mut JobOverrides)) -> Self {
+        Self { is_scheduled: true, ..self.set(set) }
     }
 
     /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
     #[doc(hidden)]
     pub fn at_fire_time(self) -> Result<(Self, SystemTime), Error> {
-        let schedule = self.schedule.unwrap_or_default();
-        let (at_ms, late) = (schedule.fire_time()?.at_ms, schedule.latest());
+        let (at_ms, late) = (self.own.fire_time()?.at_ms, self.own.latest());
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
         Ok((self.at(at).late(late.min(MAX_SPAN)), at))
     }
 
     /// For how long the job's record is kept.
     pub(super) fn kept_for(&self) -> Duration {
-        let least = self.schedule.map_or(Duration::ZERO, |schedule| schedule.latest() + KEPT_BEYOND_LATE);
-        self.keep.max(least)
+        let least = if self.is_scheduled { self.own.latest() + KEPT_BEYOND_LATE } else { Duration::ZERO };
+        self.own.keep.unwrap_or(KEEP).max(least)
     }
 }
 
@@ -53,17 +50,21 @@ setters! { Job, set:
     /// assert_eq!(job.begin_blocking().unwrap_err().code(), Code::JobDead);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    max_attempts(max_attempts: u32) |job| job.max_attempts = max_attempts;
+    max_attempts(max_attempts: u32) |own| own.max_attempts = Some(max_attempts);
 
     /// How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour.
     ///
     /// Default 1 s; at most 1 h. The server counts the time. A worker that died is followed at once when its lease ends.
-    retry_delay(retry_delay: Duration) |job| job.retry_delay = retry_delay;
+    retry_delay(retry_delay: Duration) |own| own.retry_delay = Some(retry_delay);
 
     /// For how long a job that is done or dead is remembered. A worker that asks later runs it again.
     ///
     /// Default 24 h; from 1 s to 366 days. With a fire time it is at least a day longer than [`late`](Job::late).
-    keep(keep: Duration) |job| job.keep = keep;
+    keep(keep: Duration) |own| own.keep = Some(keep);
+
+    /// Several options of its own at once; an option that is `None` keeps its value.
+    #[doc(hidden)]
+    overrides(given: JobOverrides) |own| *own = given.or(own);
 }
 
 setters! { Job, with_lock:
@@ -111,23 +112,23 @@ setters! {
     /// assert_eq!(run(planned - Duration::from_secs(60))?.why, Some(NotRun::Missed));
     /// # Ok::<(), locktender::JobError<String>>(())
     /// ```
-    at(fire_time: SystemTime) |schedule| schedule.at = Some(fire_time);
+    at(fire_time: SystemTime) |own| own.at = Some(fire_time);
 
     /// How far fire times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
     /// 1970-01-01 00:00 UTC.
     ///
     /// A timer that fires up to a second too early still counts for the time that was meant. No default: it must be longer than the
     /// replicas may begin apart, and only you know that. From 1 s to 366 days.
-    every(every: Duration) |schedule| schedule.every = Some(every);
+    every(every: Duration) |own| own.every = Some(every);
 
     /// How long ago a fire time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
     /// slot to which now is rounded. The record is kept for a day longer.
     ///
     /// Default 24 h; from 1 s to 366 days.
-    late(late: Duration) |schedule| schedule.late = late;
+    late(late: Duration) |own| own.late = Some(late);
 
     /// What a fire time does while the work of an earlier one still runs. Default [`Overlap::Skip`].
-    overlap(overlap: Overlap) |schedule| schedule.overlap = overlap;
+    overlap(overlap: Overlap) |own| own.overlap = Some(overlap);
 }
 
 #[cfg(test)]
@@ -142,6 +143,6 @@ mod tests {
         assert_eq!(client.once("x").kept_for(), hours(48));
         assert_eq!(client.once("x").late(hours(1)).kept_for(), hours(25));
         assert_eq!(client.once("x").late(hours(1)).every(hours(7 * 24)).kept_for(), hours(25 + 7 * 24));
-        assert_eq!(client.once("x").late(hours(1)).keep, hours(24));
+        assert_eq!(client.once("x").late(hours(1)).own.keep, None);
     }
 }

@@ -1,51 +1,20 @@
 //! Schedule: the fire times of a job that runs once for each.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::clock::{micros, millis, wall_micros};
+use crate::clock::{micros, wall_micros};
 use crate::error::Error;
 use crate::op::job::FireTime;
-use crate::options::{check_span, wire_millis};
+use crate::options::{JobOverrides, Overlap, since_epoch, wire_millis};
 use crate::wording::Text;
 
 /// How much longer than a fire time may be late its record is kept: so forgetting it can't make anything run twice.
 pub(super) const KEPT_BEYOND_LATE: Duration = Duration::from_secs(24 * 3600);
 
-/// The years in which a fire time may lie: from 2000 to 9999. An earlier one is probably a number in another unit.
-const FIRE_TIMES: std::ops::Range<u64> = 946_684_800_000..253_402_300_800_000;
+/// How long ago a fire time may be and still run, unless the job says otherwise.
+const LATE: Duration = Duration::from_secs(24 * 3600);
 
-/// What a fire time does while the work of an earlier one still runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Overlap {
-    /// It is left out.
-    #[default]
-    Skip,
-    /// It waits, as long as the job's [`wait`](crate::Job::wait) says.
-    Wait,
-}
-
-/// When a job runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Schedule {
-    /// `None`: now, rounded.
-    pub(super) at: Option<SystemTime>,
-    /// To a multiple of which now is rounded.
-    pub(super) every: Option<Duration>,
-    pub(super) late: Duration,
-    pub(super) overlap: Overlap,
-}
-
-impl Default for Schedule {
-    fn default() -> Self {
-        Self { at: None, every: None, late: Duration::from_secs(24 * 3600), overlap: Overlap::Skip }
-    }
-}
-
-impl Schedule {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        check_schedule(self.at, self.every, Some(self.late))
-    }
-
+impl JobOverrides {
     /// The fire time that is meant now.
     ///
     /// # Errors
@@ -63,33 +32,13 @@ impl Schedule {
                 return Err(Error::invalid("at", format_args!("neither"), why));
             }
         };
-        Ok(FireTime { at_ms, late_ms: wire_millis(self.latest()), waits: self.overlap == Overlap::Wait })
+        Ok(FireTime { at_ms, late_ms: wire_millis(self.latest()), waits: self.overlap == Some(Overlap::Wait) })
     }
 
     /// How long ago a fire time may be and still run. A rounded one is not late by its rounding: it counts from the end of its slot.
     pub(super) fn latest(&self) -> Duration {
-        self.late + self.every.filter(|_| self.at.is_none()).unwrap_or_default()
+        self.late.unwrap_or(LATE) + self.every.filter(|_| self.at.is_none()).unwrap_or_default()
     }
-}
-
-/// Refuses options of a schedule that are out of their bounds.
-///
-/// # Errors
-/// `INVALID_ARGUMENT`, as of [`Job::validate`](crate::Job::validate).
-pub fn check_schedule(at: Option<SystemTime>, every: Option<Duration>, late: Option<Duration>) -> Result<(), Error> {
-    every.map_or(Ok(()), |every| check_span("every", every))?;
-    late.map_or(Ok(()), |late| check_span("late", late))?;
-    match at.map(since_epoch).filter(|at_ms| !FIRE_TIMES.contains(at_ms)) {
-        Some(at_ms) => {
-            let why = Text::new("must be a time from the year 2000 to 9999; as a number it counts the {since_1970}", []);
-            Err(Error::invalid_time("at", Duration::from_millis(at_ms), why))
-        }
-        None => Ok(()),
-    }
-}
-
-fn since_epoch(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH).map_or(0, millis)
 }
 
 /// A time rounded down to a multiple of `every`, both in microseconds. A timer may fire a little too early: up to a second, or a tenth

@@ -1,0 +1,98 @@
+//! The options of a job: one list, as of a lock.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::check_span;
+use super::value::{Value, from_value, overrides};
+use crate::clock::millis;
+use crate::error::Error;
+use crate::wording::Text;
+
+/// The most attempts that a job may have.
+const MOST_ATTEMPTS: u32 = 10_000;
+
+/// The years in which a fire time may lie: from 2000 to 9999. An earlier one is probably a number in another unit.
+const FIRE_TIMES: std::ops::Range<u64> = 946_684_800_000..253_402_300_800_000;
+
+/// What a fire time does while the work of an earlier one still runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Overlap {
+    /// It is left out.
+    #[default]
+    Skip,
+    /// It waits, as long as the job's [`wait`](crate::Job::wait) says.
+    Wait,
+}
+
+impl Overlap {
+    /// The choice of this name.
+    pub(super) fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "skip" => Ok(Self::Skip),
+            "wait" => Ok(Self::Wait),
+            other => Err(Error::invalid("overlap", other, "must be \"skip\" or \"wait\"")),
+        }
+    }
+}
+
+from_value! {
+    Overlap: Value::Text(name) => Self::named(&name)?;
+}
+
+overrides! {
+    /// The options that a user gave for one job, besides those of its lock. What is `None` has its default.
+    pub struct JobOverrides {
+        /// See [`Job::at`](crate::Job::at).
+        at(Instant): SystemTime;
+        /// See [`Job::every`](crate::Job::every).
+        every(Time): Duration;
+        /// See [`Job::late`](crate::Job::late).
+        late(Time): Duration;
+        /// See [`Job::overlap`](crate::Job::overlap).
+        overlap(Choice): Overlap;
+        /// See [`Job::max_attempts`](crate::Job::max_attempts).
+        max_attempts(Count(1, MOST_ATTEMPTS)): u32;
+        /// See [`Job::retry_delay`](crate::Job::retry_delay).
+        retry_delay(Time): Duration;
+        /// See [`Job::keep`](crate::Job::keep).
+        keep(Time): Duration;
+    }
+}
+
+impl JobOverrides {
+    /// Whether a job has the option of that name, or one that runs once per fire time.
+    #[must_use]
+    pub fn has(name: &str, is_once: bool) -> bool {
+        match name {
+            "at" | "every" | "late" | "overlap" => is_once,
+            "keep" => !is_once,
+            _ => true,
+        }
+    }
+
+    /// Refuses what is out of its bounds.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, as of [`Job::validate`](crate::Job::validate).
+    pub fn check(&self) -> Result<(), Error> {
+        if let Some(attempts) = self.max_attempts.filter(|attempts| !(1..=MOST_ATTEMPTS).contains(attempts)) {
+            return Err(Error::invalid("max_attempts", attempts, "must be from 1 to 10000"));
+        }
+        for (option, span) in [("retry_delay", self.retry_delay), ("keep", self.keep), ("every", self.every), ("late", self.late)]
+        {
+            span.map_or(Ok(()), |span| check_span(option, span))?;
+        }
+        match self.at.map(since_epoch).filter(|at_ms| !FIRE_TIMES.contains(at_ms)) {
+            Some(at_ms) => {
+                let why = Text::new("must be a time from the year 2000 to 9999; as a number it counts the {since_1970}", []);
+                Err(Error::invalid_time("at", Duration::from_millis(at_ms), why))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The milliseconds since 1970.
+pub(crate) fn since_epoch(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, millis)
+}
