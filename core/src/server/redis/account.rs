@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::credentials::Credentials;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::login::Login;
+use crate::server::redis::pauses::Pauses;
 
 /// The time after which credentials with an unknown life are asked for again.
 const UNKNOWN: Duration = Duration::from_secs(300);
@@ -16,10 +17,9 @@ const UNKNOWN: Duration = Duration::from_secs(300);
 /// The least life: shorter ones must not keep the provider busy.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The pause before the third of several calls in vain; it doubles up to the longest. The second call comes at once: a password may
-/// have changed just between a call and its use.
-const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(10);
+/// The pauses before the third of several calls in vain, and further ones. The second call comes at once: a password may have changed
+/// just between a call and its use.
+const PAUSES: Pauses = Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(10) };
 
 /// The time after such a pause in which the refusal of a node is known.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ impl Account {
     /// The provider has failed. Says whether that is news that nobody would hear otherwise: live connections go on by older credentials.
     pub(crate) fn failed(&mut self, failure: Failure, now: Tick) -> bool {
         let is_first = self.failure.replace(failure).is_none();
-        self.not_before = now.after(pause(self.failures));
+        self.not_before = now.after(PAUSES.after(self.failures));
         self.failures = self.failures.saturating_add(1);
         is_first && self.given.is_some()
     }
@@ -155,7 +155,7 @@ impl Account {
             refusal.is_live |= is_live;
             return false;
         }
-        let (login, failure, not_before) = (Arc::clone(login), failure.clone(), now.after(pause(count)));
+        let (login, failure, not_before) = (Arc::clone(login), failure.clone(), now.after(PAUSES.after(count)));
         self.refusals.insert(node.to_owned(), Refusal { login, failure, is_live, count: count.saturating_add(1), not_before });
         true
     }
@@ -171,12 +171,6 @@ impl Account {
 /// The failure of a call that took too long.
 pub(crate) fn late(span: Duration) -> Failure {
     Failure::not_applied(FailureKind::Timeout, format!("`credentials` gave no answer within {} ms", span.as_millis()))
-}
-
-/// The pause after a failure, behind so many others in a row.
-fn pause(before: u32) -> Duration {
-    let Some(doublings) = before.checked_sub(1) else { return Duration::ZERO };
-    FIRST.saturating_mul(1 << doublings.min(10)).min(LONGEST)
 }
 
 #[cfg(test)]

@@ -5,35 +5,41 @@
 //! the I/O thread and back costs more than the operation. Operations on different routes have no order, and the protocol needs
 //! none: a success that arrives after its round was undone is undone again. A route ends with its runtime.
 
+use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::clock::Tick;
+use crate::error::Error;
 use crate::io::doer::{is_on_this_thread, of_the_caller};
 use crate::io::drivers::has_drivers;
 use crate::io::reactor::LazyReactor;
-use crate::op::Op;
+use crate::op::{Op, QuorumConfig};
+use crate::options::ClientOptions;
 use crate::server::redis::connection::failure::closed;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::{Lineage, Primary};
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::listening::one_server::OneServer;
-use crate::server::redis::listening::pub_sub::Channel;
+use crate::server::redis::listening::pub_sub::{Channel, Kind};
 use crate::server::redis::listening::{NodeMap, listen};
 use crate::server::redis::replicated::Replicated;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::hints::Hints;
+use crate::server::redis::transport::provided::{Change, Provided, Renewal};
 use crate::server::redis::transport::reactor_task::ReactorTask;
 use crate::server::redis::transport::{sentinels, tokio_task};
-use crate::server::{Completion, Listener};
+use crate::server::{Completion, Listener, Request, Server};
 use crate::sync::Mutex;
 
-/// The connections to one server.
-pub(crate) struct Routes {
+/// One Redis or Valkey server, with a connection for each kind of caller. A connection is made when it is first needed, and
+/// replaced when it breaks.
+pub struct Routes {
     settings: Arc<Settings>,
     primary: Arc<Primary>,
     host: Handle,
@@ -47,6 +53,7 @@ pub(crate) struct Routes {
     hints: Option<Hints>,
     /// The connection for what replicas have to confirm, where they have to.
     replicated: Option<Arc<Replicated>>,
+    renewal: Mutex<Option<Renewal>>,
 }
 
 /// The connection that waiting threads drive.
@@ -73,7 +80,51 @@ struct RuntimeRoute {
 }
 
 impl Routes {
-    fn new(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
+    /// A server at `url`: `redis://`, `rediss://` (TLS), `unix://`, or `redis+sentinel://` for the primary that sentinels name.
+    /// Reads the certificate files of `options`, but does no network I/O.
+    ///
+    /// `quorum_config` is the quorum of the server, `None` if it is the only server. `host` runs the work that no caller does
+    /// itself. `on_state` is called once for every change, on any thread; it must not block. An operation whose answer takes longer
+    /// than `response_timeout` has an unknown outcome.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL or a certificate file that can't be used. Passwords are never shown.
+    pub fn new(
+        url: &str,
+        options: &ClientOptions,
+        response_timeout: Duration,
+        quorum_config: Option<QuorumConfig>,
+        host: Handle,
+        on_state: impl Fn(ServerState) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, Error> {
+        Self::driven(url, options, response_timeout, quorum_config, &host, &Arc::default(), on_state)
+    }
+
+    /// [`Routes::new`] for one of several servers, which one blocked thread drives all at once.
+    pub(crate) fn driven(
+        url: &str,
+        options: &ClientOptions,
+        response_timeout: Duration,
+        quorum_config: Option<QuorumConfig>,
+        host: &Handle,
+        reactor: &Arc<LazyReactor>,
+        on_state: impl Fn(ServerState) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, Error> {
+        let mut settings = Settings::new(url, options, response_timeout, quorum_config)?;
+        let provided = options.credentials.as_ref();
+        let provided = provided.map(|provider| Provided::new(provider, &settings.target.address, options.connect_timeout, host));
+        settings.provided.clone_from(&provided);
+        let routes = Self::reporting(settings, None, (host, reactor), on_state);
+        *routes.renewal.lock() = provided.map(|provided| {
+            provided.renew(&routes, |routes, change| match change {
+                Change::Login => routes.log_in(),
+                Change::Trouble(failure) => routes.primary.health.tell(ServerState::Warning(failure.message)),
+            })
+        });
+        Ok(routes)
+    }
+
+    fn of(settings: Settings, primary: Primary, host: &Handle, reactor: Arc<LazyReactor>) -> Self {
         let (settings, primary) = (Arc::new(settings), Arc::new(primary));
         let background = open(&settings, &primary, host);
         let hints = settings.target.endpoint.service().map(|_| Hints::default());
@@ -91,6 +142,7 @@ impl Routes {
             driven: Mutex::default(),
             hints,
             replicated,
+            renewal: Mutex::default(),
         }
     }
 
@@ -109,11 +161,11 @@ impl Routes {
                 others.inspect(|routes| routes.wake());
                 on_state(state);
             };
-            Self::new(settings, Primary::of(lineage, tell), host, Arc::clone(reactor))
+            Self::of(settings, Primary::of(lineage, tell), host, Arc::clone(reactor))
         })
     }
 
-    pub(crate) fn submit(&self, job: Job) {
+    pub(crate) fn send(&self, job: Job) {
         if job.request.op.survives_reconnect() && self.primary.has_given_up() {
             self.take_back(&job.request.op);
         }
@@ -135,14 +187,6 @@ impl Routes {
         };
         if let Some(Input::Submit(job)) = refused {
             job.completion.complete(Err(closed(false)));
-        }
-    }
-
-    /// The completion of a question what the server is. Where sentinels name the server, they are asked, too.
-    pub(crate) fn examined(&self, completion: Completion) -> Completion {
-        match self.settings.target.endpoint.service() {
-            Some(service) => sentinels::with_facts(service, self.settings.connect_timeout, &self.host, completion),
-            None => completion,
         }
     }
 
@@ -194,28 +238,9 @@ impl Routes {
         inbox
     }
 
-    /// The server's clock at this time.
-    pub(crate) fn clock(&self, at: Tick) -> Option<u64> {
-        self.primary.clock.at(at)
-    }
-
-    /// Makes the background's route connect, and listens to a sentinel, where there are some.
-    pub(crate) fn warm(&self) {
-        if let Some(hints) = &self.hints {
-            hints.listen(&self.settings, &self.primary, &self.host);
-        }
-        // A route that has ended renews nothing.
-        let _ = self.background.send(Input::Warm);
-    }
-
     /// Has the background's route ask the server for its era, on a connection that is open or made for that.
     pub(crate) fn verify(&self) {
         let _ = self.background.send(Input::Verify);
-    }
-
-    /// Listens to one more channel, on a connection for all of them; says whether the server is still open.
-    pub(crate) fn listen(&self, channel: Channel, listener: &Listener) -> bool {
-        listen(&self.listening, channel, listener)
     }
 
     /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
@@ -249,11 +274,6 @@ impl Routes {
         self.tell_all(&input);
     }
 
-    /// The changes of a server that its connections report.
-    pub(crate) fn report(&self, state: ServerState) {
-        self.primary.health.tell(state);
-    }
-
     /// Tells every connection of a release or a leave: what it takes back may come late on another one.
     fn take_back(&self, op: &Op) {
         if let Some(reactor_task) = self.made() {
@@ -261,16 +281,52 @@ impl Routes {
         }
         self.tell_all(|| Input::TakeBack(op.clone()));
     }
+}
+
+/// The other routes end when they are dropped.
+impl Server for Routes {
+    fn address(&self) -> &str {
+        &self.settings.target.address
+    }
+
+    fn submit(&self, request: Request, completion: Completion) {
+        let service = self.settings.target.endpoint.service().filter(|_| matches!(request.op, Op::Examine));
+        let completion = match service {
+            Some(service) => sentinels::with_facts(service, self.settings.connect_timeout, &self.host, completion),
+            None => completion,
+        };
+        self.send(Job::new(request, completion));
+    }
+
+    /// The server's clock at this time.
+    fn clock(&self, at: Tick) -> Option<u64> {
+        self.primary.clock.at(at)
+    }
+
+    /// Makes the background's route connect, and listens to a sentinel, where there are some.
+    fn warm(&self) {
+        if let Some(hints) = &self.hints {
+            hints.listen(&self.settings, &self.primary, &self.host);
+        }
+        // A route that has ended renews nothing.
+        let _ = self.background.send(Input::Warm);
+    }
+
+    /// Listens on a connection for all channels, which is closed some seconds after the last listener is gone.
+    fn listen(&self, channel: &str, listener: Listener) -> bool {
+        listen(&self.listening, Channel { name: channel.into(), kind: Kind::Both }, &listener)
+    }
 
     /// Gives up all operations but releases, also those that are submitted later.
-    pub(crate) fn give_up(&self) {
+    fn give_up(&self) {
         if let Some(reactor_task) = self.made() {
             reactor_task.give_up();
         }
         self.tell_all(|| Input::GiveUp);
     }
 
-    pub(crate) fn close(&self) {
+    fn close(&self) {
+        drop(self.renewal.lock().take());
         self.hints.iter().for_each(Hints::close);
         self.close_driven();
         self.tell_all(|| Input::Close);
@@ -278,13 +334,19 @@ impl Routes {
     }
 }
 
-/// The other routes end when they are dropped.
 impl Drop for Routes {
     fn drop(&mut self) {
         self.close_driven();
     }
 }
 
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Routes").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+/// A connection, on a runtime.
 fn open(settings: &Arc<Settings>, primary: &Arc<Primary>, host: &Handle) -> UnboundedSender<Input> {
     let (sender, inbox) = unbounded_channel();
     host.spawn(tokio_task::run(Arc::clone(settings), inbox, Arc::clone(primary)));

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use crate::op::Failure;
+use crate::server::Server;
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::nodes::{Node, Stage, about};

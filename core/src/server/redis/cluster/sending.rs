@@ -20,13 +20,14 @@ use crate::server::redis::cluster::split::{Next, Split};
 use crate::server::redis::connection::failure::{closed, too_late};
 use crate::server::redis::connection::job::Job;
 use crate::server::redis::listening::{Moved, place_channels};
-use crate::server::{Completion, Request};
+use crate::server::redis::pauses::Pauses;
+use crate::server::{Completion, Request, Server};
 
 /// From how many nodes an operation may be sent on.
 const HOPS: u8 = 5;
 
-/// The pause before an operation is sent again whose slot is moving.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+/// The pauses before an operation is sent again whose slot is moving.
+const AGAIN: Pauses = Pauses { first: Duration::from_millis(5), longest: Duration::from_millis(50) };
 
 /// Nodes that are to announce hostnames, and have none, announce `?`.
 const UNSERVED: &str = "no node of the cluster serves this slot, or the nodes announce no hostname for it (?): then set \
@@ -95,7 +96,7 @@ impl Cluster {
             *cursor = Scanned::read(*cursor).cursor;
         }
         let completion = Completion::new(move |answer| cluster.answered(&address, parcel, answer));
-        node.routes.submit(Job { asking, ..Job::new(request, completion) });
+        node.routes.send(Job { asking, ..Job::new(request, completion) });
     }
 
     /// Sends an operation on, where its answer was read.
@@ -182,8 +183,7 @@ impl Cluster {
 
     /// Sends an operation again, as its slot is moving, if it has the time.
     fn send_later(self: &Arc<Self>, parcel: Parcel, failure: Failure) {
-        let (least, most) = AGAIN;
-        let pause = most.min(least * 2_u32.saturating_pow(parcel.waits)).mul_f64(0.5 + fastrand::f64() / 2.0);
+        let pause = AGAIN.spread(parcel.waits.saturating_add(1), fastrand::f64());
         if parcel.request.deadline <= Tick::now().after(pause) {
             return parcel.fail(failure);
         }

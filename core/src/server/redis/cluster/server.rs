@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
 use crate::clock::Tick;
 use crate::error::Error;
@@ -20,7 +19,7 @@ use crate::server::redis::cluster::target::ClusterTarget;
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::listening::Listening;
 use crate::server::redis::listening::pub_sub::{Channel, Kind};
-use crate::server::redis::transport::provided::{Change, Provided};
+use crate::server::redis::transport::provided::{Change, Provided, Renewal};
 use crate::server::{Completion, Listener, Request, Server};
 use crate::sync::Mutex;
 
@@ -28,7 +27,7 @@ use crate::sync::Mutex;
 pub(crate) struct ClusterServer {
     cluster: Arc<Cluster>,
     /// The task that asks for new credentials in time.
-    renewal: Option<AbortHandle>,
+    renewal: Mutex<Option<Renewal>>,
 }
 
 impl ClusterServer {
@@ -62,16 +61,12 @@ impl ClusterServer {
             on_state: Box::new(on_state),
         });
         let renewal = provided.map(|provided| {
-            let cluster = Arc::downgrade(&cluster);
-            provided.keep(move |change| {
-                let Some(cluster) = cluster.upgrade() else { return };
-                match change {
-                    Change::Login => cluster.log_in(),
-                    Change::Trouble(failure) => (cluster.on_state)(ServerState::Warning(failure.message)),
-                }
+            provided.renew(&cluster, |cluster, change| match change {
+                Change::Login => cluster.log_in(),
+                Change::Trouble(failure) => (cluster.on_state)(ServerState::Warning(failure.message)),
             })
         });
-        Ok(Arc::new(Self { cluster, renewal }))
+        Ok(Arc::new(Self { cluster, renewal: Mutex::new(renewal) }))
     }
 }
 
@@ -114,22 +109,14 @@ impl Server for ClusterServer {
     }
 
     fn close(&self) {
-        self.stop();
-    }
-}
-
-impl ClusterServer {
-    fn stop(&self) {
-        if let Some(task) = &self.renewal {
-            task.abort();
-        }
+        drop(self.renewal.lock().take());
         self.cluster.close();
     }
 }
 
 impl Drop for ClusterServer {
     fn drop(&mut self) {
-        self.stop();
+        self.close();
     }
 }
 

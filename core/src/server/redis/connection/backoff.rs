@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
+use crate::server::redis::pauses::Pauses;
 
-/// The pause after the first failure.
-const FIRST: Duration = Duration::from_millis(50);
-
-/// The longest pause. A server that came back is noticed within this pause and one connect.
-const LONGEST: Duration = Duration::from_millis(500);
+/// The pauses after failures. A server that came back is noticed within the longest one and one connect.
+const PAUSES: Pauses = Pauses { first: Duration::from_millis(50), longest: Duration::from_millis(500) };
 
 /// The number of failures in a row, and the time of the next attempt.
 #[derive(Debug, Default)]
@@ -29,7 +27,7 @@ impl Backoff {
     /// An attempt failed at `now`. `chance` (0 to 1) spreads the clients of a server that comes back.
     pub(crate) fn failed(&mut self, now: Tick, chance: f64) {
         self.failures = self.failures.saturating_add(1);
-        (self.since, self.until) = (now, now.after(pause(self.failures, chance)));
+        (self.since, self.until) = (now, now.after(PAUSES.spread(self.failures, chance)));
     }
 
     /// A connection broke at `now`. One that had answered may be replaced at once. One that never answered is a failed attempt, but
@@ -38,30 +36,14 @@ impl Backoff {
         if answered {
             self.failures = 0;
         }
-        (self.since, self.until) = (now, now.after(pause(self.failures, chance)));
+        (self.since, self.until) = (now, now.after(PAUSES.spread(self.failures, chance)));
         self.failures = self.failures.saturating_add(1);
     }
-}
-
-/// The pause after so many failures in a row. It doubles up to a longest pause; `chance` picks between half of it and all of it.
-fn pause(failures: u32, chance: f64) -> Duration {
-    let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
-    let whole = FIRST.saturating_mul(1 << doublings.min(10)).min(LONGEST);
-    whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_longest() {
-        for (failures, shortest, longest) in [(0, 0, 0), (1, 25, 50), (2, 50, 100), (4, 200, 400), (5, 250, 500), (99, 250, 500)]
-        {
-            assert_eq!(pause(failures, 0.0), Duration::from_millis(shortest), "{failures}");
-            assert_eq!(pause(failures, 1.0), Duration::from_millis(longest), "{failures}");
-        }
-    }
 
     #[test]
     fn a_connection_that_answered_is_replaced_at_once_and_a_useless_one_only_once() {
@@ -71,19 +53,19 @@ mod tests {
         backoff.broke(now, true, 1.0);
         assert_eq!(backoff.until(Tick::default()), now);
         backoff.broke(now, false, 1.0);
-        assert_eq!(backoff.until(Tick::default()), now.after(FIRST));
+        assert_eq!(backoff.until(Tick::default()), now.after(PAUSES.first));
         backoff.broke(now, false, 1.0);
-        assert_eq!(backoff.until(Tick::default()), now.after(FIRST * 2));
+        assert_eq!(backoff.until(Tick::default()), now.after(PAUSES.first * 2));
     }
 
     fn a_server_that_was_greeted_is_tried_at_once() {
         let (failed, greeted) = (Tick::from_micros(1_000), Tick::from_micros(1_001));
         let mut backoff = Backoff::default();
         backoff.failed(failed, 1.0);
-        assert_eq!(backoff.until(failed), failed.after(FIRST), "it answered before, and then it didn't");
+        assert_eq!(backoff.until(failed), failed.after(PAUSES.first), "it answered before, and then it didn't");
         assert!(backoff.until(greeted) <= greeted);
         backoff.failed(greeted, 1.0);
-        assert_eq!(backoff.until(greeted), greeted.after(FIRST * 2), "one attempt for one greeting");
+        assert_eq!(backoff.until(greeted), greeted.after(PAUSES.first * 2), "one attempt for one greeting");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::listening::pub_sub::{Channel, Kind, PubSub, Said};
+use crate::server::redis::pauses::Pauses;
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::connect::read;
@@ -23,9 +24,8 @@ use crate::server::redis::url::Service;
 
 const CHANNEL: &str = "+switch-master";
 
-/// The pause after a sentinel could not be listened to; it doubles up to the longest.
-const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(30);
+/// The pauses after a sentinel could not be listened to.
+const PAUSES: Pauses = Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(30) };
 
 /// The connection to one sentinel, from the first hold to the end of the client.
 #[derive(Default)]
@@ -54,14 +54,14 @@ impl Drop for Hints {
 /// Listens to one sentinel after the other: the next one when the connection to this one ends.
 async fn follow(settings: Arc<Settings>, primary: Arc<Primary>) {
     let Some(service) = settings.target.endpoint.service() else { return };
-    let (mut pause, mut is_back) = (FIRST, false);
+    let (mut failures, mut is_back) = (1, false);
     for turn in fastrand::usize(..1 << 16).. {
         let begun = Instant::now();
         // What is heard ends the connection only by its failure, which changes nothing: there are other ways to notice a failover.
         let _ = hear(service, turn, is_back, &settings, &primary).await;
-        pause = if begun.elapsed() > LONGEST { FIRST } else { LONGEST.min(2 * pause) };
+        failures = if begun.elapsed() > PAUSES.longest { 1 } else { failures + 1 };
         is_back = true;
-        sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        sleep(PAUSES.spread(failures, fastrand::f64())).await;
     }
 }
 

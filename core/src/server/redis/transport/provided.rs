@@ -158,9 +158,15 @@ impl Provided {
         Failure::not_applied(FailureKind::Denied, if is_repeated { hidden } else { quoted(why) })
     }
 
-    /// Asks for new credentials in time, as long as the task runs, and tells of each change.
-    pub(crate) fn keep(self: &Arc<Self>, tell: impl Fn(Change) + Send + Sync + 'static) -> AbortHandle {
-        let provided = Arc::clone(self);
+    /// Asks for new credentials in time, and notifies `owner` of each change as long as it lives.
+    pub(crate) fn renew<T: Send + Sync + 'static>(self: Arc<Self>, owner: &Arc<T>, notify: fn(&T, Change)) -> Renewal {
+        let (owner, host) = (Arc::downgrade(owner), self.host.clone());
+        let notify = move |change| {
+            if let Some(owner) = owner.upgrade() {
+                notify(&owner, change);
+            }
+        };
+        let provided = self;
         let task = async move {
             let mut ended = provided.ended.subscribe();
             let mut known = None;
@@ -173,9 +179,9 @@ impl Provided {
                 };
                 if login.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
                     known = login;
-                    tell(Change::Login);
+                    notify(Change::Login);
                 }
-                trouble.into_iter().map(Change::Trouble).for_each(&tell);
+                trouble.into_iter().map(Change::Trouble).for_each(&notify);
                 tokio::select! {
                     // The sender lives as long as this task.
                     _ = ended.changed() => {}
@@ -185,7 +191,17 @@ impl Provided {
                 }
             }
         };
-        self.host.spawn(task).abort_handle()
+        Renewal(host.spawn(task).abort_handle())
+    }
+}
+
+/// The task that asks for new credentials in time. It ends with this value.
+#[derive(Debug)]
+pub(crate) struct Renewal(AbortHandle);
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
