@@ -67,7 +67,7 @@ PLACES = {
     "core/src/api/builder.rs": KINDS,
     "core/src/lib.rs": KINDS,
     "core/cli/src/servers.rs": KINDS - {"memory"},
-    "core/src/server/redis/mod.rs": KINDS - {"memory", "redis+cluster"},
+    "core/src/server/redis/routes.rs": KINDS - {"memory", "redis+cluster"},
 }
 
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::{Call, Responder};
-use crate::io::doer::at_home;
+use crate::io::reactor::Io;
 use crate::op::job::JobEnd;
 use crate::protocol::{Amount, Answered, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
@@ -311,7 +311,7 @@ impl Drop for Held {
         if !self.is_inherited() && !self.actor.is_released() {
             self.actor.notice_unseen_loss();
             // The caller's runtime may be about to end.
-            at_home(|| self.actor.send(Input::Release(0, Manner::Background)));
+            self.actor.send(Input::Release(0, Manner::Background), &Io::Background);
         }
     }
 }

@@ -301,12 +301,13 @@ impl Lock {
         let (lock, context) = (self.clone(), self.spec.contexts.last().copied());
         Call::undoing(undo, move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
+                let io = responder.io().clone();
                 let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(judge(answered.map(Acquired::of))));
-                let actor = LockActor::begin(session, recipe, context, acquirer);
+                let actor = LockActor::begin(session, recipe, context, acquirer, &io);
                 let actor = Arc::downgrade(&actor);
-                Some(Box::new(move || {
+                Some(Box::new(move |io| {
                     if let Some(actor) = actor.upgrade() {
-                        actor.send(Input::Cancel);
+                        actor.send(Input::Cancel, &io);
                     }
                 }))
             }

@@ -11,7 +11,6 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::event::{Event, EventKind, trace};
-use crate::io::doer::at_home;
 
 thread_local! {
     static RUNNING: Cell<bool> = const { Cell::new(false) };
@@ -52,7 +51,7 @@ pub(crate) fn call<T>(code: impl FnOnce() -> T) -> Result<T, Panic> {
         }
     }
     let _before = Before(RUNNING.replace(true));
-    caught(|| at_home(code))
+    caught(code)
 }
 
 /// [`call`] for code that belongs to no client: `tracing` reports a panic.

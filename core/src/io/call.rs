@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::event::callback;
-use crate::io::doer::at_home;
-use crate::io::reactor::{self, Reactor};
+use crate::io::reactor::{Io, Reactor, ReactorSlot};
 use crate::io::watch::Driver;
 use crate::sync::Mutex;
 
@@ -25,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 const CALLBACK: &str = "the callback of an operation";
 
 /// A function that undoes an operation whose caller is gone.
-type Canceller = Box<dyn FnOnce() + Send>;
+type Canceller = Box<dyn FnOnce(Io) + Send>;
 
 /// A function that undoes the result of an operation that its caller did not get.
 pub(crate) type Undo<T> = fn(T);
@@ -82,9 +81,9 @@ impl<T: Send + 'static> Call<T> {
         })
     }
 
-    fn start(&mut self) {
+    fn start(&mut self, io: Io) {
         if let Some(start) = self.starter.take() {
-            self.canceller = start(Responder(Some(Arc::clone(&self.slot))));
+            self.canceller = start(Responder { slot: Some(Arc::clone(&self.slot)), io });
         }
     }
 
@@ -125,7 +124,9 @@ impl<T: Send + 'static> Call<T> {
     pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<T, Error>> {
         let until = Instant::now().checked_add(timeout).unwrap_or_else(|| Instant::now() + LONGEST);
         if self.starter.is_some() {
-            self.reactor = reactor::start(|| self.start());
+            let slot = ReactorSlot::default();
+            self.start(Io::Threads(Some(Arc::clone(&slot))));
+            self.reactor = slot.get().cloned();
         }
         let mut state = self.slot.state.lock();
         if state.result.is_none() && callback::is_running() && !timeout.is_zero() {
@@ -160,8 +161,13 @@ impl<T: Send + 'static> Call<T> {
     /// let held = receiver.recv().unwrap()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn then(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
-        self.start();
+    pub fn then(self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
+        self.then_by(Io::of_caller(), receive)
+    }
+
+    /// [`Call::then`] for a part of another operation.
+    pub(crate) fn then_by(mut self, io: Io, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
+        self.start(io);
         self.hand(receive)
     }
 
@@ -169,8 +175,9 @@ impl<T: Send + 'static> Call<T> {
     /// [sent](crate::host::Watch::send), and then watch it. Without a driver the operation needs none.
     #[doc(hidden)]
     pub fn then_driven(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> (Cancel, Option<Driver>) {
-        let reactor = reactor::start_on_loop(|| self.start());
-        (self.hand(receive), reactor.map(Driver))
+        let slot = ReactorSlot::default();
+        self.start(Io::Loop(Arc::clone(&slot)));
+        (self.hand(receive), slot.get().cloned().map(Driver))
     }
 
     fn hand(mut self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
@@ -191,7 +198,7 @@ impl<T: Send + 'static> Future for Call<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.start();
+        self.start(Io::of_caller());
         let mut state = self.slot.state.lock();
         if let Some(result) = state.result.take() {
             drop(state);
@@ -212,7 +219,7 @@ impl<T> Drop for Call<T> {
     fn drop(&mut self) {
         if let Some(cancel) = self.canceller.take() {
             // The caller's runtime may have no driver any more.
-            at_home(cancel);
+            cancel(Io::Background);
         }
     }
 }
@@ -243,8 +250,13 @@ impl Cancel {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn cancel(mut self) {
+        self.cancel_by(Io::Background);
+    }
+
+    /// [`Cancel::cancel`] for a part of another operation.
+    pub(crate) fn cancel_by(&mut self, io: Io) {
         if let Some(cancel) = self.0.take() {
-            at_home(cancel);
+            cancel(io);
         }
     }
 
@@ -252,8 +264,9 @@ impl Cancel {
     /// operation, after it.
     #[doc(hidden)]
     pub fn cancel_driven(mut self) -> Option<Driver> {
-        let cancel = self.0.take()?;
-        reactor::start_on_loop(cancel).map(Driver)
+        let slot = ReactorSlot::default();
+        self.cancel_by(Io::Loop(Arc::clone(&slot)));
+        slot.get().cloned().map(Driver)
     }
 }
 
@@ -264,24 +277,32 @@ impl fmt::Debug for Cancel {
 }
 
 /// The end of a call. Dropped without a response it ends the call with `INTERNAL`, so that no caller waits for ever.
-pub(crate) struct Responder<T>(Option<Arc<ResultCell<T>>>);
+pub(crate) struct Responder<T> {
+    slot: Option<Arc<ResultCell<T>>>,
+    io: Io,
+}
 
 impl<T> Responder<T> {
+    /// Who does the I/O of the call.
+    pub(crate) fn io(&self) -> &Io {
+        &self.io
+    }
+
     pub(crate) fn respond(mut self, result: Result<T, Error>) {
-        if let Some(slot) = self.0.take() {
+        if let Some(slot) = self.slot.take() {
             slot.fill(result);
         }
     }
 
     /// Leaves the call without an end.
     pub(crate) fn never(mut self) {
-        self.0 = None;
+        self.slot = None;
     }
 }
 
 impl<T> Drop for Responder<T> {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.take() {
+        if let Some(slot) = self.slot.take() {
             slot.fill(Err(Error::internal(None, "an operation ended without a result")));
         }
     }

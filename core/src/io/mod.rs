@@ -1,7 +1,6 @@
 //! I/O: threads, timers and the readiness of sockets. This folder knows when something happens; its users know what.
 
 pub(crate) mod call;
-pub(crate) mod doer;
 pub(crate) mod drivers;
 pub(crate) mod reactor;
 pub(crate) mod runtime;

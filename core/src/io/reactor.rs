@@ -5,7 +5,7 @@
 //! the *driver*, for all. The other waiting threads are parked, and each is woken by its own result alone. When the driver leaves,
 //! a parked thread is promoted. If no thread waits while an answer is still to come, the I/O thread polls for it.
 
-mod start;
+mod executor;
 
 use std::fmt;
 use std::io;
@@ -17,10 +17,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use mio::{Events, Poll, Registry, Token, Waker};
 
-pub(crate) use self::start::{start, start_on_loop};
+pub(crate) use self::executor::{Io, ReactorSlot};
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::io::doer::{at_home, on_this_thread};
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::process::Process;
@@ -40,8 +39,8 @@ pub(crate) trait Handler: Send + Sync {
     /// Takes note of an event of the poller.
     fn notice(&self, event: &mio::event::Event);
 
-    /// Does all work that is possible without waiting.
-    fn attend(&self);
+    /// Does all work that is possible without waiting; `io` does what follows from it.
+    fn attend(&self, io: &Io);
 
     /// The time at which it must be attended to without an event of the poller.
     fn due(&self) -> Tick;
@@ -188,7 +187,7 @@ impl Reactor {
                 thread::park_timeout(left);
             } else if self.become_driver(&me) {
                 let driving = Driving(self);
-                let interrupted = on_this_thread(|| self.drive(until, &ended));
+                let interrupted = self.drive(until, &ended);
                 drop(driving);
                 if interrupted {
                     break;
@@ -222,7 +221,7 @@ impl Reactor {
             if now >= until {
                 break;
             }
-            match self.turn(until - now) {
+            match self.turn(until - now, &Io::Threads(None)) {
                 Ok(()) => (),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
                 // The poller can't be waited for: the connections' timers will report that.
@@ -233,7 +232,7 @@ impl Reactor {
     }
 
     /// Waits for the poller at most `timeout`, and attends to all handlers that are due.
-    fn turn(&self, timeout: Duration) -> io::Result<()> {
+    fn turn(&self, timeout: Duration, by: &Io) -> io::Result<()> {
         let mut poller = self.poller.lock();
         let Poller { poll, events } = &mut *poller;
         let now = Tick::now();
@@ -249,22 +248,22 @@ impl Reactor {
             let handler = handlers.iter().find(|(token, _)| *token == event.token());
             if let Some(handler) = handler.and_then(|(_, handlers)| handlers.upgrade()) {
                 handler.notice(event);
-                handler.attend();
+                handler.attend(by);
             }
         }
         drop(poller);
-        self.attend_to_due();
+        self.attend_to_due(by);
         Ok(())
     }
 
-    fn attend_to_due(&self) {
+    fn attend_to_due(&self, by: &Io) {
         if self.due() == Tick::NEVER {
             return;
         }
         let now = Tick::now();
         self.each((), |(), handlers| {
             if handlers.due() <= now {
-                handlers.attend();
+                handlers.attend(by);
             }
         });
     }
@@ -296,14 +295,14 @@ impl Reactor {
     }
 
     /// Attends to all events so far, unless a thread drives: then the driver finds them.
-    pub(crate) fn poll_now(self: &Arc<Self>) {
+    pub(crate) fn poll_now(self: &Arc<Self>, by: &Io) {
         let mut waiting = self.waiting.lock();
         if waiting.driver.is_none() {
             waiting.driver = Some(thread::current().id());
             drop(waiting);
             let _driving = Driving(self);
             // An error here comes again for the next thread that waits.
-            let _ = self.turn(Duration::ZERO);
+            let _ = self.turn(Duration::ZERO, by);
         } else {
             drop(waiting);
         }
@@ -312,7 +311,7 @@ impl Reactor {
 
     /// Sends the requests that were submitted without being sent.
     pub(crate) fn send(self: &Arc<Self>) {
-        self.each((), |(), handlers| handlers.attend());
+        self.each((), |(), handlers| handlers.attend(&Io::Threads(None)));
         self.promote_next();
     }
 
@@ -376,7 +375,7 @@ impl Alarm for Reactor {
             return;
         }
         self.alarm_at.store(u64::MAX, Ordering::SeqCst);
-        at_home(|| self.poll_now());
+        self.poll_now(&Io::Background);
     }
 }
 

@@ -57,7 +57,7 @@ impl Plug {
 impl Handler for Plug {
     fn notice(&self, _: &mio::event::Event) {}
 
-    fn attend(&self) {
+    fn attend(&self, _: &Io) {
         self.due.store(u64::MAX, Ordering::SeqCst);
         while self.socket.recv(&mut [0; 8]).is_ok() {}
         self.attended.lock().push(thread::current().id());

@@ -7,8 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::io::doer::on_this_thread;
-use crate::io::reactor::Reactor;
+use crate::io::reactor::{Io, Reactor};
 
 /// The driver of an operation that [`Call::then_driven`](crate::Call::then_driven) sent off.
 pub struct Driver(pub(crate) Arc<Reactor>);
@@ -29,7 +28,7 @@ impl Driver {
 
     /// Sends the operations that were sent off, for a loop that can't watch. The I/O thread does the rest.
     pub fn send(&self) {
-        on_this_thread(|| self.0.send());
+        self.0.send();
     }
 }
 
@@ -58,12 +57,12 @@ impl Watch {
 
     /// Sends the operations that were sent off since the last time. Doesn't block.
     pub fn send(&self) {
-        on_this_thread(|| self.0.send());
+        self.0.send();
     }
 
     /// Reads all answers that have come, and ends their operations: the callbacks are called here. Doesn't block.
     pub fn attend(&self) {
-        on_this_thread(|| self.0.poll_now());
+        self.0.poll_now(&Io::Threads(None));
     }
 
     /// Whether the client is gone, so that nothing more will come.
@@ -78,7 +77,7 @@ impl Drop for Watch {
         // In a forked child the watch is the parent's.
         if !self.0.is_inherited() {
             self.0.count_watch(false);
-            on_this_thread(|| self.0.send());
+            self.0.send();
         }
     }
 }

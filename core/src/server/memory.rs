@@ -116,7 +116,7 @@ impl Server for MemoryServer {
 
     fn submit(&self, request: Request, completion: Completion) {
         let answer = if Tick::now() > request.deadline { Err(too_late()) } else { self.apply(&request.op) };
-        completion.complete(answer);
+        completion.complete_by(&request.io, answer);
         self.deliver();
     }
 

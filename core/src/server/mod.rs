@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use crate::io::reactor::Io;
 use crate::op::{Answer, Failure, FailureKind, Op};
 
 pub mod memory;
@@ -29,13 +30,20 @@ pub struct Request {
     /// Of a release that nobody waits behind: the value of the lock's key, as this client knows it. A server that can compare and delete may
     /// do so, and if the value is another one the operation is done as always.
     pub value: Option<Arc<str>>,
+    /// Who does the I/O.
+    pub(crate) io: Io,
 }
 
 impl Request {
     /// A request to do `op`, not sent later than `deadline`.
     #[must_use]
     pub fn new(op: Op, deadline: Tick) -> Self {
-        Self { op, deadline, value: None }
+        Self { op, deadline, value: None, io: Io::Background }
+    }
+
+    /// The same, with its I/O done by `io`.
+    pub(crate) fn by(self, io: &Io) -> Self {
+        Self { io: io.clone(), ..self }
     }
 
     /// The same, for a lock whose key has this value.
@@ -46,18 +54,31 @@ impl Request {
 }
 
 /// Receives the answer of one operation, exactly once. Dropping it unanswered counts as an unknown outcome.
-pub struct Completion(Option<Box<dyn FnOnce(Answer) + Send>>);
+pub struct Completion(Option<Receive>);
+
+/// Receives an answer, and who does the I/O of what follows from it.
+type Receive = Box<dyn FnOnce(Answer, &Io) + Send>;
 
 impl Completion {
     /// A completion that calls `receive`. It may be called on any thread, also inside [`Server::submit`], and must not block.
     pub fn new(receive: impl FnOnce(Answer) + Send + 'static) -> Self {
+        Self::followed(move |answer, _| receive(answer))
+    }
+
+    /// A completion from which more follows.
+    pub(crate) fn followed(receive: impl FnOnce(Answer, &Io) + Send + 'static) -> Self {
         Self(Some(Box::new(receive)))
     }
 
     /// Delivers the answer.
-    pub fn complete(mut self, answer: Answer) {
+    pub fn complete(self, answer: Answer) {
+        self.complete_by(&Io::of_caller(), answer);
+    }
+
+    /// Delivers the answer; `io` does what follows.
+    pub(crate) fn complete_by(mut self, io: &Io, answer: Answer) {
         if let Some(receive) = self.0.take() {
-            receive(answer);
+            receive(answer, io);
         }
     }
 }
@@ -65,7 +86,8 @@ impl Completion {
 impl Drop for Completion {
     fn drop(&mut self) {
         if let Some(receive) = self.0.take() {
-            receive(Err(Failure::unknown(FailureKind::Disconnected, "the operation was dropped without an answer")));
+            let why = "the operation was dropped without an answer";
+            receive(Err(Failure::unknown(FailureKind::Disconnected, why)), &Io::Background);
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
 use crate::event::{Event, EventKind};
+use crate::io::reactor::Io;
 use crate::io::timers::Alarm;
 use crate::metrics::reading::Present;
 use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
@@ -77,7 +78,13 @@ pub(crate) type Watcher = Box<dyn FnOnce(Option<Loss>) + Send>;
 
 impl LockActor {
     /// Starts an acquisition. `context` identifies the task, for the warning about a task that waits for itself.
-    pub(crate) fn begin(session: Arc<Session>, recipe: Arc<Recipe>, context: Option<u64>, acquirer: Acquirer) -> Arc<Self> {
+    pub(crate) fn begin(
+        session: Arc<Session>,
+        recipe: Arc<Recipe>,
+        context: Option<u64>,
+        acquirer: Acquirer,
+        io: &Io,
+    ) -> Arc<Self> {
         let id = session.next_id();
         let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
         let actor = if recipe.waits_in_queues() {
@@ -89,10 +96,10 @@ impl LockActor {
             session.registry.insert(id, &actor);
             actor
         };
-        actor.send(Input::Start);
+        actor.send(Input::Start, io);
         // The acquisition may have begun while the client was closing, too late to get the `Close` of the others.
         if actor.session.is_closing() {
-            actor.send(Input::Close);
+            actor.send(Input::Close, io);
         }
         actor
     }
@@ -245,16 +252,17 @@ impl LockActor {
             // From here on the holder's task may wait for the lock, even while another thread still handles the inbox.
             self.forget_bodies();
         }
+        let io = caller.io().clone();
         let mut state = self.state.lock();
         state.next_call += 1;
         let call = state.next_call;
         state.callers.insert(call, caller);
         drop(state);
-        self.send(input(call));
+        self.send(input(call), &io);
     }
 
-    /// Sends an input. Handles the inbox, unless another thread does.
-    pub(crate) fn send(self: &Arc<Self>, input: Input) {
+    /// Sends an input. Handles the inbox, unless another thread does; `io` does the I/O of all that is handled here.
+    pub(crate) fn send(self: &Arc<Self>, input: Input, io: &Io) {
         let mut state = self.state.lock();
         if state.failed {
             return self.refuse(state);
@@ -275,7 +283,7 @@ impl LockActor {
                 continue;
             }
             drop(state);
-            let executed = caught(|| commands.drain(..).for_each(|command| self.execute(command)));
+            let executed = caught(|| commands.drain(..).for_each(|command| self.execute(command, io)));
             state = self.state.lock();
             if let Err(panic) = executed {
                 return self.fail(state, &panic);
@@ -300,17 +308,17 @@ impl LockActor {
         }
     }
 
-    fn execute(self: &Arc<Self>, command: Command) {
+    fn execute(self: &Arc<Self>, command: Command, io: &Io) {
         match command {
             Command::Send { server, tag, request } => {
                 let actor = Arc::clone(self);
-                let completion = Completion::new(move |answer| actor.send(Input::Answer { server, tag, answer }));
-                self.session.server(server).submit(request, completion);
+                let completion = Completion::followed(move |answer, io| actor.send(Input::Answer { server, tag, answer }, io));
+                self.session.server(server).submit(request.by(io), completion);
             }
             Command::Log(note) => self.session.log(note),
             Command::Look { tag, since_ms, failed_over } => {
                 let actor = Arc::clone(self);
-                let asked = move |answer| actor.send(Input::Answer { server: 0, tag, answer });
+                let asked = move |answer| actor.send(Input::Answer { server: 0, tag, answer }, &Io::Background);
                 self.session.look_back(since_ms, failed_over, Box::new(asked));
             }
             Command::Warm => self.session.warm(),
@@ -318,8 +326,8 @@ impl LockActor {
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
-            Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id),
-            Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason),
+            Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id, io),
+            Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason, io),
             Command::Emit(mut event) => {
                 event.trace = self.trace;
                 // Before the event, so that a listener who reads the metrics finds it counted.
@@ -377,7 +385,7 @@ impl LockActor {
 impl Alarm for LockActor {
     fn ring(self: Arc<Self>) {
         self.state.lock().alarm = Tick::NEVER;
-        self.send(Input::Wake);
+        self.send(Input::Wake, &Io::Background);
     }
 
     fn ends(&self) -> Tick {

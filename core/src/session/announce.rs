@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::event::{Event, EventKind};
-use crate::io::doer::at_home;
 use crate::name::{Keys, LEADERS, LockKind};
 use crate::op::Op;
 use crate::server::{Completion, Request, Server};
@@ -29,7 +28,7 @@ pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Ke
     let channel: Arc<str> = channel(keys).into();
     for server in servers {
         let op = Op::Publish { channel: Arc::clone(&channel), message: Arc::clone(&message) };
-        // The caller may not wait for anything any more.
-        at_home(|| server.submit(Request::new(op, Tick::now().after(timeout)), Completion::new(|_| ())));
+        // In the background: the caller may not wait for anything any more.
+        server.submit(Request::new(op, Tick::now().after(timeout)), Completion::new(|_| ()));
     }
 }

@@ -59,7 +59,7 @@ impl<T: Send + 'static> AskAll<T> {
         judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
         responder: Responder<T>,
     ) {
-        let until = Tick::now().after(timeout);
+        let (until, io) = (Tick::now().after(timeout), responder.io().clone());
         let message = format!("no answer within {} ms", timeout.as_millis());
         let asked = Arc::new(Self {
             id: session.next_id(),
@@ -80,7 +80,7 @@ impl<T: Send + 'static> AskAll<T> {
                     answers[number].get_or_insert(answer);
                 });
             });
-            session.server(server).submit(Request::new(op, until), completion);
+            session.server(server).submit(Request::new(op, until).by(&io), completion);
         }
         asked.set_alarm(session.runtime(), until);
     }

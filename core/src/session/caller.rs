@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::io::call::Responder;
+use crate::io::reactor::Io;
 use crate::protocol::Release;
 
 /// The caller of an operation on a hold.
@@ -14,6 +15,16 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
+    /// Who does the I/O of the operation.
+    pub(crate) fn io(&self) -> &Io {
+        match self {
+            Self::Extend(responder) => responder.io(),
+            Self::Release(responder) => responder.io(),
+            Self::EndOfBody(responder) | Self::EndOfAttempt(responder) => responder.io(),
+            Self::HandOver(responder) => responder.io(),
+        }
+    }
+
     /// Answers with an error.
     pub(crate) fn fail(self, error: Error) {
         match self {

@@ -4,7 +4,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::io::doer::at_home;
 use crate::io::timers::Alarm;
 use crate::op::history::HISTORY_PART;
 use crate::op::{Answer, Failure, FailureKind, HistoryNote, Op, Verdict};
@@ -56,7 +55,7 @@ impl Session {
             }
         });
         let request = Request::new(Op::Log(Box::new(note)), now.after(self.response_timeout()));
-        at_home(|| self.server(0).submit(request, completion));
+        self.server(0).submit(request, completion);
     }
 
     /// Reads the last entries, together with all others of this client who want to.
@@ -95,7 +94,7 @@ impl Session {
         });
         let request =
             Request::new(Op::History { before: None, since_ms, count: HISTORY_PART }, now.after(self.response_timeout()));
-        at_home(|| self.server(0).submit(request, completion));
+        self.server(0).submit(request, completion);
     }
 }
 

@@ -29,6 +29,7 @@ use crate::clock::{Now, Tick};
 use crate::entropy;
 use crate::event::emitter::Emitter;
 use crate::event::{Event, EventKind, callback};
+use crate::io::reactor::Io;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
 use crate::metrics::meter::Meters;
@@ -232,7 +233,7 @@ impl Session {
         // Waiters first: else the release of a hold would grant the lock to one of them.
         actors.sort_by_key(|actor| actor.valid_until());
         for actor in actors {
-            actor.send(Input::Close);
+            actor.send(Input::Close, &Io::Background);
         }
         // By now each acquisition has sent its removals. On every connection, the earlier requests are taken back behind them.
         self.servers.iter().for_each(|server| server.give_up());

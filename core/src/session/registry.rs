@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::clock::Tick;
+use crate::io::reactor::Io;
 use crate::protocol::Input;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
@@ -53,7 +54,7 @@ impl Registry {
         actors.retain(|actor| address.is_none_or(|address| is_served(actor, address)));
         actors.sort_by_key(|actor| actor.valid_until());
         for actor in actors {
-            actor.send(Input::NewEra(server));
+            actor.send(Input::NewEra(server), &Io::Background);
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Tick;
+use crate::io::reactor::Io;
 use crate::machine;
 use crate::name::{Keys, Kind};
 use crate::op::{FailureKind, LockOp, Op, Verb};
@@ -67,7 +68,7 @@ impl Session {
     }
 
     /// Takes a waiter out of its local queue, and wakes the next one.
-    pub(super) fn leave_queue(&self, recipe: &Recipe, waiter: u64, reason: LeaveReason) {
+    pub(super) fn leave_queue(&self, recipe: &Recipe, waiter: u64, reason: LeaveReason, io: &Io) {
         let line = recipe.line();
         let mut queues = self.wakeups.queues.lock();
         let wakeups = queues.quit(&line, waiter, reason);
@@ -79,24 +80,24 @@ impl Session {
             }
         }
         drop(queues);
-        self.deliver_all(wakeups);
+        self.deliver_all(wakeups, io);
     }
 
     /// Lets the others of a waiter's local queue try once.
-    pub(super) fn let_others_try(&self, lock: &str, waiter: u64) {
+    pub(super) fn let_others_try(&self, lock: &str, waiter: u64, io: &Io) {
         let wakeups = self.wakeups.queues.lock().pass(lock, waiter);
-        self.deliver_all(wakeups);
+        self.deliver_all(wakeups, io);
     }
 
-    fn deliver_all(&self, wakeups: Vec<Wakeup>) {
+    fn deliver_all(&self, wakeups: Vec<Wakeup>, io: &Io) {
         for Wakeup { waiter, role, at } in wakeups {
-            self.deliver(waiter, Input::Role(role, at));
+            self.deliver(waiter, Input::Role(role, at), io);
         }
     }
 
-    fn deliver(&self, waiter: u64, input: Input) {
+    fn deliver(&self, waiter: u64, input: Input, io: &Io) {
         if let Some(actor) = self.registry.get(waiter) {
-            send_in_turn(actor, input);
+            send_in_turn(actor, input, io);
         }
     }
 
@@ -168,14 +169,14 @@ impl Session {
     /// knows how long it may wait.
     fn set_listening(&self, server: usize, listens: bool, lock: Option<&str>) {
         let first = self.wakeups.queues.lock().set_listening(server, listens, lock);
-        first.into_iter().for_each(|waiter| self.deliver(waiter, Input::Listens(server)));
+        first.into_iter().for_each(|waiter| self.deliver(waiter, Input::Listens(server), &Io::Background));
     }
 
     fn hint(&self, server: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return };
         let waiter = self.wakeups.queues.lock().find(&hinted);
         match waiter {
-            Some(waiter) => self.deliver(waiter, Input::Hint(server, hinted.hint)),
+            Some(waiter) => self.deliver(waiter, Input::Hint(server, hinted.hint), &Io::Background),
             None => self.pass_on(server, &hinted),
         }
     }
@@ -200,7 +201,7 @@ impl Session {
     }
 }
 
-type PendingInputs = VecDeque<(Arc<LockActor>, Input)>;
+type PendingInputs = VecDeque<(Arc<LockActor>, Input, Io)>;
 
 thread_local! {
     /// The inputs that this thread still has to send, while it sends one.
@@ -209,14 +210,14 @@ thread_local! {
 
 /// Sends inputs one after the other, also those that arise meanwhile. A waiter that fails at once wakes the next one, and a long
 /// queue must not fill the stack.
-fn send_in_turn(actor: Arc<LockActor>, input: Input) {
+fn send_in_turn(actor: Arc<LockActor>, input: Input, io: &Io) {
     struct Done;
     impl Drop for Done {
         fn drop(&mut self) {
             drop(PENDING.take());
         }
     }
-    let mut next = Some((actor, input));
+    let mut next = Some((actor, input, io.clone()));
     let is_first = PENDING.with_borrow_mut(|pending| match pending {
         Some(pending) => {
             pending.extend(next.take());
@@ -231,8 +232,8 @@ fn send_in_turn(actor: Arc<LockActor>, input: Input) {
         return;
     }
     let _done = Done;
-    while let Some((actor, input)) = next {
-        actor.send(input);
+    while let Some((actor, input, io)) = next {
+        actor.send(input, &io);
         next = PENDING.with_borrow_mut(|pending| pending.as_mut().and_then(VecDeque::pop_front));
     }
 }

@@ -72,7 +72,7 @@ impl Client {
                 Ok(session) => {
                     let handle = session.runtime().handle().clone();
                     let task = handle.spawn(async move { responder.respond(read(&session, name.as_deref(), limit).await) });
-                    Some(Box::new(move || task.abort()) as _)
+                    Some(Box::new(move |_| task.abort()) as _)
                 }
                 Err(error) => {
                     responder.respond(Err(error));

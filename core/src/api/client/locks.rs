@@ -93,7 +93,7 @@ impl Client {
                     let handle = session.runtime().handle().clone();
                     let list = make(listing, session, client);
                     let task = handle.spawn(async move { responder.respond(list.await) });
-                    Some(Box::new(move || task.abort()) as _)
+                    Some(Box::new(move |_| task.abort()) as _)
                 }
                 Err(error) => {
                     responder.respond(Err(error));

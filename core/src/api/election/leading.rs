@@ -11,6 +11,7 @@ use crate::clock::Tick;
 use crate::entropy;
 use crate::error::{Code, Error};
 use crate::io::call::{Call, Cancel, Responder};
+use crate::io::reactor::Io;
 use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
 use crate::session::actor::LockActor;
@@ -63,22 +64,23 @@ impl Candidate {
 
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.give_up();
+        self.give_up(Io::Background);
     }
 
     /// Ends the campaign without a term.
-    fn give_up(&self) {
+    fn give_up(&self, io: Io) {
         let mut state = self.state.lock();
         state.alarm = None;
         let campaign = state.campaign.take();
         drop(state);
-        if let Some(campaign) = campaign {
-            campaign.cancel.cancel();
+        if let Some(mut campaign) = campaign {
+            campaign.cancel.cancel_by(io);
             campaign.responder.respond(Ok(None));
         }
     }
 
     fn begin(self: &Arc<Self>, lock: Lock, responder: Responder<Option<Leadership>>) {
+        let io = responder.io().clone();
         let mut state = self.state.lock();
         state.campaign = Some(Campaign { lock, responder, cancel: Cancel::default() });
         let short = state.term.take().filter(|(began, term)| !term.is_lost() && Tick::now() < began.after(SHORTEST_TERM));
@@ -86,8 +88,8 @@ impl Candidate {
         drop(state);
         // `stop` may have come before there was a campaign.
         match short {
-            _ if self.stopping.load(Ordering::SeqCst) => self.give_up(),
-            None => self.ask(),
+            _ if self.stopping.load(Ordering::SeqCst) => self.give_up(io),
+            None => self.ask(io),
             Some((began, term)) => {
                 if warns {
                     term.warn(SHORT_TERM);
@@ -111,7 +113,7 @@ impl Candidate {
     }
 
     /// Acquires the lock for the campaign under way.
-    fn ask(self: &Arc<Self>) {
+    fn ask(self: &Arc<Self>, io: Io) {
         let mut state = self.state.lock();
         state.alarm = None;
         state.tries += 1;
@@ -119,7 +121,7 @@ impl Candidate {
         let Some(call) = state.campaign.as_ref().map(|campaign| campaign.lock.acquire()) else { return };
         drop(state);
         let candidate = Arc::clone(self);
-        let cancel = call.then(move |acquired| candidate.hear(acquired));
+        let cancel = call.then_by(io, move |acquired| candidate.hear(acquired));
         let mut state = self.state.lock();
         let is_last = state.tries == number;
         match &mut state.campaign {
@@ -159,7 +161,7 @@ impl Candidate {
 
 impl Alarm for Candidate {
     fn ring(self: Arc<Self>) {
-        self.ask();
+        self.ask(Io::Background);
     }
 }
 
@@ -198,7 +200,7 @@ impl Leading {
             |term: Option<Leadership>| term.iter().for_each(|term| term.undo()),
             move |responder| {
                 candidate.begin(lock, responder);
-                Some(Box::new(move || candidate.give_up()))
+                Some(Box::new(move |io| candidate.give_up(io)))
             },
         )
     }
@@ -206,7 +208,7 @@ impl Leading {
 
 impl Drop for Leading {
     fn drop(&mut self) {
-        self.candidate.give_up();
+        self.candidate.give_up(Io::Background);
         let mut state = self.candidate.state.lock();
         (state.leads, state.term, state.warned) = (false, None, false);
     }

@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::io::call::{Call, Cancel, Responder};
+use crate::io::reactor::Io;
 use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
 use crate::process::PerProcess;
@@ -105,7 +106,7 @@ impl Observer {
         let (lock, looks) = (self.lock.clone(), self.looks.get_or_make(Looks::default));
         Call::new(move |responder| {
             let number = looks.wait_for_news(lock, responder);
-            Some(Box::new(move || looks.give_up(number)))
+            Some(Box::new(move |io| looks.give_up(number, io)))
         })
     }
 }
@@ -113,13 +114,14 @@ impl Observer {
 impl Looks {
     fn wait_for_news(self: &Arc<Self>, lock: Lock, responder: Responder<Observation>) -> u64 {
         self.listen(&lock);
+        let io = responder.io().clone();
         let mut state = self.state.lock();
         state.calls += 1;
         let (number, next_look) = (state.calls, state.observing.next_look());
         let earlier = state.call.replace(Waiting { number, lock, responder, cancel: Cancel::default() });
         drop(state);
         drop(earlier);
-        self.look_at(next_look);
+        self.look_at(next_look, io);
         number
     }
 
@@ -148,21 +150,21 @@ impl Looks {
         let is_wanted = state.call.is_some() && state.alarm.as_ref().is_none_or(|alarm| at < alarm.at);
         drop(state);
         if is_wanted {
-            self.look_at(at);
+            self.look_at(at, Io::Background);
         }
     }
 
-    fn give_up(&self, number: u64) {
+    fn give_up(&self, number: u64, io: Io) {
         let mut state = self.state.lock();
-        let Some(call) = state.call.take_if(|call| call.number == number) else { return };
+        let Some(mut call) = state.call.take_if(|call| call.number == number) else { return };
         state.alarm = None;
         drop(state);
-        call.cancel.cancel();
+        call.cancel.cancel_by(io);
     }
 
-    fn look_at(self: &Arc<Self>, at: Tick) {
+    fn look_at(self: &Arc<Self>, at: Tick, io: Io) {
         if at <= Tick::now() {
-            return self.look();
+            return self.look(io);
         }
         match Runtime::current() {
             Ok(runtime) => {
@@ -175,7 +177,7 @@ impl Looks {
         }
     }
 
-    fn look(self: &Arc<Self>) {
+    fn look(self: &Arc<Self>, io: Io) {
         let mut state = self.state.lock();
         let Some(call) = state.call.as_ref().map(|call| call.lock.look(observe)) else { return };
         (state.alarm, state.announced) = (None, None);
@@ -183,7 +185,7 @@ impl Looks {
         let number = state.looks;
         drop(state);
         let looks = Arc::clone(self);
-        let cancel = call.then(move |seen| looks.hear(seen));
+        let cancel = call.then_by(io, move |seen| looks.hear(seen));
         let mut state = self.state.lock();
         let is_last = state.looks == number;
         if let Some(call) = state.call.as_mut().filter(|_| is_last) {
@@ -209,7 +211,7 @@ impl Looks {
         }
         match news {
             Some(news) => self.end(news),
-            None => self.look_at(next_look),
+            None => self.look_at(next_look, Io::Background),
         }
     }
 
@@ -239,7 +241,7 @@ fn tell(lock: &Lock, seen: &Observation) {
 
 impl Alarm for Looks {
     fn ring(self: Arc<Self>) {
-        self.look();
+        self.look(Io::Background);
     }
 }
 

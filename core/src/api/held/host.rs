@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Held;
 use crate::io::call::Call;
-use crate::io::doer::at_home;
+use crate::io::reactor::Io;
 use crate::protocol::{Input, Manner};
 use crate::session::caller::Caller;
 
@@ -64,7 +64,7 @@ impl Held {
     /// [`min_hold`]: crate::Lock::min_hold
     pub fn undo(&self) {
         if !self.is_inherited() {
-            at_home(|| self.actor.send(Input::Release(0, Manner::Unclaimed)));
+            self.actor.send(Input::Release(0, Manner::Unclaimed), &Io::Background);
         }
     }
 
@@ -72,7 +72,7 @@ impl Held {
     /// in a language where the work may still be running.
     pub fn abandon(&self) {
         if !self.is_inherited() {
-            self.actor.send(Input::Abandon);
+            self.actor.send(Input::Abandon, &Io::Background);
         }
     }
 }

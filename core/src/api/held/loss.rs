@@ -62,7 +62,7 @@ impl Held {
         Call::new(move |responder| {
             let watcher = actor.watch(Box::new(move |loss| told(responder, loss)))?;
             let actor = Arc::downgrade(&actor);
-            Some(Box::new(move || {
+            Some(Box::new(move |_| {
                 if let Some(actor) = actor.upgrade() {
                     actor.unwatch(watcher);
                 }

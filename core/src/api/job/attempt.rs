@@ -9,7 +9,7 @@ use super::{Job, JobOutcome, NotRun, RETRY_DELAY};
 use crate::api::held::{Acquired, Held};
 use crate::error::{Code, Error};
 use crate::io::call::Call;
-use crate::io::doer::at_home;
+use crate::io::reactor::Io;
 use crate::op::job::{AttemptNumber, Ending, FireTime};
 use crate::options::{check_span, wire_millis};
 use crate::protocol::Input;
@@ -287,7 +287,7 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Else a job that makes its worker panic would begin for ever.
-            at_home(|| drop(self.failed(&"the work panicked", Some(self.delay())).then(|_| ())));
+            drop(self.failed(&"the work panicked", Some(self.delay())).then_by(Io::Background, |_| ()));
         }
     }
 }

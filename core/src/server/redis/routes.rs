@@ -15,9 +15,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::io::doer::{is_on_this_thread, of_the_caller};
 use crate::io::drivers::has_drivers;
-use crate::io::reactor::LazyReactor;
+use crate::io::reactor::{Io, LazyReactor};
 use crate::op::{Op, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::redis::connection::failure::closed;
@@ -174,19 +173,20 @@ impl Routes {
         {
             return replicated.submit(job);
         }
-        if is_on_this_thread()
+        if job.request.io.is_driven()
             && let Some(reactor_task) = self.driven_by_threads()
         {
             return reactor_task.submit(job);
         }
+        let is_tasks = self.settings.callers_runtime && matches!(job.request.io, Io::Task);
+        let caller = if is_tasks { Handle::try_current().ok() } else { None };
         let input = Input::Submit(job);
-        let caller = if self.settings.callers_runtime { of_the_caller() } else { None };
         let refused = match caller.filter(|caller| caller.id() != self.host.id()) {
             Some(caller) => self.send_on(&caller, input),
             None => self.background.send(input).err().map(|refused| refused.0),
         };
         if let Some(Input::Submit(job)) = refused {
-            job.completion.complete(Err(closed(false)));
+            job.completion.complete_by(&job.request.io, Err(closed(false)));
         }
     }
 

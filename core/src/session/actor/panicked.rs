@@ -7,6 +7,7 @@ use super::{ActorState, LockActor};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::event::callback::Panic;
+use crate::io::reactor::Io;
 use crate::sync::MutexGuard;
 use crate::wait::LeaveReason;
 
@@ -25,7 +26,7 @@ impl LockActor {
         let mut warning = panic.warning("the lock's state machine");
         warning.lock = Some(self.recipe.keys.shared().0);
         self.session.emit(&warning);
-        self.session.leave_queue(&self.recipe, self.id, LeaveReason::GaveUp);
+        self.session.leave_queue(&self.recipe, self.id, LeaveReason::GaveUp, &Io::Background);
         self.session.runtime().cancel_alarm(set, self.id);
         self.session.remove(self.id);
         self.call_watchers(loss.as_ref());

@@ -1,5 +1,6 @@
 //! Parcels: an operation on its way through a cluster, and where it has to go. Pure.
 
+use crate::io::reactor::Io;
 use crate::name::HISTORY;
 use crate::name::slot::slot_of;
 use crate::op::{Failure, Op};
@@ -31,8 +32,14 @@ impl Parcel {
         Self { request, completion, hops: 0, waits: 0 }
     }
 
+    /// The same, sent later: by the I/O thread, because its caller drives nothing by then.
+    pub(super) fn later(mut self) -> Self {
+        self.request.io = Io::Background;
+        self
+    }
+
     pub(super) fn fail(self, failure: Failure) {
-        self.completion.complete(Err(failure));
+        self.completion.complete_by(&self.request.io, Err(failure));
     }
 
     pub(super) fn destination(&self) -> Destination {

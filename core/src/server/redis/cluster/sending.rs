@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::clock::Tick;
-use crate::io::doer::{is_on_this_thread, on_this_thread};
+use crate::io::reactor::Io;
 use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::cluster::Cluster;
@@ -73,7 +73,7 @@ impl Cluster {
         if self.nodes.stage() >= Stage::GivenUp {
             return parcel.fail(closed(false));
         }
-        let wait = self.mapping.lock().wait(parcel, Tick::now());
+        let wait = self.mapping.lock().wait(parcel.later(), Tick::now());
         match wait {
             Wait::Known(parcel) => self.submit(parcel),
             Wait::Waits => self.refresh(),
@@ -95,7 +95,7 @@ impl Cluster {
         if let Op::Scan { cursor, .. } = &mut request.op {
             *cursor = Scanned::read(*cursor).cursor;
         }
-        let completion = Completion::new(move |answer| cluster.answered(&address, parcel, answer));
+        let completion = Completion::followed(move |answer, io| cluster.answered(&address, parcel, answer, io));
         node.routes.send(Job { asking, ..Job::new(request, completion) });
     }
 
@@ -109,20 +109,17 @@ impl Cluster {
         if parcel.request.deadline <= Tick::now() {
             return parcel.fail(too_late());
         }
-        // An event loop that reads the answer sends the operation now, with no other.
-        if is_on_this_thread() {
-            on_this_thread(|| self.send_to(address, parcel, asking));
-        } else {
-            self.send_to(address, parcel, asking);
-        }
+        self.send_to(address, parcel, asking);
     }
 
     /// Takes the answer of a node.
-    fn answered(self: &Arc<Self>, from: &Address, parcel: Parcel, answer: Answer) {
+    fn answered(self: &Arc<Self>, from: &Address, mut parcel: Parcel, answer: Answer, io: &Io) {
         let failure = match answer {
-            Ok(reply) => return parcel.completion.complete(Ok(self.whole(&parcel.request.op, reply))),
+            Ok(reply) => return parcel.completion.complete_by(io, Ok(self.whole(&parcel.request.op, reply))),
             Err(failure) => failure,
         };
+        // Whoever reads the answer sends the operation on: an event loop at once, with no other.
+        parcel.request.io = io.clone();
         match failure.redirect.as_deref() {
             Some(Redirect::Moved { slot, host, port }) => {
                 let to = from.elsewhere(host, *port);
@@ -163,22 +160,21 @@ impl Cluster {
             _ => None,
         };
         match begun {
-            Some((split, first)) => self.send_part(split, first, parcel.request.deadline, parcel.completion),
+            Some((split, first)) => self.send_part(split, first, parcel.request.deadline, parcel.completion, &parcel.request.io),
             None => self.send_later(parcel, failure),
         }
     }
 
-    fn send_part(self: &Arc<Self>, mut split: Split, part: Op, deadline: Tick, completion: Completion) {
+    fn send_part(self: &Arc<Self>, mut split: Split, part: Op, deadline: Tick, completion: Completion, io: &Io) {
         let cluster = Arc::clone(self);
         // What was taken is given back also behind the deadline of the whole.
         let is_late = part.survives_reconnect();
         let until = if is_late { deadline.max(Tick::now().after(self.response_timeout)) } else { deadline };
-        let next = Completion::new(move |answer| match split.next(answer) {
-            Next::Send(part) => cluster.send_part(split, part, deadline, completion),
-            Next::Done(answer) => completion.complete(answer),
+        let next = Completion::followed(move |answer, io| match split.next(answer) {
+            Next::Send(part) => cluster.send_part(split, part, deadline, completion, io),
+            Next::Done(answer) => completion.complete_by(io, answer),
         });
-        let parcel = Parcel::new(Request::new(part, until), next);
-        if is_on_this_thread() { on_this_thread(|| self.submit(parcel)) } else { self.submit(parcel) }
+        self.submit(Parcel::new(Request::new(part, until).by(io), next));
     }
 
     /// Sends an operation again, as its slot is moving, if it has the time.
@@ -187,7 +183,7 @@ impl Cluster {
         if parcel.request.deadline <= Tick::now().after(pause) {
             return parcel.fail(failure);
         }
-        let (cluster, parcel) = (Arc::clone(self), Parcel { waits: parcel.waits + 1, ..parcel });
+        let (cluster, parcel) = (Arc::clone(self), Parcel { waits: parcel.waits + 1, ..parcel }.later());
         self.host.spawn(async move {
             sleep(pause).await;
             cluster.submit(parcel);
@@ -205,7 +201,7 @@ impl Cluster {
     /// Asks every primary what it is, by a map that the nodes have just given: an older one may name what fails.
     fn examine(self: &Arc<Self>, parcel: Parcel) {
         if parcel.hops == 0 {
-            self.mapping.lock().await_map(Parcel { hops: 1, ..parcel });
+            self.mapping.lock().await_map(Parcel { hops: 1, ..parcel }.later());
             return self.refresh();
         }
         let mapping = self.mapping.lock();

@@ -125,10 +125,10 @@ impl Conversation {
     /// Takes back what an acquire has written that ends without a grant, before its caller gets the answer.
     pub(crate) fn give_back(&mut self, job: Job, answer: Answer, now: Tick) {
         let Job { request: Request { op, deadline, .. }, completion, .. } = job;
-        let completion = Completion::new(move |undone: Answer| {
+        let completion = Completion::followed(move |undone: Answer, io| {
             let is_undone = undone.is_ok();
-            completion
-                .complete(answer.map_err(|failure| Failure { maybe_applied: failure.maybe_applied || !is_undone, ..failure }));
+            let answer = answer.map_err(|failure| Failure { maybe_applied: failure.maybe_applied || !is_undone, ..failure });
+            completion.complete_by(io, answer);
         });
         if let Some(undo) = op.undo() {
             self.send(Job::new(Request::new(undo, deadline), completion), Form::BySha, now);

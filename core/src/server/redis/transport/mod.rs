@@ -8,6 +8,7 @@
 
 use std::net::SocketAddr;
 
+use crate::io::reactor::Io;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::primary::Primary;
 
@@ -32,14 +33,14 @@ enum Change {
 }
 
 /// Carries out the effects of a connection. `socket` changes a socket; `look` begins a look for a successor of the peer.
-fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, mut socket: impl FnMut(Change), look: impl Fn(SocketAddr)) {
+fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, io: &Io, mut socket: impl FnMut(Change), look: impl Fn(SocketAddr)) {
     for effect in effects.drain(..) {
         match effect {
             Effect::Open(role) => socket(Change::Open(role)),
             Effect::Look(peer) => look(peer),
             Effect::Drop(role) => socket(Change::Drop(role)),
             Effect::Linger => socket(Change::Linger),
-            Effect::Complete(completion, answer) => completion.complete(answer),
+            Effect::Complete(completion, answer) => completion.complete_by(io, answer),
             Effect::Report(state) => primary.health.tell(state),
         }
     }

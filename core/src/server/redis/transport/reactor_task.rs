@@ -12,8 +12,7 @@ use mio::Token;
 use tokio::runtime::Handle;
 
 use crate::clock::Tick;
-use crate::io::doer::sends_later;
-use crate::io::reactor::{Handler, Reactor};
+use crate::io::reactor::{Handler, Io, Reactor};
 use crate::op::{Failure, Op};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::connection::Connection;
@@ -97,13 +96,14 @@ impl ReactorTask {
 
     /// Sends an operation that this thread or another driving thread waits for.
     pub(crate) fn submit(&self, job: Job) {
-        self.reactor.note();
+        job.request.io.note(&self.reactor);
+        let sends_later = matches!(job.request.io, Io::Loop(_));
         let mut inbox = self.inbox.lock();
         inbox.push(Message::Bring(Input::Submit(job)));
         let first = inbox.len() == 1;
         drop(inbox);
-        if !sends_later() {
-            self.attend();
+        if !sends_later {
+            self.attend(&Io::Threads(None));
         } else if first {
             // If the loop is blocked and doesn't send, the I/O thread does.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
@@ -131,7 +131,7 @@ impl ReactorTask {
     /// Brings a message that no waiting thread has asked for.
     fn bring(&self, message: Message) {
         self.inbox.lock().push(message);
-        self.attend();
+        self.attend(&Io::Background);
         self.reactor.promote_next();
     }
 
@@ -140,7 +140,7 @@ impl ReactorTask {
         self.bring(Message::Bring(Input::TakeBack(op)));
     }
 
-    fn work(&self, body: &mut Body) {
+    fn work(&self, body: &mut Body, io: &Io) {
         let now = Tick::now();
         let events = self.events.swap(0, Ordering::SeqCst);
         let due = body.due() <= now;
@@ -153,23 +153,23 @@ impl ReactorTask {
         if let Some(lingering) = &mut body.lingering {
             lingering.notice(due || events & MOVED != 0, events & HANGS_UP != 0);
         }
-        body.read(Role::Operations, now);
-        body.read(Role::Lingering, now);
+        body.read(Role::Operations, now, io);
+        body.read(Role::Lingering, now, io);
         // Read again, so that it is later than the end of a connection that broke just now: such a connection may be replaced at
         // once.
         let now = Tick::now();
         let messages = std::mem::take(&mut *self.inbox.lock());
         for message in messages {
             match message {
-                Message::Bring(input) => body.bring(now, input),
-                Message::Dialed(dialed) => body.dialed(now, *dialed),
+                Message::Bring(input) => body.bring(now, input, io),
+                Message::Dialed(dialed) => body.dialed(now, *dialed, io),
             }
         }
         if due {
-            body.bring(now, Input::Wake);
+            body.bring(now, Input::Wake, io);
         }
-        body.write(Role::Operations, now);
-        body.write(Role::Lingering, now);
+        body.write(Role::Operations, now, io);
+        body.write(Role::Lingering, now, io);
         if body.connection.is_over() {
             let kept = self.kept.lock().take();
             drop(kept);
@@ -178,12 +178,13 @@ impl ReactorTask {
 }
 
 impl Body {
-    fn bring(&mut self, now: Tick, input: Input) {
+    fn bring(&mut self, now: Tick, input: Input, io: &Io) {
         self.connection.handle(now, input, &mut self.effects);
         let (socket, lingering, dial) = (&mut self.socket, &mut self.lingering, &self.dial);
         carry_out(
             &mut self.effects,
             &self.primary,
+            io,
             |change| match change {
                 Change::Open(Role::Operations) => dial(),
                 Change::Drop(Role::Operations) => *socket = None,
@@ -196,14 +197,14 @@ impl Body {
         );
     }
 
-    fn dialed(&mut self, now: Tick, dialed: Dialed) {
+    fn dialed(&mut self, now: Tick, dialed: Dialed, io: &Io) {
         match dialed {
             Ok((socket, peer)) => {
                 self.connection.reached(peer);
                 self.socket = Some(socket);
-                self.bring(now, Input::Opened(Role::Operations));
+                self.bring(now, Input::Opened(Role::Operations), io);
             }
-            Err(failure) => self.bring(now, Input::Unopened(Role::Operations, failure)),
+            Err(failure) => self.bring(now, Input::Unopened(Role::Operations, failure), io),
         }
     }
 
@@ -214,7 +215,7 @@ impl Body {
     }
 
     /// Reads the bytes that are there.
-    fn read(&mut self, role: Role, now: Tick) {
+    fn read(&mut self, role: Role, now: Tick, io: &Io) {
         while let Some((socket, buffers)) = self.socket(role) {
             let input = match socket.read(buffers, now) {
                 Ok(None) => return,
@@ -222,18 +223,18 @@ impl Body {
                 Ok(Some(count)) => Input::Read(role, count),
                 Err(error) => Input::Closed(role, Some(error)),
             };
-            self.bring(now, input);
+            self.bring(now, input, io);
         }
     }
 
     /// Writes the bytes that the socket takes. A server that accepts no more bytes may have said why.
-    fn write(&mut self, role: Role, now: Tick) {
+    fn write(&mut self, role: Role, now: Tick, io: &Io) {
         let Some((socket, buffers)) = self.socket(role) else { return };
         if let Err(error) = socket.write(buffers) {
             socket.notice(true, true);
-            self.read(role, now);
+            self.read(role, now, io);
             if self.socket(role).is_some() {
-                self.bring(now, Input::Closed(role, Some(error)));
+                self.bring(now, Input::Closed(role, Some(error)), io);
             }
         }
     }
@@ -258,11 +259,11 @@ impl Handler for ReactorTask {
         self.events.fetch_or(MOVED | hangs_up, Ordering::SeqCst);
     }
 
-    fn attend(&self) {
+    fn attend(&self, io: &Io) {
         loop {
             // The thread that works on the connection looks again when it is done.
             let Some(mut body) = self.body.try_lock() else { return };
-            self.work(&mut body);
+            self.work(&mut body, io);
             let (busy, due) = (body.connection.is_busy(), body.due());
             self.busy.store(busy, Ordering::SeqCst);
             let before = self.due.swap(due.as_micros(), Ordering::SeqCst);

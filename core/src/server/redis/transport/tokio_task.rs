@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Sleep, sleep};
 
 use crate::clock::Tick;
+use crate::io::reactor::Io;
 use crate::op::Failure;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Role};
@@ -100,7 +101,7 @@ impl Task {
             Change::Linger => slots[Role::Lingering as usize] = std::mem::take(&mut slots[Role::Operations as usize]),
         };
         let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), Some(peer))));
-        carry_out(&mut self.effects, primary, socket, look);
+        carry_out(&mut self.effects, primary, &Io::Task, socket, look);
     }
 
     /// Writes the bytes that the sockets take, and waits for the next event of a socket. Dropping the future loses nothing.
