@@ -2,6 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'node:events'
 
 import type { LossReason } from './errors.js'
+import type { Recorded } from '../native/index.js'
 import { callGuest } from './guest.js'
 
 /**
@@ -129,16 +130,16 @@ export function ofNormalLife(name: string): boolean {
   return !rare.includes(name)
 }
 
-/** What comes with the event of an acquire that waits for its own client. Larger numbers are of traces. @internal */
-export const SELF_WAIT = 1
-
 /** Every client's events, for `diagnostics_channel.subscribe('locktender', …)`. @internal */
 export const diagnostics = channel('locktender')
 
-/** Takes an event of an acquire or of its hold, with the number that the acquire was given for its trace. @internal */
-export type Follower = (trace: number, event: LockEvent, client: EventEmitter | undefined) => void
+/** An instrumentation, for which acquires are followed: it is called where one begins, and for what is to be recorded of it. @internal */
+export interface Follower {
+  begin(number: number): void
+  record(record: Recorded): void
+}
 
-/** Who follows acquires. They throw nothing. @internal */
+/** The instrumentations. They throw nothing. @internal */
 export const followers = new Set<Follower>()
 
 const emitters = new Map<number, WeakRef<EventEmitter>>()
@@ -161,24 +162,20 @@ function isHeard(emitter: EventEmitter | undefined, kinds: readonly EventKind[])
 }
 
 /** The code under which an event is a warning of the process, because nobody listens. */
-function codeUnheard(emitter: EventEmitter | undefined, event: LockEvent, about: number): string | null {
-  if (about === SELF_WAIT && !isHeard(emitter, ['warning'])) return 'LOCKTENDER_SELF_WAIT'
+function codeUnheard(emitter: EventEmitter | undefined, event: LockEvent, isSelfWait: boolean): string | null {
+  if (isSelfWait && !isHeard(emitter, ['warning'])) return 'LOCKTENDER_SELF_WAIT'
   // Only the warning about a loss that the work never asked about has a reason.
   const isUnnoticed = event.kind === 'warning' && event.reason !== null
   return isUnnoticed && !isHeard(emitter, ['warning', 'lost']) ? 'LOCKTENDER_LOST_UNNOTICED' : null
 }
 
 /**
- * Passes an event to every listener, also if another listener throws. `about` is 1 for an acquire that waits for its own client, which
- * may wait for ever: this becomes a warning of the process if there is no listener, and so does a loss that the work never asked about.
- * A larger one is the number of a trace, and a negative one that of a trace which alone is told. @internal
+ * Passes an event to every listener, also if another listener throws. An acquire that waits for its own client may wait for ever: this
+ * becomes a warning of the process if there is no listener, and so does a loss that the work never asked about. @internal
  */
-export function deliver(client: number, event: LockEvent, about: number): void {
+export function deliver(client: number, event: LockEvent, isSelfWait: boolean): void {
   const emitter = emitterOf(client)
-  const trace = Math.abs(about)
-  if (trace > SELF_WAIT) followers.forEach((follow) => follow(trace, event, emitter))
-  if (about < 0) return
-  const code = codeUnheard(emitter, event, about)
+  const code = codeUnheard(emitter, event, isSelfWait)
   if (code) callGuest(() => process.emitWarning(event.message ?? '', { type: 'LocktenderWarning', code }))
   if (diagnostics.hasSubscribers) callGuest(() => diagnostics.publish(event))
   callGuest(() => emitter?.emit(event.kind, event))

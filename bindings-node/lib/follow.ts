@@ -1,33 +1,46 @@
-import { SELF_WAIT } from './events.js'
+import { tracingChannel } from 'node:diagnostics_channel'
+
+import { LockError } from './errors.js'
+import { followers, type Follower } from './events.js'
 import { queue } from './queue.js'
+import type { TraceContext } from './tracing.js'
 
-// Smaller numbers are no traces.
-let last = SELF_WAIT
+const acquires = tracingChannel<unknown, TraceContext>('locktender:acquire')
 
-/** An acquire that is being started. */
-interface Starting {
-  readonly number: number
-  /** The number of the acquire in whose start it is. */
-  readonly around: number
-  /** Whether the core has begun it, once that is known. */
-  hasBegun?: boolean
+/** The numbers of acquires that are followed. No acquire has 0. */
+const numbers = new WeakMap<TraceContext, number>()
+let last = 0
+
+const subscriber = {
+  start: (context: TraceContext) => {
+    const number = (last += 1)
+    numbers.set(context, number)
+    for (const follower of followers) follower.begin(number)
+    queue.follow(number, context.lockName)
+  },
+  end: (context: TraceContext) => queue.started(numbers.get(context) ?? 0),
+  asyncStart: () => undefined,
+  asyncEnd: (context: TraceContext) => {
+    const { error } = context
+    const failure: [string, string] | undefined = error instanceof LockError ? [error.code, error.message] : undefined
+    const left = error !== undefined && !failure
+    for (const record of queue.answered(numbers.get(context) ?? 0, failure, left)) {
+      for (const follower of followers) follower.record(record)
+    }
+  },
+  error: () => undefined,
 }
 
-const starting = new WeakMap<object, Starting>()
-
-/** The number of the acquire that begins with this context of its tracing channel: all its events will have it. @internal */
-export function numberOf(context: object): number {
-  const known = starting.get(context)
-  if (known) return known.number
-  last += 1
-  starting.set(context, { number: last, around: queue.traceNext(last) })
-  return last
+/** Begins to follow acquires for an instrumentation. @internal */
+export function follow(follower: Follower): void {
+  if (followers.size === 0) acquires.subscribe(subscriber)
+  followers.add(follower)
 }
 
-/** The acquire was started: what begins next is another one. Whether the core has begun it. @internal */
-export function started(context: object): boolean {
-  const known = starting.get(context)
-  if (!known) return false
-  // Only the first who asks takes back a number that no acquire took.
-  return (known.hasBegun ??= queue.traceNext(known.around) !== known.number)
+/** Ends that. @internal */
+export function unfollow(follower: Follower): void {
+  followers.delete(follower)
+  if (followers.size > 0) return
+  acquires.unsubscribe(subscriber)
+  queue.unfollow()
 }

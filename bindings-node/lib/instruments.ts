@@ -1,18 +1,8 @@
 import type * as otel from '@opentelemetry/api'
 
+import type { Attributes } from '../native/index.js'
 import { addon } from './addon.js'
 import type { Metric, Metrics, Sample } from './metrics.js'
-
-/** The histograms of the core, by what they measure. @internal */
-export type Times = 'wait' | 'hold' | 'renewal' | 'handover'
-
-const times: readonly Times[] = ['wait', 'hold', 'renewal', 'handover']
-
-/** What a time is about. @internal */
-export type About = Readonly<Record<'app' | 'family' | 'kind', string>>
-
-// As many families as the core counts apart. Further ones are counted together, as there.
-const MOST_FAMILIES = 100
 
 /** The name in OpenTelemetry of the core's metric `name`: the names of the page on observability follow from this rule. */
 function nameOf({ name, kind }: Pick<Metric, 'name' | 'kind'>): string {
@@ -53,8 +43,7 @@ export class Instruments {
   readonly #meter: otel.Meter
   readonly #read: () => Metrics
   readonly #observed = new Map<string, otel.Observable>()
-  readonly #times = new Map<Times, otel.Histogram>()
-  readonly #families = new Set<string>()
+  readonly #times = new Map<string, otel.Histogram>()
 
   constructor(meter: otel.Meter, read: () => Metrics) {
     this.#meter = meter
@@ -72,7 +61,7 @@ export class Instruments {
   }
 
   #histogram(metric: Metric): void {
-    const time = times.find((each) => metric.name === `locktender_${each}_seconds`)
+    const time = /^locktender_(\w+)_seconds$/.exec(metric.name)?.[1]
     const advice = { explicitBucketBoundaries: addon.histogramBounds() }
     const options = { description: metric.help, unit: unitOf(metric), advice }
     if (time) this.#times.set(time, this.#meter.createHistogram(nameOf(metric), options))
@@ -86,13 +75,9 @@ export class Instruments {
     }
   }
 
-  /** Notes a time, in milliseconds. */
-  record(time: Times, ms: number | null, about: About): void {
-    if (ms === null) return
-    const key = JSON.stringify([about.app, about.family, about.kind])
-    if (this.#families.size < MOST_FAMILIES) this.#families.add(key)
-    const family = this.#families.has(key) ? about.family : 'other'
-    this.#times.get(time)?.record(ms / 1e3, attributesOf({ ...about, family }))
+  /** Notes a time, in seconds. */
+  record(time: string, seconds: number, labels: Attributes): void {
+    this.#times.get(time)?.record(seconds, labels)
   }
 
   /** The meter reads nothing any more. */

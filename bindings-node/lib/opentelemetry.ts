@@ -1,14 +1,11 @@
-import { tracingChannel } from 'node:diagnostics_channel'
-
 import type * as otel from '@opentelemetry/api'
 
 import type { Client } from './client.js'
-import { followers, type EventKind, type Follower } from './events.js'
-import { numberOf, started } from './follow.js'
-import { Instruments, type Times } from './instruments.js'
+import { emitterOf, type Follower } from './events.js'
+import { follow, unfollow } from './follow.js'
+import { Instruments } from './instruments.js'
 import { Metrics } from './metrics.js'
 import { Followed } from './spans.js'
-import type { TraceContext } from './tracing.js'
 
 /** Options of `LocktenderInstrumentation`. */
 export interface InstrumentationOptions {
@@ -36,11 +33,6 @@ function quietly<T>(code: () => T): T | undefined {
   }
 }
 
-/** What else the events of an acquire and its hold say about times. */
-const measured: Partial<Record<EventKind, Times>> = { woken: 'handover', renewed: 'renewal', extended: 'renewal' }
-
-const acquires = tracingChannel<unknown, TraceContext>('locktender:acquire')
-
 /**
  * OpenTelemetry: the metrics of locktender, and each acquire and each hold as a span. Give it to `registerInstrumentations` or to
  * `NodeSDK`, or call `enable` when the SDK is started. It needs the package `@opentelemetry/api`, and no other.
@@ -63,9 +55,7 @@ export class LocktenderInstrumentation {
   readonly instrumentationVersion = version
   readonly #api = apiOf()
   readonly #client: Client | undefined
-  readonly #ofContexts = new WeakMap<object, Followed>()
-  readonly #ofNumbers = new Map<number, Followed>()
-  readonly #apps = new WeakMap<object, string>()
+  readonly #followed = new Map<number, Followed>()
   #tracers: otel.TracerProvider | undefined
   #meters: otel.MeterProvider | undefined
   #tracer: otel.Tracer | undefined
@@ -93,8 +83,7 @@ export class LocktenderInstrumentation {
     this.#enabled = true
     this.#makeTracer()
     this.#makeInstruments()
-    followers.add(this.#follow)
-    acquires.subscribe(this.#subscriber)
+    follow(this.#follower)
   }
 
   /**
@@ -111,9 +100,8 @@ export class LocktenderInstrumentation {
   disable(): void {
     if (!this.#enabled) return
     this.#enabled = false
-    acquires.unsubscribe(this.#subscriber)
-    followers.delete(this.#follow)
-    this.#ofNumbers.clear()
+    unfollow(this.#follower)
+    this.#followed.clear()
     quietly(() => this.#instruments?.end())
     this.#tracer = this.#instruments = undefined
   }
@@ -186,66 +174,17 @@ export class LocktenderInstrumentation {
     })
   }
 
-  readonly #subscriber = {
-    start: (context: TraceContext) => {
-      quietly(() => {
-        const followed = new Followed(this.#api.context.active(), numberOf(context))
-        this.#ofContexts.set(context, followed)
-        this.#ofNumbers.set(followed.number, followed)
-      })
+  readonly #follower: Follower = {
+    begin: (number) => {
+      quietly(() => this.#followed.set(number, new Followed(this.#api.context.active())))
     },
-    end: (context: TraceContext) => {
-      const hasBegun = started(context)
-      const followed = this.#ofContexts.get(context)
-      if (followed) followed.hasBegun = hasBegun
+    record: ({ number, client, time, span, isLast }) => {
+      const followed = this.#followed.get(number)
+      if (isLast) this.#followed.delete(number)
+      // Of an acquire that has not begun nobody knows the client.
+      if (!followed || (this.#client && (client === null || emitterOf(client) !== this.#client))) return
+      quietly(() => time && this.#instruments?.record(...time))
+      quietly(() => span && this.#tracer && followed.span(this.#tracer, ...span))
     },
-    asyncStart: () => undefined,
-    asyncEnd: (context: TraceContext) => this.#answered(context),
-    error: () => undefined,
-  }
-
-  readonly #follow: Follower = (number, event, client) => {
-    const followed = this.#ofNumbers.get(number)
-    if (!followed) return
-    if (this.#client && client !== this.#client) {
-      this.#ofNumbers.delete(number)
-      return
-    }
-    if (!followed.first && client) followed.app = this.#appOf(client as Client)
-    const time = followed.note(event) ? 'hold' : measured[event.kind]
-    if (time) this.#record(time, event.tookMs, followed)
-    this.#settle(followed)
-  }
-
-  #answered(context: TraceContext): void {
-    const followed = this.#ofContexts.get(context)
-    if (!followed || this.#ofNumbers.get(followed.number) !== followed) return
-    followed.answered(context)
-    this.#settle(followed)
-  }
-
-  #settle(followed: Followed): void {
-    if (followed.hasEnded && !followed.isTold) {
-      followed.isTold = true
-      if (followed.isCounted) this.#record('wait', followed.waitMs, followed)
-      // Without an event it has not begun, and nobody knows of which client it was.
-      if (followed.first || !this.#client) quietly(() => this.#tracer && followed.acquire(this.#tracer))
-    }
-    if (!followed.isOver) return
-    this.#ofNumbers.delete(followed.number)
-    quietly(() => this.#tracer && followed.hold(this.#tracer))
-  }
-
-  #record(time: Times, ms: number | null, { app, first }: Followed): void {
-    quietly(() => this.#instruments?.record(time, ms, { app, family: first?.family ?? '', kind: first?.lockKind ?? '' }))
-  }
-
-  /** The application of a client, as its metrics name it. */
-  #appOf(client: Client): string {
-    const known = this.#apps.get(client)
-    if (known !== undefined) return known
-    const app = [...client.metrics()].find(({ name }) => name === 'locktender_warnings_total')?.samples[0]?.labels['app'] ?? ''
-    this.#apps.set(client, app)
-    return app
   }
 }

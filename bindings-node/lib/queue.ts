@@ -1,12 +1,12 @@
 import { isMainThread } from 'node:worker_threads'
 
-import { Kind, type Failure, type Release } from '../native/index.js'
+import { Kind, type Failure, type Recorded, type Release } from '../native/index.js'
 import { onAbort } from './aborts.js'
 import { addon } from './addon.js'
 import { keepCause } from './causes.js'
 import { credentialsOf } from './credentials.js'
 import { errorOf, type LockError } from './errors.js'
-import { deliver, emitterOf, type LockEvent } from './events.js'
+import { deliver, emitterOf, followers, type LockEvent } from './events.js'
 import { atExit } from './exits.js'
 
 // An item of the native queue is three numbers: kind, number and value. Other results come beside them.
@@ -63,9 +63,10 @@ function drain(): void {
         const question = numbers[at + 2] as number
         told.push(() => void answer(number, question, value as string))
       }
+      else if (kind === Kind.Followed) told.push(() => followers.forEach((follower) => follower.record(value as Recorded)))
       else {
-        const about = numbers[at + 2] as number
-        told.push(() => deliver(number, value as LockEvent, about))
+        const isSelfWait = numbers[at + 2] === 1
+        told.push(() => deliver(number, value as LockEvent, isSelfWait))
       }
     }
     // Listeners are called last. One that aborts a call would leave a lock behind that this call was granted in the same turn.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use locktender::host::sync::Mutex;
-use locktender::host::trace_next;
 use locktender::server::Server;
-use locktender::{Begun, Error, Event, Outcome};
+use locktender::{Begun, Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, Object, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
@@ -27,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observation;
 use crate::options::client_options;
 use crate::queue::Queue;
+use crate::record::Recorded;
 use crate::results::{Grant, HoldInfo, LockInfo, Release, ServerReport};
 use crate::scripted::ScriptedServer;
 
@@ -49,9 +49,11 @@ pub enum Kind {
     Rejected,
     /// The hold with this number ended, if it is watched: its loss, a `Failure` or `null`, is in the array.
     Ended,
-    /// The client with this number has an event; it is in the array. The value is the number that the acquire was given for its
-    /// trace, negative if only the trace is told, or 1 for the warning of an acquire that waits for its own client, else 0.
+    /// The client with this number has an event; it is in the array. The value is 1 for the warning of an acquire that waits for its
+    /// own client, else 0.
     Event,
+    /// The record of an acquire that is followed is in the array.
+    Followed,
     /// The client with this number is asked for credentials; the value is the number of the question, and the server's address is in
     /// the array.
     Asked,
@@ -147,10 +149,11 @@ impl CompletionQueue {
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event, at, _) => {
-                let about = about(&event);
+                let about = f64::from(u8::from(event.is_self_wait()));
                 let (kind, number, _) = rich.with(Kind::Event, client.into(), event::object(env, &event, at)?)?;
                 (kind, number, about)
             }
+            Item::Followed(record, _) => rich.with(Kind::Followed, 0, Recorded::from(*record))?,
             Item::Asked(client, question, server) => {
                 let (kind, number, _) = rich.with(Kind::Asked, client.into(), server)?;
                 (kind, number, question as f64)
@@ -202,12 +205,6 @@ impl CompletionQueue {
         }
     }
 
-    /// The next acquire has this number in its events, from 2 on; 0 is none. Gives the one that was set before, unless it was used.
-    #[napi]
-    pub fn trace_next(&self, number: f64) -> f64 {
-        trace_next(number as u64) as f64
-    }
-
     /// The metrics of all clients.
     #[napi]
     pub fn metrics(&self) -> Metrics {
@@ -219,18 +216,6 @@ impl CompletionQueue {
     #[napi]
     pub fn close_clients(&self, crash: Option<String>, is_main: bool) {
         exit(&self.queue, crash, is_main);
-    }
-}
-
-/// The value of an item with this event.
-fn about(event: &Event) -> f64 {
-    let trace = event.trace() as f64;
-    if event.is_self_wait() {
-        1.0
-    } else if event.is_refusal() {
-        -trace
-    } else {
-        trace
     }
 }
 
@@ -276,10 +261,12 @@ impl Client {
         servers: Vec<Source<'_>>,
         (options, provided): (Object<'_>, bool),
     ) -> std::result::Result<Self, Error> {
-        let heard = Arc::new(AtomicBool::new(false));
         let dropped = Arc::<AtomicU64>::default();
-        let sink = Forward { queue: Arc::downgrade(queue), client: id, heard: Arc::clone(&heard), dropped: Arc::clone(&dropped) };
-        let builder = locktender::Client::builder().options(client_options(&options)?);
+        let options = client_options(&options)?;
+        let (heard, app) = (Arc::new(AtomicBool::new(false)), options.app_name().unwrap_or_default());
+        let (weak, counter) = (Arc::downgrade(queue), Arc::clone(&dropped));
+        let sink = Forward { queue: weak, client: id, app, heard: Arc::clone(&heard), dropped: counter };
+        let builder = locktender::Client::builder().options(options);
         let builder = servers.into_iter().fold(builder, |builder, server| match server {
             Either::A(urls) => builder.urls(&urls),
             Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),

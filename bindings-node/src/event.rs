@@ -83,6 +83,7 @@ fn or_null<T>(value: Option<T>) -> Either<T, Null> {
 pub(crate) struct Forward {
     pub(crate) queue: Weak<Queue>,
     pub(crate) client: u32,
+    pub(crate) app: String,
     pub(crate) heard: Arc<AtomicBool>,
     /// How many of its events were dropped, because the program was too far behind.
     pub(crate) dropped: Arc<AtomicU64>,
@@ -90,8 +91,15 @@ pub(crate) struct Forward {
 
 impl Sink for Forward {
     fn event(&self, event: &Event) {
-        let wanted = event.kind.level() >= Level::Warning || event.trace() != 0 || self.heard.load(Ordering::Relaxed);
-        if let Some(queue) = self.queue.upgrade().filter(|_| wanted) {
+        let Some(queue) = self.queue.upgrade() else { return };
+        if event.trace() != 0 {
+            let mut follower = queue.follower.lock();
+            follower.event(self.client.into(), &self.app, event, SystemTime::now());
+            let item = |record| Item::Followed(Box::new(record), Arc::clone(&self.dropped));
+            follower.records.drain(..).map(item).for_each(|item| queue.push(item));
+        }
+        let wanted = event.kind.level() >= Level::Warning || self.heard.load(Ordering::Relaxed);
+        if wanted && !event.is_refusal() {
             queue.push(Item::Event(self.client, Box::new(event.clone()), SystemTime::now(), Arc::clone(&self.dropped)));
         }
     }

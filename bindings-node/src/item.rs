@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
-use locktender::host::Queued;
-use locktender::{
-    Begun, Error, Event, EventKind, Grant, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport,
-};
+use locktender::host::{Queued, Record};
+use locktender::{Begun, Error, Event, Grant, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -17,6 +15,8 @@ pub(crate) enum Item {
     Ended(i64, Option<Error>),
     /// An event of the client with this number, when it happened, and the counter of those that were dropped.
     Event(u32, Box<Event>, SystemTime, Arc<AtomicU64>),
+    /// What is to be recorded of an acquire that is followed, and the counter of events that were dropped.
+    Followed(Box<Record>, Arc<AtomicU64>),
     /// The client with this number is asked for credentials: the number of the question, and the server's address.
     Asked(u32, i64, String),
 }
@@ -33,10 +33,11 @@ impl Item {
 }
 
 impl Queued for Item {
-    /// Events of a span are never dropped, but for its renewals.
+    /// Spans are never dropped.
     fn counter(&self) -> Option<&AtomicU64> {
         match self {
-            Self::Event(_, event, _, dropped) if event.trace() == 0 || event.kind == EventKind::Renewed => Some(dropped),
+            Self::Event(_, _, _, dropped) => Some(dropped),
+            Self::Followed(record, dropped) if record.span.is_none() => Some(dropped),
             _ => None,
         }
     }

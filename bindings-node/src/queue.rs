@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::host::sync::Mutex;
-use locktender::host::{Driver, EventQueue};
+use locktender::host::{Driver, EventQueue, Follower};
 use locktender::metrics::Metrics;
 use locktender::{Call, Cancel, Client, Error, Held, Loss};
 use napi::Env;
@@ -33,6 +33,8 @@ pub(crate) struct Queue {
     /// The holds that JavaScript has not forgotten, by the numbers of the calls that got them.
     holds: Mutex<HashMap<i64, Arc<Hold>>>,
     pub(crate) questions: Questions,
+    /// The acquires that instrumentations follow.
+    pub(crate) follower: Mutex<Follower>,
 }
 
 struct State {
@@ -67,6 +69,7 @@ impl Queue {
             gone: Mutex::default(),
             holds: Mutex::default(),
             questions: Questions::default(),
+            follower: Mutex::default(),
         })
     }
 
@@ -216,7 +219,7 @@ impl Queue {
         state.watched -= items.iter().filter(|item| matches!(item, Item::Ended(..))).count();
         let mut wanted = |item: &mut Item| match item {
             Item::Settled(id, _) => state.pending.remove(id).is_some(),
-            Item::Ended(..) | Item::Event(..) | Item::Asked(..) => true,
+            Item::Ended(..) | Item::Event(..) | Item::Followed(..) | Item::Asked(..) => true,
         };
         let dropped: Vec<Item> = items.extract_if(.., |item| !wanted(item)).collect();
         state.keep_alive(env);

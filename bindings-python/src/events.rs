@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use locktender::event::Level;
-use locktender::host::{self, EventQueue, PerProcess, Process};
-use locktender::{Error, Event as CoreEvent, EventKind, Sink};
+use locktender::host::{self, EventQueue, Follower, PerProcess, Process, Record};
+use locktender::{Error, Event as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,9 +16,6 @@ use crate::context::modules;
 use crate::guarded::{Awaited, Guarded};
 use crate::own;
 use crate::visit::park;
-
-/// How many events may wait for who follows acquires.
-const CAPACITY: usize = 4096;
 
 /// How long the delivery waits at a time: what ends it is an event.
 const A_WHILE: Duration = Duration::from_secs(3600);
@@ -29,7 +26,7 @@ static LOGGED: AtomicU8 = AtomicU8::new(u8::MAX);
 /// The process whose delivery thread was started. Locked only by threads that hold the interpreter.
 static DELIVERS: Guarded<Option<Process>> = Guarded::new(None);
 
-/// Whether somebody follows acquires.
+/// Whether an instrumentation follows acquires.
 static FOLLOWED: AtomicBool = AtomicBool::new(false);
 
 static QUEUE: PerProcess<Queue> = PerProcess::new();
@@ -53,30 +50,14 @@ impl host::Queued for Queued {
     }
 }
 
-/// What the caller of an acquire that is followed got.
-pub(crate) struct Answer {
-    pub(crate) number: u64,
-    pub(crate) begun: bool,
-    /// The code and the text of its error.
-    pub(crate) failure: Option<(String, String)>,
-    pub(crate) left: bool,
-    pub(crate) at: SystemTime,
-}
-
-/// What is told to who follows acquires.
-pub(crate) enum Followed {
-    /// An event of the client with a number.
-    Event(u64, Box<CoreEvent>, SystemTime),
-    Answer(Answer),
-}
-
 #[derive(Default)]
 struct Waiting {
     events: EventQueue<Queued>,
     /// Losses, by the number of who wants to know. None of them is dropped.
     losses: Vec<(u64, Error)>,
-    /// Of these only renewals are dropped. While too many wait, no further acquire is followed.
-    followed: Vec<Followed>,
+    follower: Follower,
+    /// Whether what was taken is being delivered.
+    busy: bool,
     stopped: bool,
     /// All were given, and no more will be: either none is left, or the exit waits no longer.
     delivered: bool,
@@ -96,6 +77,7 @@ fn queue() -> Arc<Queue> {
 /// The sink of one client.
 pub(crate) struct ClientSink {
     pub(crate) number: u64,
+    pub(crate) app: String,
     pub(crate) has_callback: Arc<AtomicBool>,
     /// How many of its events were dropped, because the program was too far behind.
     pub(crate) dropped: Arc<AtomicU64>,
@@ -105,7 +87,7 @@ impl Sink for ClientSink {
     fn event(&self, event: &CoreEvent) {
         let wanted = level_of(event) >= LOGGED.load(Ordering::Relaxed) || self.has_callback.load(Ordering::Relaxed);
         if event.trace() != 0 {
-            tell(Followed::Event(self.number, Box::new(event.clone()), SystemTime::now()));
+            follow(|follower| follower.event(self.number, &self.app, event, SystemTime::now()));
         }
         if wanted && !event.is_refusal() {
             let queue = queue();
@@ -130,44 +112,52 @@ impl Waiting {
 
     /// All there are.
     fn take(&mut self) -> Option<Next> {
-        let any = !self.events.is_empty() || !self.losses.is_empty() || !self.followed.is_empty();
+        let any = !self.events.is_empty() || !self.losses.is_empty() || !self.follower.records.is_empty();
+        self.busy = any;
         self.delivered |= self.stopped && !any;
         if self.delivered {
             return Some(Next::Sleep);
         }
         let events = self.events.take(usize::MAX).into_iter().map(|queued| (queued.client, queued.event, queued.at));
-        any.then(|| Next::Give((std::mem::take(&mut self.losses), events.collect(), std::mem::take(&mut self.followed))))
+        any.then(|| Next::Give((std::mem::take(&mut self.losses), events.collect(), std::mem::take(&mut self.follower.records))))
     }
 }
 
-fn tell(followed: Followed) {
-    let is_renewal = matches!(&followed, Followed::Event(_, event, _) if event.kind == EventKind::Renewed);
+/// Lets the follower note something, and has the records delivered that it makes.
+pub(crate) fn follow(note: impl FnOnce(&mut Follower) + Send) {
     let queue = queue();
-    queue.waiting.with(|waiting| {
-        let is_too_many = is_renewal && waiting.followed.len() >= CAPACITY;
-        if !waiting.stopped && !is_too_many {
-            waiting.followed.push(followed);
-        }
+    let is_empty = queue.waiting.with(|waiting| {
+        note(&mut waiting.follower);
+        waiting.follower.records.is_empty()
     });
-    queue.waiting.notify();
+    if !is_empty {
+        queue.waiting.notify();
+    }
 }
 
-/// Tells who follows acquires of an answer, behind all events that came before it.
-pub(crate) fn tell_answer(answer: Answer) {
-    tell(Followed::Answer(answer));
-}
-
-pub(crate) fn set_followed(followed: bool) {
+/// Begins or ends to follow acquires. At the end all records so far are delivered, within a second.
+pub(crate) fn set_followed(py: Python<'_>, followed: bool) {
     FOLLOWED.store(followed, Ordering::Relaxed);
+    let queue = queue();
+    if !followed && delivers() {
+        let is_done = |waiting: &mut Waiting| (!waiting.busy && waiting.follower.records.is_empty()).then_some(());
+        py.detach(|| queue.waiting.wait(Duration::from_secs(1), is_done));
+        queue.waiting.with(|waiting| waiting.follower = Follower::default());
+    }
+}
+
+/// Whether this process has a thread that delivers.
+fn delivers() -> bool {
+    DELIVERS.with(|delivers| *delivers) == Some(Process::current())
 }
 
 pub(crate) fn is_followed() -> bool {
     FOLLOWED.load(Ordering::Relaxed)
 }
 
-/// Whether one more acquire can be followed: not while a listener, or who follows, is too far behind.
+/// Whether one more acquire can be followed: not while a listener, or the instrumentation, is too far behind.
 pub(crate) fn can_follow() -> bool {
-    is_followed() && queue().waiting.with(|waiting| waiting.followed.len() < CAPACITY)
+    is_followed() && !queue().waiting.with(|waiting| waiting.follower.is_full())
 }
 
 /// Has the callable of that number called with the error. Called on any thread.
@@ -235,14 +225,16 @@ fn level(py: Python<'_>, logger: &Py<PyAny>) -> PyResult<u8> {
     Ok(u8::try_from(level.clamp(0, 254)).unwrap_or(u8::MAX))
 }
 
-/// What is to be delivered: losses, by the number of who wants to know, events, by their client's, with their times, and what is told to
-/// who follows acquires.
-pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>, Vec<Followed>);
+/// What is to be delivered: losses, by the number of who wants to know, events, by their client's, with their times, and records
+/// for the instrumentation.
+pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>, Vec<Record>);
 
 /// Waits for events. When all were given, it sleeps: to come back the thread would need the interpreter, which ends.
 pub(crate) fn next_batch(py: Python<'_>) -> Batch {
     let queue = queue();
     py.detach(|| {
+        queue.waiting.with(|waiting| waiting.busy = false);
+        queue.waiting.notify();
         loop {
             match queue.waiting.wait(A_WHILE, Waiting::take) {
                 Some(Next::Give(batch)) => return batch,
@@ -261,7 +253,7 @@ pub(crate) fn stop(py: Python<'_>) {
     let queue = queue();
     queue.waiting.with(|waiting| waiting.stopped = true);
     queue.waiting.notify();
-    if DELIVERS.with(|delivers| *delivers) == Some(Process::current()) {
+    if delivers() {
         py.detach(|| queue.waiting.wait(Duration::from_secs(1), |waiting| waiting.delivered.then_some(())));
         queue.waiting.with(|waiting| waiting.delivered = true);
     }

@@ -85,7 +85,7 @@ mod _native {
         clock::Clock,
         credentials::{Asked, Credentials, fail_credentials, give_credentials, next_credentials},
         default::{configure, elect, job, lock, once},
-        delivery::{Told, next_events},
+        delivery::{Record, next_events},
         election::{Election, Leading},
         exit::{close_all, forked},
         held::Held,
@@ -100,7 +100,7 @@ mod _native {
         observer::{Leader, Observation, Observer},
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
-        traces::{follow, told_all},
+        traces::follow,
         values::{Event, Loss, Release, ServerReport},
     };
 

@@ -4,31 +4,24 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use locktender::host::trace_next;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::errors::LockError;
-use crate::events::{self, Answer};
+use crate::events;
 use crate::guarded::Guarded;
 
 static FOLLOWER: Guarded<Option<Py<PyAny>>> = Guarded::new(None);
 
-/// Sets who follows acquires; ``None`` ends it.
+/// Sets the instrumentation; ``None`` ends it, when it has got all records so far.
 #[pyfunction(name = "_follow")]
 #[pyo3(signature = (follower, /))]
-pub(crate) fn follow(follower: Option<Py<PyAny>>) {
-    events::set_followed(follower.is_some());
+pub(crate) fn follow(py: Python<'_>, follower: Option<Py<PyAny>>) {
+    events::set_followed(py, follower.is_some());
     drop(FOLLOWER.replace(follower));
 }
 
-/// Tells who follows acquires that this is all so far: an answer without an acquire.
-#[pyfunction(name = "_told_all")]
-pub(crate) fn told_all() {
-    events::tell_answer(Answer { number: 0, begun: false, failure: None, left: false, at: SystemTime::now() });
-}
-
-/// Who follows acquires.
+/// The instrumentation.
 pub(crate) fn follower(py: Python<'_>) -> Option<Py<PyAny>> {
     FOLLOWER.get(py)
 }
@@ -36,10 +29,6 @@ pub(crate) fn follower(py: Python<'_>) -> Option<Py<PyAny>> {
 /// An acquire that is followed. One whose caller goes without an answer was left.
 pub(crate) struct Trace {
     number: u64,
-    /// The number of the acquire in whose start it is.
-    around: u64,
-    /// Whether the core has begun it, once that is known.
-    begun: Option<bool>,
     answered: bool,
 }
 
@@ -52,12 +41,13 @@ impl Trace {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         // It raises nothing of its own: only an interrupt.
         follower.call_method1(py, intern!(py, "begin"), (number,))?;
-        Ok(Some(Self { number, around: trace_next(number), begun: None, answered: false }))
+        events::follow(|follower| follower.begin(number, None, SystemTime::now()));
+        Ok(Some(Self { number, answered: false }))
     }
 
     /// The acquire was started: what begins next on this thread is another one.
     pub(crate) fn started(&mut self) {
-        self.begun.get_or_insert_with(|| trace_next(self.around) != self.number);
+        events::follow(|follower| follower.started(self.number));
     }
 
     /// The caller gets its answer: what the acquire gave, or an error.
@@ -67,21 +57,19 @@ impl Trace {
             (code.unwrap_or_default(), error.value(py).to_string())
         });
         let left = error.is_some() && failure.is_none();
-        self.tell(failure, left);
+        self.answer(failure, left);
     }
 
-    fn tell(&mut self, failure: Option<(String, String)>, left: bool) {
+    fn answer(&mut self, failure: Option<(String, String)>, left: bool) {
         self.answered = true;
-        self.started();
-        let begun = self.begun == Some(true);
-        events::tell_answer(Answer { number: self.number, begun, failure, left, at: SystemTime::now() });
+        events::follow(|follower| follower.answer(self.number, failure, left, SystemTime::now()));
     }
 }
 
 impl Drop for Trace {
     fn drop(&mut self) {
         if !self.answered {
-            self.tell(None, true);
+            self.answer(None, true);
         }
     }
 }

@@ -3,6 +3,10 @@
 //!
 //! Methods that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
 
+mod follower;
+
+pub use self::follower::{AttributeValue, Attributes, Follower, Record, Span};
+
 use std::sync::Arc;
 
 pub use crate::api::election::Leading;
@@ -17,7 +21,6 @@ use crate::name::{Keys, Kind, Label, LockKind};
 pub use crate::options::{JobOverrides, LockOverrides, OptionRow, Options, Value, ValueKind};
 pub use crate::options::{Place, instead_of, instead_of_member, milliseconds, options_of, seconds, suspicious};
 pub use crate::process::{PerProcess, Process};
-pub use crate::session::trace::trace_next;
 pub use crate::wording::{Language, Text};
 
 /// An event without any fields: it has their names and kinds.

@@ -10,10 +10,7 @@ from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
 from ._native import Metric, Metrics, Sample, _histogram_bounds
 
-#: As many families as the core counts apart. Further ones are counted together, as there.
-_MOST_FAMILIES = 100
-
-_Attributes = dict[str, str | int]
+Attributes = dict[str, str | int | float]
 
 
 class Instruments:
@@ -23,7 +20,6 @@ class Instruments:
         self._read: Callable[[], Metrics] | None = read
         self._reading: dict[str, list[Sample]] = {}
         self._given: set[str] = set()
-        self._families: set[tuple[str, str, str]] = set()
         self._times: dict[str, Histogram] = {}
         for metric in read():
             options: dict[str, Any] = {"unit": _unit(metric), "description": metric.help}
@@ -53,15 +49,9 @@ class Instruments:
         self._given.add(name)
         return self._reading[name]
 
-    def record(self, time: str, seconds: float | None, app: str, family: str, kind: str) -> None:
+    def record(self, time: str, seconds: float, attributes: Attributes) -> None:
         """Notes a time."""
-        if seconds is None:
-            return
-        if len(self._families) < _MOST_FAMILIES:
-            self._families.add((app, family, kind))
-        if (app, family, kind) not in self._families:
-            family = "other"
-        self._times[time].record(seconds, _attributes({"app": app, "family": family, "kind": kind}))
+        self._times[time].record(seconds, attributes)
 
     def end(self) -> None:
         """The meter, which forgets no instrument, reads nothing any more."""
@@ -87,16 +77,16 @@ def _unit(metric: Metric) -> str:
     return f"{{{counted}}}" if counted else "1"
 
 
-def _attributes(labels: dict[str, str]) -> _Attributes:
-    attributes: _Attributes = {f"locktender.{label}": value for label, value in labels.items() if label != "server"}
+def _attributes(labels: dict[str, str]) -> Attributes:
+    attributes: Attributes = {f"locktender.{label}": value for label, value in labels.items() if label != "server"}
     return attributes | _server(labels["server"]) if "server" in labels else attributes
 
 
-def _server(address: str) -> _Attributes:
+def _server(address: str) -> Attributes:
     """A server's attributes, by its address: a URL without credentials, or what a server of the application calls itself."""
     found = re.fullmatch(r"rediss?://\[?(.+?)\]?:(\d+)(?:/(\d+))?", address)
     if not found:
         return {"server.address": address}
     host, port, database = found.groups()
-    attributes: _Attributes = {"server.address": host, "server.port": int(port), "db.system.name": "redis"}
+    attributes: Attributes = {"server.address": host, "server.port": int(port), "db.system.name": "redis"}
     return attributes | {"db.namespace": database} if database else attributes

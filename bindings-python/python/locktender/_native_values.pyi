@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 from ._native_options import _Seconds
 
@@ -385,38 +385,28 @@ class Event:
             client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))
         """
 
+_Attributes: TypeAlias = dict[str, str | int | float]
+
 @final
-class _Told:
-    """What is told of an acquire that is followed: an event, or the caller's answer."""
+class _Record:
+    """What is to be recorded of an acquire that is followed."""
 
     @property
     def number(self) -> int:
         """The acquire's number."""
 
     @property
-    def event(self) -> Event | None:
-        """The event."""
+    def client(self) -> int | None:
+        """The number of its client, if it had an event."""
 
     @property
-    def client(self) -> int:
-        """The number of the event's client."""
+    def time(self) -> tuple[str, float, _Attributes] | None:
+        """A value of a histogram: its name, the seconds, and attributes."""
 
     @property
-    def begun(self) -> bool:
-        """Whether the core has begun the acquire whose caller got an answer."""
+    def span(self) -> tuple[str, int, int, _Attributes, str | None, tuple[str, _Attributes] | None] | None:
+        """A span that has ended: its name, begin and end in nanoseconds since 1970, attributes, the error, and the event at its end."""
 
     @property
-    def failure(self) -> tuple[str, str] | None:
-        """The code and the text of the error that the caller got."""
-
-    @property
-    def left(self) -> bool:
-        """Whether the caller went before the acquire had ended."""
-
-    @property
-    def at(self) -> float:
-        """When it got its answer: seconds since 1970."""
-
-    @property
-    def app(self) -> str:
-        """The name of the application of the event's client."""
+    def is_last(self) -> bool:
+        """Whether no record of this acquire comes any more."""

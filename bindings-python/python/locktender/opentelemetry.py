@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
-import time
 from typing import Any
 
 try:
@@ -24,17 +22,10 @@ except ModuleNotFoundError:
 
 from ._events import logger
 from ._instruments import Instruments
-from ._native import Client, Metrics, __version__, _follow, _number_of, _told_all, _Told, metrics
+from ._native import Client, Metrics, __version__, _follow, _number_of, _Record, metrics
 from ._spans import Followed
 
 __all__ = ["LocktenderInstrumentor"]
-
-#: What else the events of an acquire and its hold say about times.
-_MEASURED = {"woken": "handover", "renewed": "renewal", "extended": "renewal"}
-
-
-#: Of how many clients the application is remembered.
-_MOST_CLIENTS = 1_000
 
 
 class LocktenderInstrumentor:
@@ -78,7 +69,7 @@ class LocktenderInstrumentor:
         follower.instrument(tracer_provider, meter_provider)
         _follow(follower)
         # A provider that was made before ends later.
-        atexit.register(follower.stop)
+        atexit.register(_follow, None)
 
     def uninstrument(self, **_: Any) -> None:
         """Ends it, when the spans of what has ended are made. What is acquired or held now gets no span.
@@ -89,8 +80,8 @@ class LocktenderInstrumentor:
         """
         follower, LocktenderInstrumentor._at_work = LocktenderInstrumentor._at_work, None
         if follower is not None:
-            atexit.unregister(follower.stop)
-            follower.stop()
+            atexit.unregister(_follow)
+            _follow(None)
             follower.end()
 
 
@@ -103,9 +94,6 @@ class _Follower:
         self._followed: dict[int, Followed] = {}
         self._tracer: Any = None
         self._instruments: Instruments | None = None
-        self._apps: dict[int, str] = {}
-        self._process: int | None = None
-        self._is_told_all = False
 
     def instrument(self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None) -> None:
         with contextlib.suppress(Exception):
@@ -115,65 +103,19 @@ class _Follower:
 
     def begin(self, number: int, /) -> None:
         with contextlib.suppress(Exception):
-            self._process = os.getpid()
             self._followed[number] = Followed(context.get_current())
 
-    def stop(self) -> None:
-        """Follows no more, when all is told that has happened so far; waits for that at most a second."""
-        # In a forked child that has acquired nothing, nobody tells.
-        if self._process == os.getpid():
-            _told_all()
-            deadline = time.monotonic() + 1
-            while not self._is_told_all and time.monotonic() < deadline:
-                time.sleep(0.001)
-        _follow(None)
-
-    def __call__(self, told: _Told, /) -> None:
-        self._is_told_all |= told.number == 0
-        followed = self._followed.get(told.number)
-        if followed is None:
+    def __call__(self, record: _Record, /) -> None:
+        followed = self._followed.pop(record.number, None) if record.is_last else self._followed.get(record.number)
+        # Of an acquire that has not begun nobody knows the client.
+        if followed is None or self._client not in (None, record.client):
             return
-        if (event := told.event) is None:
-            followed.answered(told)
-        elif self._client is not None and told.client != self._client:
-            del self._followed[told.number]
-            return
-        else:
-            if followed.first is None:
-                followed.app = self._app(told)
-            measured = "hold" if followed.note(event) else _MEASURED.get(event.kind)
-            if measured is not None:
-                self._record(measured, event.took, followed)
-        self._settle(told.number, followed)
-
-    def _app(self, told: _Told) -> str:
-        if told.client not in self._apps:
-            if len(self._apps) >= _MOST_CLIENTS:
-                self._apps.clear()  # most of them have gone
-            self._apps[told.client] = told.app
-        return self._apps[told.client]
-
-    def _settle(self, number: int, followed: Followed) -> None:
-        # Without an event it has not begun, and nobody knows of which client it was.
-        is_ours = followed.first is not None or self._client is None
-        if followed.has_ended and not followed.is_told:
-            followed.is_told = True
-            if followed.is_counted:
-                self._record("wait", followed.wait, followed)
-            if is_ours and self._tracer is not None:
-                with contextlib.suppress(Exception):
-                    followed.acquire(self._tracer)
-        if followed.is_over:
-            del self._followed[number]
-            if self._tracer is not None:
-                with contextlib.suppress(Exception):
-                    followed.hold(self._tracer)
-
-    def _record(self, measured: str, seconds: float | None, followed: Followed) -> None:
-        if self._instruments is None or (first := followed.first) is None:
-            return
-        with contextlib.suppress(Exception):
-            self._instruments.record(measured, seconds, followed.app, first.family or "", first.lock_kind or "")
+        if record.time is not None and self._instruments is not None:
+            with contextlib.suppress(Exception):
+                self._instruments.record(*record.time)
+        if record.span is not None and self._tracer is not None:
+            with contextlib.suppress(Exception):
+                followed.span(self._tracer, *record.span)
 
     def end(self) -> None:
         """Ends what no function of the API can end. The exit leaves it: a provider reads the last numbers then."""

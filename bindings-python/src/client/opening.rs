@@ -116,7 +116,8 @@ impl Client {
         let number = clients::next_number();
         let has_callback = Arc::new(AtomicBool::new(choice.on_event.is_some()));
         let dropped = Arc::<AtomicU64>::default();
-        let sink = ClientSink { number, has_callback: Arc::clone(&has_callback), dropped: Arc::clone(&dropped) };
+        let app = choice.options.app_name().unwrap_or_default();
+        let sink = ClientSink { number, app, has_callback: Arc::clone(&has_callback), dropped: Arc::clone(&dropped) };
         let builder = parts.add_servers(py, locktender::Client::builder())?;
         let builder = builder.options(choice.options);
         let builder = if choice.credentials.is_some() { builder.credentials(Provider { client: number }) } else { builder };

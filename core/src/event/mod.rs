@@ -80,6 +80,22 @@ pub enum EventKind {
     Warning,
 }
 
+/// How an acquire ends.
+pub(crate) const ACQUIRE_ENDS: [EventKind; 8] = [
+    EventKind::Acquired,
+    EventKind::NotAcquired,
+    EventKind::TimedOut,
+    EventKind::Cancelled,
+    EventKind::Failed,
+    EventKind::Done,
+    EventKind::Dead,
+    EventKind::Skipped,
+];
+
+/// How a hold ends.
+pub(crate) const HOLD_ENDS: [EventKind; 6] =
+    [EventKind::Released, EventKind::HandedOver, EventKind::Expired, EventKind::Race, EventKind::Lost, EventKind::Dropped];
+
 impl EventKind {
     /// The kind's name, the same in every language.
     #[must_use]
@@ -114,6 +130,20 @@ impl EventKind {
             Self::FailedOver => "failed_over",
             Self::Warning => "warning",
         }
+    }
+
+    /// Whether such an event ends an acquire that has no hold yet.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn ends_acquire(self) -> bool {
+        ACQUIRE_ENDS.contains(&self)
+    }
+
+    /// Whether such an event ends a hold.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn ends_hold(self) -> bool {
+        HOLD_ENDS.contains(&self)
     }
 
     /// Whether the event belongs to a normal hold: a client with the option `log_holds` has it at level info.

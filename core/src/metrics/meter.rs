@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::LossReason;
-use crate::event::{Event, EventKind};
+use crate::event::{ACQUIRE_ENDS, Event, EventKind, HOLD_ENDS};
 use crate::metrics::histogram::Times;
 use crate::metrics::published::Published;
 use crate::metrics::table::{self, Row};
@@ -18,22 +18,6 @@ pub(crate) const MAX_LABELS: usize = 100;
 
 /// The family of the labels that are too many.
 pub(crate) const OTHER: &str = "other";
-
-/// How an acquire ends.
-pub(crate) const ACQUIRE_ENDS: [EventKind; 8] = [
-    EventKind::Acquired,
-    EventKind::NotAcquired,
-    EventKind::TimedOut,
-    EventKind::Cancelled,
-    EventKind::Failed,
-    EventKind::Done,
-    EventKind::Dead,
-    EventKind::Skipped,
-];
-
-/// How a hold ends.
-pub(crate) const HOLD_ENDS: [EventKind; 6] =
-    [EventKind::Released, EventKind::HandedOver, EventKind::Expired, EventKind::Race, EventKind::Lost, EventKind::Dropped];
 
 /// How an attempt of a job ends.
 pub(crate) const JOB_ENDS: [EventKind; 3] = [EventKind::Done, EventKind::Retry, EventKind::Dead];

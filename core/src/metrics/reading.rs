@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::table::{self, Row, TABLE};
 use super::{MetricValue, Metrics, Sample};
 use crate::error::LossReason;
-use crate::event::EventKind;
+use crate::event::{ACQUIRE_ENDS, EventKind, HOLD_ENDS};
 use crate::metrics::histogram::{Histogram, Times};
-use crate::metrics::meter::{ACQUIRE_ENDS, Counter, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAPS, ServerMeter, is_job, plain};
+use crate::metrics::meter::{Counter, JOB_ENDS, LOSSES, Meter, OVERLAPS, ServerMeter, is_job, plain};
 use crate::name::Label;
 
 /// What a client holds and waits for now, of one label.

@@ -184,7 +184,9 @@ impl ClientOptions {
     }
 
     /// The application, from the option or the environment.
-    pub(crate) fn app_name(&self) -> Option<String> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn app_name(&self) -> Option<String> {
         self.app.clone().or_else(|| std::env::var("LOCKTENDER_APP").ok())
     }
 

@@ -21,16 +21,17 @@ pub(super) fn tell(spans: &mut Spans, told: &Told) {
     let Some(lock) = told.lock.as_deref() else { return };
     match told.kind {
         Kind::Busy | Kind::Queued => waits(spans, told, lock),
-        Kind::NotAcquired | Kind::TimedOut | Kind::Cancelled | Kind::Failed | Kind::Skipped => waited(spans, told, lock),
-        Kind::Done | Kind::Dead if !told.has_owner => waited(spans, told, lock),
         Kind::Acquired => {
             waited(spans, told, lock);
             spans.begin(hold(told, lock, told.at));
             replace(spans, told, lock);
         }
         Kind::Renewed | Kind::Extended => confirmed(spans, told, lock),
-        Kind::Released | Kind::HandedOver | Kind::Dropped => ended(spans, told, lock, |span| span.over_from = None),
         Kind::Expired | Kind::Lost | Kind::Race => ended(spans, told, lock, |span| overrun(span, told)),
+        end if end.ends_hold() => ended(spans, told, lock, |span| span.over_from = None),
+        // The end of an attempt has an owner.
+        Kind::Done | Kind::Dead if told.has_owner => (),
+        end if end.ends_acquire() => waited(spans, told, lock),
         _ => (),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::event::{Event, EventKind};
-use crate::metrics::meter::{ACQUIRE_ENDS, HOLD_ENDS, JOB_ENDS, LOSSES, Meter, OVERLAPS, overlap};
+use crate::metrics::meter::{JOB_ENDS, LOSSES, Meter, OVERLAPS, overlap};
 use crate::metrics::reading::Present;
 
 /// The meter of an acquisition, and how far the acquisition is. Its inputs are handled one at a time, so no two threads note at once.
@@ -51,8 +51,8 @@ impl Measured {
             }
             EventKind::Done | EventKind::Dead if event.owner.is_none() => self.acquire_ended(event.kind, event.took),
             EventKind::Done | EventKind::Dead | EventKind::Retry => self.note_attempt(event.kind),
-            ended if ACQUIRE_ENDS.contains(&ended) => self.acquire_ended(ended, event.took),
-            ended if HOLD_ENDS.contains(&ended) => {
+            ended if ended.ends_acquire() => self.acquire_ended(ended, event.took),
+            ended if ended.ends_hold() => {
                 overlap(event).into_iter().for_each(|overlap| meter.overlaps.add(&OVERLAPS, &overlap));
                 event.reason.into_iter().for_each(|reason| meter.losses.add(&LOSSES, &reason));
                 self.hold_ended(ended, event.took);

@@ -5,7 +5,6 @@ use tracing::{Level, Span, field, span};
 
 use crate::event::callback;
 use crate::event::{Event, EventKind};
-use crate::metrics::meter::{ACQUIRE_ENDS, HOLD_ENDS};
 use crate::name::LockKind;
 use crate::sync::Mutex;
 
@@ -58,8 +57,7 @@ fn leave(entered: Option<EnteredSpan>, event: &Event, spans: &Mutex<Now>) {
     let Some(span) = entered.map(EnteredSpan::exit) else { return };
     let is_grant = event.kind == EventKind::Acquired;
     // What a job's attempt or a release says about a hold that has ended is told without a span.
-    let ends = ACQUIRE_ENDS.contains(&event.kind) || HOLD_ENDS.contains(&event.kind);
-    if !ends {
+    if !event.kind.ends_acquire() && !event.kind.ends_hold() {
         return;
     }
     span.record("end", event.kind.as_str());
