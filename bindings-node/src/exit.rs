@@ -1,17 +1,14 @@
 //! The exit of a JavaScript environment: what it still has goes back to the servers, within a bound.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use locktender::host::is_open;
+use locktender::Client;
 use locktender::host::sync::Mutex;
-use locktender::{Call, Client};
+use locktender::host::{EXIT_TIMEOUT, is_open, wait_for_all};
 
 use crate::hold::Hold;
 use crate::queue::Queue;
-
-/// The longest time for which an exit waits for the servers, for any number of slow clients.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The crash of the main thread: it ends the workers, too, of which nobody else tells it.
 static CRASH: Mutex<Option<String>> = Mutex::new(None);
@@ -47,12 +44,4 @@ fn fail_attempts(queue: &Queue, crash: &str, until: Instant) {
 /// Closes every client, which releases held locks, and waits until they are closed.
 fn close_clients(queue: &Queue, until: Instant) {
     wait_for_all(queue.take_clients().iter().map(Client::close).collect(), until);
-}
-
-/// Sends all calls off before it waits for one.
-fn wait_for_all(mut calls: Vec<Call<()>>, until: Instant) {
-    calls.retain_mut(|call| call.wait_for(Duration::ZERO).is_none());
-    for mut call in calls {
-        let _ = call.wait_for(until.saturating_duration_since(Instant::now()));
-    }
 }

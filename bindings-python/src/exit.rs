@@ -5,16 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::Call;
-use locktender::host::Process;
+use locktender::host::{EXIT_TIMEOUT, Process, wait_for_all};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 use crate::visit::{Visit, begin_exit};
 use crate::{clients, credentials, events, own};
-
-/// How long the exit waits for servers that don't answer.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Refuses a second interpreter of this process: clients, loops and the exit are this module's, and what they lead to is one
 /// interpreter's.
@@ -39,14 +35,10 @@ pub(crate) fn forked() {
 #[pyfunction(name = "_close_all")]
 pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
     begin_exit(py, own::call(py, |own| &own.get_ident, ())?)?;
-    let mut calls: Vec<Call<()>> = clients::all().iter().map(locktender::Client::close).collect();
+    let calls = clients::all().iter().map(locktender::Client::close).collect();
     py.detach(|| {
         let until = Instant::now() + EXIT_TIMEOUT;
-        // All of them start before the first is waited for.
-        calls.retain_mut(|call| call.wait_for(Duration::ZERO).is_none());
-        for call in &mut calls {
-            let _ = call.wait_for(until.saturating_duration_since(Instant::now()));
-        }
+        wait_for_all(calls, until);
         credentials::stop();
         while Visit::is_any() && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));

@@ -8,6 +8,7 @@ mod follower;
 pub use self::follower::{AttributeValue, Attributes, Follower, Record, Span};
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub use crate::api::election::Leading;
 use crate::api::job::Attempt;
@@ -16,6 +17,7 @@ pub use crate::event::Field;
 pub use crate::event::line_protocol::line as line_protocol;
 pub use crate::event::queue::{EventQueue, Queued};
 use crate::event::{Event, EventKind};
+use crate::io::call::Call;
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
 pub use crate::options::{JobOverrides, LockOverrides, OptionRow, Options, Value, ValueKind};
@@ -49,6 +51,17 @@ pub fn is_open(attempt: &Attempt) -> bool {
     match attempt.check() {
         Ok(()) => true,
         Err(error) => error.loss().is_some_and(|loss| loss.reason != LossReason::Closed),
+    }
+}
+
+/// The longest time for which an exit waits for the servers, for any number of slow clients.
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Waits for calls of an exit, and sends all of them off before it waits for one.
+pub fn wait_for_all(mut calls: Vec<Call<()>>, until: Instant) {
+    calls.retain_mut(|call| call.wait_for(Duration::ZERO).is_none());
+    for mut call in calls {
+        let _ = call.wait_for(until.saturating_duration_since(Instant::now()));
     }
 }
 
