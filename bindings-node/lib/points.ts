@@ -19,8 +19,8 @@ export interface PointsOptions {
 /**
  * Collects events as points for InfluxDB, and all that reads its line protocol. It calls `write` with a batch of lines when `size` points
  * have come, and at the latest `intervalMs` after the first of them; never twice at the same time. While `write` works, points wait for
- * their turn; of more than ten batches the oldest points are dropped. A batch that could not be written is dropped, too. No timer keeps
- * the process alive: `flush` before its end.
+ * their turn. A point that comes while ten batches wait is dropped, and so is a batch that could not be written. No timer keeps the process
+ * alive: `flush` before its end.
  *
  * @example
  * ```js
@@ -63,11 +63,8 @@ export class Points {
 
   /** Takes an event: a listener for `event`. */
   readonly add = (event: LockEvent): void => {
-    this.#lines.push(addon.lineProtocol(event, this.#tags))
-    if (this.#lines.length > 10 * this.#size) {
-      this.#lines.shift()
-      this.dropped += 1
-    }
+    if (this.#lines.length < 10 * this.#size) this.#lines.push(addon.lineProtocol(event, this.#tags))
+    else this.dropped += 1
     if (this.#lines.length >= this.#size) void this.#writeBatch()
     else this.#timer ??= setTimeout(() => void this.#writeBatch(), this.#intervalMs).unref()
   }

@@ -44,7 +44,7 @@ test('a write that fails costs its batch, and is told', async () => {
   await client.close()
 })
 
-test('points that are too many while a write hangs are dropped', async () => {
+test('the last points are dropped if they are too many while a write hangs', async () => {
   let goOn
   const written = []
   const hang = new Promise((resolve) => (goOn = resolve))
@@ -54,11 +54,14 @@ test('points that are too many while a write hangs are dropped', async () => {
   }, { size: 3 })
   const client = new Client(`memory://${randomUUID()}`)
   client.on('event', points.add)
-  for (let number = 0; number < 20; number += 1) await lifeOf(client, 'orders:42')
+  const fences = []
+  for (let number = 0; number < 20; number += 1) fences.push((await lifeOf(client, 'orders:42')).fence)
   goOn()
   await points.flush()
   assert.equal(written.join('').split('\n').length - 1 + points.dropped, 60)
   assert.equal(points.dropped, 27)
+  const released = [...written.join('').matchAll(/,event=released,.*,fence=(\d+)i/g)].map(([, fence]) => Number(fence))
+  assert.deepEqual(released, fences.slice(0, 11))
   await client.close()
 })
 

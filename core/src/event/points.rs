@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -172,34 +172,20 @@ struct Writer {
     interval: Duration,
 }
 
-/// Why a batch is passed on.
-enum Due {
-    Time,
-    Flush(Sender<()>),
-    End,
-}
-
 impl Writer {
     fn run(mut self) {
-        loop {
-            let (batch, points, due) = self.collect();
-            if points > 0 {
-                self.pass_on(&batch, points);
-            }
-            match due {
-                Due::Time => (),
-                // Nobody may wait any more.
-                Due::Flush(done) => _ = done.send(()),
-                Due::End => return,
-            }
+        while let Ok(flush) = self.batch() {
+            // Nobody may wait any more.
+            _ = flush.map(|done| done.send(()));
         }
     }
 
-    fn collect(&self) -> (String, usize, Due) {
+    /// Collects a batch and passes it on; gives who waits for that. An error is the end.
+    fn batch(&mut self) -> Result<Option<Sender<()>>, RecvError> {
         let (mut batch, mut points, mut due) = (String::new(), 0, None);
-        while points < self.size {
+        let end = loop {
             let next = match due {
-                None => self.waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                None => self.waiting.recv().map_err(RecvTimeoutError::from),
                 Some(due) => self.waiting.recv_timeout(Instant::saturating_duration_since(&due, Instant::now())),
             };
             match next {
@@ -207,13 +193,19 @@ impl Writer {
                     batch.push_str(&line);
                     points += 1;
                     due = due.or_else(|| Instant::now().checked_add(self.interval));
+                    if points == self.size {
+                        break Ok(None);
+                    }
                 }
-                Ok(Message::Flush(done)) => return (batch, points, Due::Flush(done)),
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return (batch, points, Due::End),
+                Ok(Message::Flush(done)) => break Ok(Some(done)),
+                Err(RecvTimeoutError::Timeout) => break Ok(None),
+                Err(RecvTimeoutError::Disconnected) => break Err(RecvError),
             }
+        };
+        if points > 0 {
+            self.pass_on(&batch, points);
         }
-        (batch, points, Due::Time)
+        end
     }
 
     fn pass_on(&mut self, batch: &str, points: usize) {
