@@ -133,7 +133,7 @@ def test_a_named_pipe_is_waited_for_while_the_page_is_shown(server: RealServer, 
 
 
 def test_every_kind_of_event_is_one(server: RealServer, name: str, tmp_path: Path):
-    stub = (ROOT / "bindings-python/python/locktender/_native_values.pyi").read_text()
+    stub = (ROOT / "bindings-python/python/locktender/_native_events.pyi").read_text()
     kinds = re.findall(r'"(\w+)"', stub[stub.rindex("def kind") :].partition("]")[0])
     events = tmp_path / "events.jsonl"
     events.write_text("".join(line(kind, name, fence=7) for kind in kinds))

@@ -19,6 +19,7 @@ from ._native_election import (
     Observer as Observer,
     _Leading as _Leading,
 )
+from ._native_events import Event as Event, _Record as _Record
 from ._native_held import AsyncHeld as AsyncHeld, Held as Held, _BaseHeld as _BaseHeld
 from ._native_job import (
     AsyncAttempt as AsyncAttempt,
@@ -34,7 +35,6 @@ from ._native_options import _JobOptions, _LockOptions, _OnceOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Credentials as Credentials,
-    Event as Event,
     Grant as Grant,
     HoldInfo as HoldInfo,
     LockInfo as LockInfo,
@@ -43,7 +43,6 @@ from ._native_values import (
     Release as Release,
     ServerReport as ServerReport,
     _Asked as _Asked,
-    _Record as _Record,
 )
 
 __all__ = [

@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias, final, type_check_only
 from typing_extensions import Unpack
 
 from ._native_election import Election
+from ._native_events import Event
 from ._native_held import AsyncHeld, Held
 from ._native_job import Job
 from ._native_lock import Lock
 from ._native_metrics import Metrics
 from ._native_options import _JobOptions, _LockOptions, _OnceOptions, _Seconds
 from ._native_testing import ScriptedServer
-from ._native_values import Credentials, Event, Grant, HoldInfo, LockInfo, ServerReport
+from ._native_values import Credentials, Grant, HoldInfo, LockInfo, ServerReport
 
 _Server: TypeAlias = str | ScriptedServer
 _Servers: TypeAlias = _Server | Iterable[_Server]

@@ -4,16 +4,16 @@
 //! by the local clock. What the holder believes never exceeds what the servers keep: a round counts from its own request, by its
 //! own answers, however late, and only while the old validity lasts.
 
+mod noted;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason, ServerError};
-use crate::event::{Event, EventKind};
+use crate::event::EventKind;
 use crate::mutant::mutant;
-use crate::name::Kind;
-use crate::op::holder::with_fence;
-use crate::op::{Answer, HistoryNote, HoldState, Verb, Verdict};
+use crate::op::{Answer, HoldState, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
@@ -25,9 +25,6 @@ use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::Request;
 use crate::validity::{self, Reading};
-
-/// A hold that lasts so long has its end in the history.
-const NOTED_FROM: Duration = Duration::from_secs(1);
 
 /// The connection for renewals is opened after the ttl divided by this number.
 const WARMTH: u32 = 20;
@@ -153,31 +150,6 @@ impl Hold {
             }
             _ => loss,
         }
-    }
-
-    pub(super) fn is_on_one_server(&self) -> bool {
-        self.round.readings.len() == 1
-    }
-
-    /// The time of a single server when it last confirmed the hold, microseconds since the epoch; 0 if it has shown none.
-    pub(super) fn confirmed_us(&self) -> u64 {
-        self.round.readings[0].map_or(0, |reading| reading.server_us)
-    }
-
-    /// The value of the key on the only server, if nobody is known to wait for the lock.
-    pub(super) fn value(&self, recipe: &Recipe) -> Option<Arc<str>> {
-        let is_plain = self.is_on_one_server() && recipe.keys.kind() == Kind::Exclusive && !self.waits && !self.met_busy;
-        is_plain.then(|| if self.round.is_bare { Arc::clone(self.owner()) } else { with_fence(self.owner(), self.fence).into() })
-    }
-
-    fn note(&self, recipe: &Recipe, state: HoldState) -> HistoryNote {
-        HistoryNote { lock: recipe.keys.lock().into(), owner: Arc::clone(self.owner()), fence: self.fence, state }
-    }
-
-    /// What the history says of the end of the hold. A short hold that found the lock free is not in it.
-    pub(super) fn last_note(&self, recipe: &Recipe, state: HoldState, now: Tick) -> Option<HistoryNote> {
-        let is_noted = self.met_busy || now.since(self.granted) >= NOTED_FROM;
-        (recipe.logs() && is_noted).then(|| self.note(recipe, state))
     }
 
     /// Ends the renewals; no further answer matters. Gives the callers that still wait for an extend.
@@ -408,14 +380,6 @@ impl Hold {
         // If an earlier round was confirmed meanwhile, there is no hurry.
         self.next_renewal =
             if self.requests.is_empty() && self.doubted_at.is_none() { again.max(self.renewal_after(recipe)) } else { again };
-    }
-
-    pub(super) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
-        let mut event = Event::of(kind, &recipe.keys);
-        event.owner = Some(Arc::clone(&self.round.owner));
-        event.fence = Some(self.fence);
-        event.attempt = self.round.attempt.map(|attempt| attempt.number.into());
-        event
     }
 }
 

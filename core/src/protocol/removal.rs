@@ -44,8 +44,7 @@ enum Progress {
 /// The pause before a release without an answer is sent again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The pause before one more request after a broken connection: the server may still read our acquire from it, behind our undo on
-/// the new one.
+/// The pause before one more request after a broken connection: behind our undo, the server may still read our acquire from it.
 pub(super) const STRAGGLER: Duration = Duration::from_millis(500);
 
 /// The value to take off the servers.
@@ -200,8 +199,7 @@ impl Removal {
         }
     }
 
-    /// Takes the waiter out of the queues with every request that is still to come: an acquire without an answer so far may still
-    /// put it into one.
+    /// Takes the waiter out of the queues with every request that is still to come: an unanswered acquire may put it into one.
     pub(super) fn take_along(&mut self, entry: &Arc<str>, now: Tick) {
         if self.leaves.is_none() {
             self.leaves = Some(Arc::clone(entry));

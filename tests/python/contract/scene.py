@@ -16,6 +16,7 @@ from support.checkout import certificate
 
 from .matching import Variables, mismatch
 from .place import Place
+from .play import driven, options
 from .seen import counted, describe, ended, look, observed, outcome, show, show_grant, show_hold, status
 
 # How long something that is certain to happen may take, in seconds.
@@ -32,28 +33,6 @@ ODD = {"not_a_number": float("nan"), "endless": [float("-inf")], "set": {"sent":
 
 class BodyError(Exception):
     """What a body raises that is told to."""
-
-
-def options(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Options as Python spells them: seconds, and None for ever."""
-
-    def convert(value: Any) -> Any:
-        if value == "forever":
-            return None
-        return value / 1e3 if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-    spelled = {key.removesuffix("_ms"): convert(value) if key.endswith("_ms") else value for key, value in wanted.items()}
-    spelled.pop("name", None)
-    return spelled
-
-
-def driven(coroutine: Any) -> Any:
-    """The result of a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("it suspends")
 
 
 class Scene:

@@ -1,26 +1,22 @@
 //! Twins: a real server and the machine, which get the same operations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::mem::take;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use locktender::ClientOptions;
-use locktender::Remaining;
 use locktender::internals::clock::Tick;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::RedisServer;
 use locktender::machine::{self, Env, State, Value};
-use locktender::op::{LockOp, Op, Queued, QuorumConfig, Reply, Verb, Verdict};
+use locktender::op::{LockOp, Op, QuorumConfig, Reply, Verb, Verdict};
 use locktender::server::{Completion, Request, Server};
 use locktender_tests::{Binary, Connection, RealServer, Reply as Raw, ServerOptions};
 
+use crate::replies::{LONGEST_VALUE, TOLERANCE_MS, agree, budget, key, micros, name, size};
 use crate::step::{ALIKE, CLIENTS, LOCKS, PARTED, Step};
-
-/// A server may take its time between reading the clock for a key's expiry and the script's asking for TIME.
-const TOLERANCE_MS: u64 = 500;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -358,75 +354,5 @@ impl Twins {
                 key == other_key && one.0 == other.0 && one.1 == other.1 && expiry
             });
         assert!(same, "{}\nserver  {server:#?}\nmachine {machine:#?}", self.name);
-    }
-}
-
-fn key(entry: Raw) -> (String, (String, String, i64)) {
-    let Raw::Array(fields) = entry else { panic!("{entry:?}") };
-    let [key, kind, text, left] = fields.try_into().unwrap();
-    (key.text().unwrap(), (kind.text().unwrap(), text.text().unwrap(), left.int()))
-}
-
-/// The reply of TIME.
-fn micros(time: &[Raw]) -> u64 {
-    let part = |at: usize| time[at].clone().text().unwrap().parse::<u64>().unwrap();
-    part(0) * 1_000_000 + part(1)
-}
-
-/// No reply shows more of what somebody else has written.
-const LONGEST_VALUE: usize = 1_024;
-
-/// How many bytes an answer may take, whatever the keys hold.
-fn budget(op: &Op) -> usize {
-    match op {
-        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => 101 * LONGEST_VALUE,
-        _ => LONGEST_VALUE,
-    }
-}
-
-/// How many bytes an answer takes but for its numbers.
-fn size(reply: &Reply) -> usize {
-    let queued = match &reply.queued {
-        Queued::Waiters { first, .. } => first.iter().map(String::len).sum(),
-        Queued::NotNotified(error) => error.len(),
-        _ => 0,
-    };
-    queued
-        + match &reply.verdict {
-            Verdict::Conflict { found: text } | Verdict::Mismatch { quorum: text } => text.len(),
-            _ => reply.holder().map_or(0, str::len),
-        }
-}
-
-/// Everything but the expiry's milliseconds is the same.
-fn agree(one: &Reply, other: &Reply) -> bool {
-    let ((one, left), (other, other_left)) = (timeless(one), timeless(other));
-    one == other && close(left, other_left)
-}
-
-/// A reply without its time, and that.
-fn timeless(reply: &Reply) -> (Reply, Remaining) {
-    let mut reply = reply.clone();
-    let left = match &mut reply.verdict {
-        Verdict::Held { remaining, .. } | Verdict::No { remaining, .. } | Verdict::Seen { remaining, .. } => take(remaining),
-        Verdict::Recorded(record) => take(&mut record.remaining),
-        Verdict::Quarantine { left } => Remaining::For(take(left)),
-        _ => Remaining::Gone,
-    };
-    (reply, left)
-}
-
-/// A verdict without its data.
-fn name(verdict: &Verdict) -> String {
-    if let Verdict::Over(end) = verdict {
-        return end.why.as_str().to_owned();
-    }
-    format!("{verdict:?}").split(' ').next().unwrap_or_default().to_owned()
-}
-
-fn close(one: Remaining, other: Remaining) -> bool {
-    match (one, other) {
-        (Remaining::For(one), Remaining::For(other)) => one.abs_diff(other) <= Duration::from_millis(TOLERANCE_MS),
-        (one, other) => one == other,
     }
 }

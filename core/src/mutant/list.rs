@@ -1,0 +1,354 @@
+//! The bugs.
+
+macro_rules! mutants {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A bug, named after what is done wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutant {
+            $($(#[$doc])* $name,)*
+        }
+
+        #[cfg(feature = "mutants")]
+        impl Mutant {
+            /// Every bug.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+mutants! {
+    // One server.
+    /// A release deletes whatever is there.
+    ReleaseUnowned,
+    /// A confirmation doesn't look at the owner.
+    ConfirmUnowned,
+    /// A confirmation doesn't look for a newer vote.
+    ConfirmOlder,
+    /// An extension doesn't look for a newer vote.
+    ExtendOlder,
+    /// An extension sets the expiry also where more remains.
+    ExtensionShortens,
+    /// A vote may repeat the fence that is there.
+    VoteRepeats,
+    /// An acquire that finds its own value, or the one it adopts, returns the fence there instead of a vote.
+    OldFence,
+    /// A server that lost its data votes at once.
+    NoQuarantine,
+    /// The marker of a quorum that has never voted refuses clients of one server.
+    MistakeLocksOut,
+    /// A marker goes by itself although its server has voted.
+    VoteLetsMarkerGo,
+    /// A marker goes by itself although its clients ask for it.
+    MarkerNotKept,
+
+    /// A waiter that joins the queue marks nothing: neither the fence nor the lock's value.
+    WaiterNotMarked,
+    /// A waiter that stands in the queue already doesn't mark the lock's value again.
+    KnownWaiterNotMarked,
+    /// A value that is written anew doesn't say that somebody waits.
+    WaitersForgotten,
+    /// A renewal that shows the fence writes the value anew.
+    RenewalRewrites,
+    /// The value of another library is written behind.
+    ForeignAnnotated,
+    /// A clock gives the same fence again.
+    FenceRepeats,
+    /// A clock gives more fences in a millisecond than there are.
+    FenceOverflows,
+    /// A clock gives a fence below the one that the client has seen.
+    FloorIgnored,
+    /// A transaction takes a lock that is kept for a waiter.
+    TransactionTakesClaim,
+    /// What a transaction was refused is believed to be done.
+    RefusedTransactionBelieved,
+    /// What a transaction has taken is kept, although the acquire ends without a grant.
+    TakenKept,
+    /// A release whose answer nobody reads is done without the script.
+    UnheardReleaseShort,
+    /// A client forgets the fences that it has seen in a slot.
+    SeenFencesForgotten,
+    /// The time of the node before is no floor for the fences of the next one.
+    SucceededIgnored,
+    /// A confirmation behind a failover leaves the clock as it is.
+    ConfirmRaisesNothing,
+
+    /// A proposal becomes the fence, however far it is from the server's clock.
+    FarProposalBelieved,
+
+    // The vote.
+    /// N / 2 servers decide.
+    SmallQuorum,
+    /// The largest of q votes is the fence, although no majority voted it or confirmed it.
+    NoWriteBack,
+    /// A vote above the fence counts for it.
+    VoteAboveCounts,
+    /// The rounds of one acquisition share an owner value.
+    OwnerReused,
+    /// A round that a majority attests is granted although its ttl has passed.
+    LateGrant,
+    /// A confirmation that fails makes an acquire without an answer a refused one.
+    ConfirmationSettlesAcquire,
+    /// An observer of an election believes a term that is smaller than one that it saw.
+    ObserverGoesBack,
+    /// A vote that comes after the grant is taken back.
+    LateVoteReleased,
+    /// A failed round is not undone where its acquire has not been answered, and its late success stays.
+    LateSuccessKept,
+
+    // The hold.
+    /// Validity is counted from the reply that granted the lock.
+    GrantValidFromReply,
+    /// Validity is counted from the reply that confirmed an extension.
+    ExtensionValidFromReply,
+    /// Nothing is taken off a ttl for drifting clocks.
+    NoDrift,
+    /// What an extension by a time asks for is not raised by what drift takes off.
+    DriftTwice,
+    /// An extension counts although the old validity has ended.
+    LateExtension,
+    /// Answers to an earlier extension count for the one under way.
+    EarlierRoundCounts,
+    /// A renewal waits for an extension that asks for less.
+    ExtendDelaysRenewal,
+    /// A round that timed out is forgotten, and its late answers with it.
+    TimedOutForgotten,
+    /// A round that is confirmed late counts from the sending of the one under way.
+    EarlierRoundFromLatest,
+    /// A round that is confirmed late counts a server that has refused a later one.
+    EarlierYesStands,
+    /// A refusal in a round before the last confirmed one is a loss.
+    StaleRefusal,
+    /// A round that reaches further than the one confirmed behind it is forgotten.
+    LongerRoundForgotten,
+    /// A missing key is written again before a majority has confirmed the extension.
+    HealWithoutMajority,
+    /// A missing key is written again also where an acquire may still come, or the vote was released.
+    HealOvertakes,
+    /// A heal that has no answer so far is not kept in mind.
+    HealForgotten,
+    /// A renewal shrinks what a longer extension has left.
+    RenewalShortens,
+    /// The handle goes on saying it is valid while its release is under way.
+    ValidWhileReleasing,
+    /// The handle goes on saying it is valid after `max_hold`.
+    MaxHoldIgnored,
+    /// A key that is missing on a single server is written again, though nothing says that a failover lost it.
+    DeletedKeyHealed,
+    /// A key that a failover of a single server in quarantine has lost is not written again.
+    LostKeyNotHealed,
+    /// A heal does not overwrite a claim, which a waiter's leaving may make where a failover lost the hold.
+    ClaimStopsHeal,
+    /// A confirmation in a new era asks for the ttl alone, though the hold was extended further.
+    LostExtensionIgnored,
+    /// An extension that a server has read ahead of a heal, and that is answered behind it, ends the hold.
+    RefusalFromBeforeHeal,
+    /// A hold is not confirmed in a new era.
+    NewEraIgnored,
+    /// An extension that was sent in the era before confirms a hold in the new one.
+    EarlierEraConfirms,
+    /// A grant by votes of the era before is not confirmed in the present one.
+    EarlierEraGrants,
+    /// The pause between two tries of an extension grows with the ttl without bound, and no timer cuts it short.
+    ExtendOutlasts,
+    /// A server that did not answer an extension counts as one that refused it.
+    SilenceRefuses,
+
+    // The era.
+    /// A connection stays with the old primary when another one has found its successor.
+    EraNotShared,
+    /// A connection waits to try again although another one was greeted since it failed.
+    BackoffOutlastsGreeting,
+    /// An old primary whose greeting takes longer than that of its successor counts as the successor.
+    OldPrimaryFollows,
+    /// An era that was left comes back at once.
+    LeftEraReturns,
+    /// An era that was left, and came back, has no quarantine.
+    LeftEraVotes,
+    /// A primary that sentinels name counts also where its config epoch was left.
+    EpochIgnored,
+    /// A server votes for a client that it has greeted in an earlier era.
+    EarlierEraVotes,
+    /// A fence is proposed by the client's wall clock.
+    WallClockProposed,
+
+    // Who came between.
+    /// A vote of our own that is above the fence counts as somebody else's.
+    OwnVoteAccused,
+    /// A vote that an acquire of ours without an answer may have won counts as somebody else's.
+    UnansweredVoteAccused,
+    /// One server of several that voted later proves another hold.
+    LoneVoteProves,
+    /// A fence above ours proves nothing.
+    HigherFenceIgnored,
+
+    // The queue on a server.
+    /// A newcomer of a fair lock takes a free lock although somebody waits.
+    FairNewcomerPasses,
+    /// A fair lock is not kept for its first waiter.
+    FairPassed,
+    /// A waiter may be passed however long it has waited.
+    PatientPassed,
+    /// The waiters of a dead process are notified.
+    DeadHeadNotified,
+    /// A look doesn't prolong a client's life.
+    LifeNotProlonged,
+    /// A waiter that looks goes to the tail.
+    LookLosesPlace,
+    /// A waiter that was notified, and came too late, goes to the tail.
+    PlaceForgotten,
+    /// A place that others wait in, too, stays where it was with a grant.
+    GrantKeepsPlace,
+    /// An acquire that may only take over what was handed over takes a free lock, too.
+    AdoptsAnything,
+    /// A waiter that has the lock stays in the queue.
+    WinnerStaysQueued,
+    /// A notified waiter stays in the queue.
+    NotifiedStaysQueued,
+    /// The clients' lives count as waiters.
+    RankCountsClients,
+    /// The second waiter is not notified when to look after the first.
+    SecondNotNotified,
+    /// A lock is kept for a waiter for longer than the claim window.
+    ClaimOutlasts,
+    /// Anybody may take a lock that is kept for a waiter.
+    ClaimIsAnybodys,
+    /// Not even the waiter for which a lock is kept may take it.
+    OwnClaimRefused,
+    /// A lock is kept for a waiter where other servers have a say, too.
+    QuorumClaims,
+    /// A lock is kept from newcomers where other servers have a say, too.
+    QuorumBars,
+    /// A release notifies nobody.
+    ReleaseNotifiesNobody,
+    /// A hint for a waiter that is gone is passed on, however often.
+    EveryHintPassed,
+    /// A notified waiter that leaves doesn't pass its hint on.
+    LeaverKeepsHint,
+    /// A waiter for which the lock is kept, and that leaves, doesn't give it up.
+    LeaverKeepsClaim,
+
+    // The record of a job.
+    /// A job that is done begins again.
+    DoneRunsAgain,
+    /// A request for an attempt that comes twice counts twice.
+    AttemptCountedTwice,
+    /// One attempt more than allowed begins.
+    OneAttemptTooMany,
+    /// An attempt begins before its retry delay has passed.
+    RetryDelayIgnored,
+    /// Anybody ends the attempt that runs.
+    AnybodysAttemptEnded,
+    /// An owner ends an attempt with the fence of an earlier one.
+    OlderAttemptEnds,
+    /// Whether an attempt's end is noted is decided by its lease.
+    LeaseDecides,
+    /// The release of a lost hold takes back its attempt.
+    LostAttemptGivenBack,
+    /// The holder believes in the grace, too.
+    GraceBelieved,
+    /// A lock is kept after its release with the value of its owner.
+    KeptForItsOwner,
+    /// The work of a fire time begins again when it is asked for again.
+    FireTimeBeginsTwice,
+    /// A fire time begins after a later one.
+    EarlierFireTimeBegins,
+    /// A fire time begins however long ago it is.
+    LateFireTimeBegins,
+    /// A fire time begins however far ahead it is.
+    FarFireTimeBegins,
+
+    // The local queue of a process.
+    /// Waiters of a fair lock share one place.
+    FairSharesPlace,
+    /// The first of a local queue leaves, and no other waiter becomes the first.
+    FirstRoleKept,
+    /// A waiter that becomes the first without a place on the servers waits until the lock would be free at best.
+    FirstRoleNotQueued,
+    /// A grant takes a shared place out of the queue, and no waiter queues it again before it becomes the first.
+    SharedPlaceDropped,
+    /// A waiter that becomes the first trusts that the lock is free no sooner than its ttl ends.
+    FirstRoleTrustsTtl,
+    /// A waiter fails, and the others of its local queue don't learn of it.
+    FailureKept,
+    /// A waiter can't make use of its role, and no other takes it.
+    YieldKept,
+    /// A hint finds nobody although its receiver waits.
+    HintMissed,
+    /// A waiter that becomes the first at once doesn't listen.
+    FirstRoleDoesNotListen,
+    /// The first of a local queue gets another role, and takes it.
+    FirstRoleTaken,
+
+    /// Behind a failover the clock may give fences below that of a hold.
+    ClockNotRaised,
+
+    // What is known of an overlap.
+    /// The note of a lost hold proves it.
+    LostEntryProves,
+    /// A note whose fence is above the time of the note proves a hold.
+    ClockAheadProves,
+    /// A clock whose last fence is below ours excludes another hold.
+    LostClockExcludes,
+    /// A server that didn't grant our hold excludes another one.
+    AnotherServerExcludes,
+    /// A server that has a replica excludes another hold.
+    OldServerExcludes,
+    /// A failover behind the grant is no reason to doubt.
+    FailoverExcludes,
+    /// The history is asked although an earlier release of ours may have been done.
+    ProofWhileUnanswered,
+
+    // A waiter.
+    /// A waiter that is told of releases doesn't look by itself.
+    NoLook,
+    /// A holder of another library is taken for one that tells of its release.
+    ForeignTrusted,
+    /// Nobody looks when the holder's key expires.
+    ExpiryUnnoticed,
+    /// A hint that comes while a round is under way is lost.
+    HintDuringRoundLost,
+    /// The second doesn't look after the first.
+    NextIgnored,
+    /// A hint of fewer than a majority is no reason to try.
+    MinorityIgnored,
+    /// What is told of undoing a round whose votes were split makes everybody try again.
+    SplitStirs,
+    /// What a server tells that voted in vain makes a waiter try again.
+    UndoneStirs,
+    /// A subscription that begins, or breaks off, is no reason to look.
+    HearsIgnored,
+    /// A waiter that gives up stays in the queue.
+    LeaverStays,
+    /// A waiter that leaves while there is no connection stays in the queue after the response timeout.
+    LeaveGivenUpEarly,
+    /// A waiter that gives up leaves a place in the queue that another of its process had lined up.
+    LinedUpByAnother,
+    /// A waiter that has the lock stays in the queues of servers that had no say in it.
+    WinnerNotTakenOut,
+    /// A client closes, and what it has sent and not heard of is not taken back.
+    CloseLeavesSent,
+    /// An acquire without an answer, on a connection that is given up, is not taken back there.
+    LateAcquireKept,
+    /// The first extension on a connection waits until the server has asked for the script.
+    FirstExtensionByHash,
+    /// The first release on a connection waits until the server has asked for the script.
+    FirstReleaseByHash,
+    /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
+    LeaverOvertaken,
+    /// A place that nobody uses any more stays where an earlier round, without an answer so far, lines it up.
+    UnusedPlaceKept,
+    /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
+    PlaceExpiresWithKey,
+    /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be lined up later.
+    HoldersPlaceExpiresWithKey,
+    /// A grant to a waiter of a shared place makes its process forget that a server which didn't vote has the place, too.
+    SharedPlaceForgotten,
+    /// A server that lines a waiter up after its grant keeps it.
+    LateLineUpKept,
+    /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.
+    LateCompanionKept,
+    /// A refusal that is heard after a grant gives the place the arrival that the grant has used up.
+    UsedPlaceNamed,
+    /// Whoever comes next in a place names the arrival of the one that had the lock.
+    NextKeepsPlace,
+}

@@ -1,0 +1,50 @@
+//! Noted: what others read of a hold: the value of its key, its notes in the history, its events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Hold;
+use crate::clock::Tick;
+use crate::event::{Event, EventKind};
+use crate::name::Kind;
+use crate::op::holder::with_fence;
+use crate::op::{HistoryNote, HoldState};
+use crate::protocol::Recipe;
+
+/// A hold that lasts so long has its end in the history.
+const NOTED_FROM: Duration = Duration::from_secs(1);
+
+impl Hold {
+    pub(in crate::protocol) fn is_on_one_server(&self) -> bool {
+        self.round.readings.len() == 1
+    }
+
+    /// The time of a single server when it last confirmed the hold, microseconds since the epoch; 0 if it has shown none.
+    pub(in crate::protocol) fn confirmed_us(&self) -> u64 {
+        self.round.readings[0].map_or(0, |reading| reading.server_us)
+    }
+
+    /// The value of the key on the only server, if nobody is known to wait for the lock.
+    pub(in crate::protocol) fn value(&self, recipe: &Recipe) -> Option<Arc<str>> {
+        let is_plain = self.is_on_one_server() && recipe.keys.kind() == Kind::Exclusive && !self.waits && !self.met_busy;
+        is_plain.then(|| if self.round.is_bare { Arc::clone(self.owner()) } else { with_fence(self.owner(), self.fence).into() })
+    }
+
+    pub(super) fn note(&self, recipe: &Recipe, state: HoldState) -> HistoryNote {
+        HistoryNote { lock: recipe.keys.lock().into(), owner: Arc::clone(self.owner()), fence: self.fence, state }
+    }
+
+    /// What the history says of the end of the hold. A short hold that found the lock free is not in it.
+    pub(in crate::protocol) fn last_note(&self, recipe: &Recipe, state: HoldState, now: Tick) -> Option<HistoryNote> {
+        let is_noted = self.met_busy || now.since(self.granted) >= NOTED_FROM;
+        (recipe.logs() && is_noted).then(|| self.note(recipe, state))
+    }
+
+    pub(in crate::protocol) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
+        let mut event = Event::of(kind, &recipe.keys);
+        event.owner = Some(Arc::clone(&self.round.owner));
+        event.fence = Some(self.fence);
+        event.attempt = self.round.attempt.map(|attempt| attempt.number.into());
+        event
+    }
+}
