@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::clock::millis;
 use crate::error::LossReason;
 use crate::event::{Event, EventKind, Field};
 use crate::metrics::meter::{MAX_LABELS, OTHER, plain};
@@ -254,7 +255,8 @@ fn fields(event: &Event, names: &[&str]) -> Attributes {
         let value = match field {
             Field::Text(text) => AttributeValue::Text(text?.to_owned()),
             Field::Number(number) => AttributeValue::Whole(number?),
-            Field::Time(time) | Field::Measured(time) => AttributeValue::Time(time?),
+            Field::Time(time) => AttributeValue::Time(Duration::from_millis(millis(time?))),
+            Field::Measured(time) => AttributeValue::Time(time?),
         };
         let name = match name {
             "lock_kind" => "kind",
