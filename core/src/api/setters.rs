@@ -33,6 +33,21 @@ macro_rules! setters_of_its_lock {
         }
 
         $crate::api::setters::setters! { $owner, with_lock:
+            /// Whether the hold is renewed in the background: [`Lock::renew`](crate::Lock::renew).
+            renew(renew: bool) |lock| lock.renew(renew);
+
+            /// The longest a hold lasts before it is lost: [`Lock::max_hold`](crate::Lock::max_hold).
+            max_hold(span: impl Into<Option<std::time::Duration>>) |lock| lock.max_hold(span);
+
+            /// Whether those that wait are served strictly in the order in which they came: [`Lock::fair`](crate::Lock::fair).
+            fair(fair: bool) |lock| lock.fair(fair);
+
+            /// How long the key outlives a hold that was lost: [`Lock::grace`](crate::Lock::grace).
+            grace(grace: std::time::Duration) |lock| lock.grace(grace);
+
+            /// The family under which metrics and events count it: [`Lock::family`](crate::Lock::family).
+            family(family: impl Into<std::sync::Arc<str>>) |lock| lock.family(family);
+
             /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
             caller(task: u64) |lock| lock.caller(task);
 

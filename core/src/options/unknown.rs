@@ -175,7 +175,8 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
     }
 }
 
-/// The options of a call in this language, with the kinds of their values. What only this binding knows has its own kind of value.
+/// The options of a call in this language, with the kinds of their values. What only its binding understands has the
+/// kind of a function.
 #[must_use]
 pub fn options_of(place: Place, language: Language) -> Vec<(&'static str, ValueKind)> {
     match place {

@@ -29,7 +29,7 @@ pub enum ValueKind {
     Instant,
     /// Addresses by addresses.
     Addresses,
-    /// A function: a value of the binding's own.
+    /// A function, or another value that only the binding understands: it sets none here.
     Function,
 }
 

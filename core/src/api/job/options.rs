@@ -1,6 +1,5 @@
 //! Options of a job: those of its lock, and its own.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::schedule::KEPT_BEYOND_LATE;
@@ -76,21 +75,6 @@ setters! { Job, with_lock:
     ///
     /// Zero is one try, which fails with `ACQUIRE_TIMEOUT` if another worker runs the job.
     wait(wait: impl Into<Wait>) |lock| lock.wait(wait);
-
-    /// Whether the lease is renewed in the background: [`Lock::renew`](crate::Lock::renew).
-    renew(renew: bool) |lock| lock.renew(renew);
-
-    /// The longest an attempt runs before its lease is lost: [`Lock::max_hold`](crate::Lock::max_hold).
-    max_hold(span: impl Into<Option<Duration>>) |lock| lock.max_hold(span);
-
-    /// Whether workers begin strictly in the order in which they came: [`Lock::fair`](crate::Lock::fair).
-    fair(fair: bool) |lock| lock.fair(fair);
-
-    /// How long the lease's key outlives a lease that was lost: [`Lock::grace`](crate::Lock::grace).
-    grace(grace: Duration) |lock| lock.grace(grace);
-
-    /// The family under which metrics and events count the job: [`Lock::family`](crate::Lock::family).
-    family(family: impl Into<Arc<str>>) |lock| lock.family(family);
 }
 
 setters! {
