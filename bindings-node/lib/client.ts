@@ -5,30 +5,28 @@ import { bodyOf, during, type AdoptOptions, type Body, type Ran, type WithLockOp
 import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
-import { ClientEmitter, type Listener } from './emitter.js'
+import type { Listener } from './emitter.js'
 import { valueOf } from './errors.js'
 import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
 import { Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
-import { Lock, type Grant, type HoldInfo, type LockInfo, type Made } from './lock.js'
-import { Metrics } from './metrics.js'
+import { Lock, type Made } from './lock.js'
 import {
   clientOptions,
   electionOptions,
-  historyOptions,
   jobOptions,
   onceOptions,
   lockOptions,
-  locksOptions,
   signalOf,
   type ClientOptions,
   type JobOptions,
   type OnceOptions,
   type LockOptions,
 } from './options.js'
+import { Overview } from './overview.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
-import { serversAnd, type Server, type ServerReport } from './servers.js'
+import { serversAnd, type Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -47,8 +45,10 @@ import { answerWords } from './words.js'
  * await client.close()
  * ```
  */
-export class Client extends ClientEmitter implements AsyncDisposable {
-  readonly #native: native.Client
+export class Client extends Overview implements AsyncDisposable {
+  get #native(): native.Client {
+    return Overview.nativeOf(this)
+  }
 
   /**
    * A client of the servers. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
@@ -74,10 +74,9 @@ export class Client extends ClientEmitter implements AsyncDisposable {
    */
   constructor(options?: ClientOptions)
   constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
-    super()
     const [sources, given] = serversAnd(servers, options)
     const { credentials, ...own } = clientOptions(given)
-    this.#native = valueOf(queue.open(sources, own, credentials !== undefined))
+    super(valueOf(queue.open(sources, own, credentials !== undefined)))
     enrol(this.#native.id, this)
     if (credentials) provide(this, credentials)
     suspect(this.#native, null, own, new.target)
@@ -307,106 +306,6 @@ export class Client extends ClientEmitter implements AsyncDisposable {
    */
   async initializeQuorum(): Promise<void> {
     resultOf(await outcome(this.#native.initializeQuorum()))
-  }
-
-  /**
-   * A report on each server: version, role, persistence, eviction, clock, rights, and warnings. A server that doesn't answer has an
-   * `error` in its report. Rejects with `ClosedError`, or with `InvalidArgumentError` if no server is named.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * for (const { error, warnings } of await client.report()) {
-   *   console.log(error ?? warnings)   // [ 'it keeps nothing on disk: a restart forgets every lock' ]
-   * }
-   * ```
-   */
-  async report(): Promise<ServerReport[]> {
-    return resultOf(await outcome(this.#native.report()))
-  }
-
-  /**
-   * Lists the locks that are held, by any client of this library, and whose names match `pattern` (default `*`), in the order of their
-   * names. At most `limit` of them; default no limit.
-   *
-   * In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so that
-   * none of them stops for a list. It still costs some time for each key of the server. A lock that is acquired or released meanwhile
-   * may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds isn't listed:
-   * {@link Lock.inspect} shows it.
-   *
-   * Rejects with `UnavailableError`, `DeniedError` (the user needs `SCAN` and `GETRANGE`), `InvalidArgumentError` or `ClosedError`.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * const held = await client.lock('orders:42').acquire()
-   * for (const { name, owner } of await client.locks('orders:*', { limit: 100 })) {
-   *   console.log(name, owner === held.owner)   // orders:42 true
-   * }
-   * ```
-   */
-  async locks(pattern = '*', options?: { limit?: number | undefined }): Promise<LockInfo[]> {
-    const { limit } = locksOptions(options)
-    return resultOf(await outcome(this.#native.locks(text('pattern', pattern), limit === undefined ? undefined : Math.min(limit, 0xffff_ffff))))
-  }
-
-  /**
-   * Shows who has held which lock, the latest first: the holds that their holders have noted on the server. `name` chooses one lock;
-   * without it the holds of all locks with this client's prefix are shown. `limit` is 100 by default.
-   *
-   * A hold is noted with its first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not
-   * shown. Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
-   *
-   * Rejects with `InvalidArgumentError`, also on a quorum, which has no history; `UnavailableError`, `DeniedError` (the user needs
-   * `XREVRANGE` of `{~lt}:log`), `KeyConflictError` or `ClosedError`.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * for (const { owner, fence, began, state } of await client.history('orders:42', { limit: 20 })) {
-   *   console.log(owner, fence, began, state)
-   * }
-   * ```
-   */
-  async history(name?: string, options?: { limit?: number | undefined }): Promise<Grant[]> {
-    const { limit } = historyOptions(options)
-    const most = limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
-    const grants = resultOf<native.Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
-    return grants.map((grant) => ({
-      ...grant,
-      began: new Date(grant.began),
-      ended: grant.ended === null ? null : new Date(grant.ended),
-      state: grant.state as Grant['state'],
-    }))
-  }
-
-  /**
-   * The locks that this client holds now, in the order of their names. Asks no server.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * const held = await client.lock('orders:42').acquire()
-   * console.log(client.holds().map(({ name, kind, fence }) => [name, kind, fence === held.fence]))   // [ [ 'orders:42', 'lock', true ] ]
-   * ```
-   */
-  holds(): HoldInfo[] {
-    return this.#native.holds() as HoldInfo[]
-  }
-
-  /**
-   * What this client has counted since it was made, and what it holds and waits for now. It is always counted; reading it asks no
-   * server.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * await client.withLock('orders:42', async () => 'paid')
-   * console.log(client.metrics().value('locktender_acquires_total', { family: 'orders', end: 'acquired' }))   // 1
-   * ```
-   */
-  metrics(): Metrics {
-    return new Metrics(this.#native.metrics())
   }
 
   /**

@@ -1,0 +1,124 @@
+import type * as native from '../native/index.js'
+import { text } from './checks.js'
+import { ClientEmitter } from './emitter.js'
+import type { Grant, HoldInfo, LockInfo } from './lock.js'
+import { Metrics } from './metrics.js'
+import { historyOptions, locksOptions } from './options.js'
+import { outcome, resultOf } from './queue.js'
+import type { ServerReport } from './servers.js'
+
+/** What a client shows of its servers, of the locks there, and of itself. It changes nothing. */
+export class Overview extends ClientEmitter {
+  readonly #native: native.Client
+
+  /** @internal */
+  constructor(client: native.Client) {
+    super()
+    this.#native = client
+  }
+
+  /** @internal */
+  static nativeOf(overview: Overview): native.Client {
+    return overview.#native
+  }
+
+  /**
+   * A report on each server: version, role, persistence, eviction, clock, rights, and warnings. A server that doesn't answer has an
+   * `error` in its report. Rejects with `ClosedError`, or with `InvalidArgumentError` if no server is named.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * for (const { error, warnings } of await client.report()) {
+   *   console.log(error ?? warnings)   // [ 'it keeps nothing on disk: a restart forgets every lock' ]
+   * }
+   * ```
+   */
+  async report(): Promise<ServerReport[]> {
+    return resultOf(await outcome(this.#native.report()))
+  }
+
+  /**
+   * Lists the locks that are held, by any client of this library, and whose names match `pattern` (default `*`), in the order of their
+   * names. At most `limit` of them; default no limit.
+   *
+   * In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so that
+   * none of them stops for a list. It still costs some time for each key of the server. A lock that is acquired or released meanwhile
+   * may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds isn't listed:
+   * {@link Lock.inspect} shows it.
+   *
+   * Rejects with `UnavailableError`, `DeniedError` (the user needs `SCAN` and `GETRANGE`), `InvalidArgumentError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const held = await client.lock('orders:42').acquire()
+   * for (const { name, owner } of await client.locks('orders:*', { limit: 100 })) {
+   *   console.log(name, owner === held.owner)   // orders:42 true
+   * }
+   * ```
+   */
+  async locks(pattern = '*', options?: { limit?: number | undefined }): Promise<LockInfo[]> {
+    const { limit } = locksOptions(options)
+    return resultOf(await outcome(this.#native.locks(text('pattern', pattern), limit === undefined ? undefined : Math.min(limit, 0xffff_ffff))))
+  }
+
+  /**
+   * Shows who has held which lock, the latest first: the holds that their holders have noted on the server. `name` chooses one lock;
+   * without it the holds of all locks with this client's prefix are shown. `limit` is 100 by default.
+   *
+   * A hold is noted with its first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not
+   * shown. Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+   *
+   * Rejects with `InvalidArgumentError`, also on a quorum, which has no history; `UnavailableError`, `DeniedError` (the user needs
+   * `XREVRANGE` of `{~lt}:log`), `KeyConflictError` or `ClosedError`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * for (const { owner, fence, began, state } of await client.history('orders:42', { limit: 20 })) {
+   *   console.log(owner, fence, began, state)
+   * }
+   * ```
+   */
+  async history(name?: string, options?: { limit?: number | undefined }): Promise<Grant[]> {
+    const { limit } = historyOptions(options)
+    const most = limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
+    const grants = resultOf<native.Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
+    return grants.map((grant) => ({
+      ...grant,
+      began: new Date(grant.began),
+      ended: grant.ended === null ? null : new Date(grant.ended),
+      state: grant.state as Grant['state'],
+    }))
+  }
+
+  /**
+   * The locks that this client holds now, in the order of their names. Asks no server.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const held = await client.lock('orders:42').acquire()
+   * console.log(client.holds().map(({ name, kind, fence }) => [name, kind, fence === held.fence]))   // [ [ 'orders:42', 'lock', true ] ]
+   * ```
+   */
+  holds(): HoldInfo[] {
+    return this.#native.holds() as HoldInfo[]
+  }
+
+  /**
+   * What this client has counted since it was made, and what it holds and waits for now. It is always counted; reading it asks no
+   * server.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * await client.withLock('orders:42', async () => 'paid')
+   * console.log(client.metrics().value('locktender_acquires_total', { family: 'orders', end: 'acquired' }))   // 1
+   * ```
+   */
+  metrics(): Metrics {
+    return new Metrics(this.#native.metrics())
+  }
+}
