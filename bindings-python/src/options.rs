@@ -118,6 +118,7 @@ fn set<T: Options>(options: &mut T, option: &str, value: &Bound<'_, PyAny>) -> P
         ValueKind::Time | ValueKind::EndlessTime => Value::Time(seconds(option, value)?),
         ValueKind::Switch => Value::Switch(switch(option, value)?),
         ValueKind::Count(least, most) => Value::Count(count(option, value, least, most)?),
+        ValueKind::Choice(why) if !value.is_instance_of::<PyString>() => return Err(refuse(option, value, why)),
         ValueKind::Path => Value::Text(path(option, value)?),
         ValueKind::Instant => Value::Instant(time(option, value)?),
         ValueKind::Addresses => Value::Addresses(addresses(option, value)?),

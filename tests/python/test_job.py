@@ -312,6 +312,7 @@ class Nowhere(tzinfo):
         ({"at": 12.5}, "at: must be a time from the year 2000 to 9999; as a number it counts the seconds since 1970"),
         ({"every": 0.5}, "every: must be from 1 s"),
         ({"overlap": "queue"}, 'overlap: must be "skip" or "wait"'),
+        ({"overlap": 3}, 'overlap: must be "skip" or "wait" (given: 3)'),
         ({"keep": 60}, "keep: leave it out"),
         ({"misfire_grace_time": 60}, "misfire_grace_time: here it is late"),
     ],

@@ -14,6 +14,9 @@ const MOST_ATTEMPTS: u32 = 10_000;
 /// The years in which a fire time may lie: from 2000 to 9999. An earlier one is probably a number in another unit.
 const FIRE_TIMES: std::ops::Range<u64> = 946_684_800_000..253_402_300_800_000;
 
+/// The choices of [`Overlap`].
+const OVERLAPS: &str = "must be \"skip\" or \"wait\"";
+
 /// What a fire time does while the work of an earlier one still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overlap {
@@ -30,7 +33,7 @@ impl Overlap {
         match name {
             "skip" => Ok(Self::Skip),
             "wait" => Ok(Self::Wait),
-            other => Err(Error::invalid("overlap", other, "must be \"skip\" or \"wait\"")),
+            other => Err(Error::invalid("overlap", other, OVERLAPS)),
         }
     }
 }
@@ -49,7 +52,7 @@ overrides! {
         /// See [`Job::late`](crate::Job::late).
         late(Time): Duration;
         /// See [`Job::overlap`](crate::Job::overlap).
-        overlap(Choice): Overlap;
+        overlap(Choice(OVERLAPS)): Overlap;
         /// See [`Job::max_attempts`](crate::Job::max_attempts).
         max_attempts(Count(1, MOST_ATTEMPTS)): u32;
         /// See [`Job::retry_delay`](crate::Job::retry_delay).

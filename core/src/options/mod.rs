@@ -65,6 +65,9 @@ impl LockOptions {
     }
 }
 
+/// The choices of [`Failover`].
+const FAILOVERS: &str = "must be \"confirm\" or \"quarantine\"";
+
 /// What a client does when another node answers for its server. A replica that was promoted may lack the locks that were granted
 /// last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +98,7 @@ impl Failover {
         match name {
             "confirm" => Ok(Self::Confirm),
             "quarantine" => Ok(Self::Quarantine),
-            other => Err(Error::invalid("failover", other, "must be \"confirm\" or \"quarantine\"")),
+            other => Err(Error::invalid("failover", other, FAILOVERS)),
         }
     }
 }
@@ -143,7 +146,7 @@ client_options! {
     /// 60 s; from 10 ms to 24 h. The same for all clients of the quorum.
     max_ttl(Time): Duration = Duration::from_secs(60);
     /// What is done when another node answers for a single server. Default [`Failover::Confirm`]. A quorum has its own quarantine.
-    failover(Choice): Failover = Failover::default();
+    failover(Choice(FAILOVERS)): Failover = Failover::default();
     /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
     /// have no replicas: on a server in this process (`memory://`) it is refused.
     replicas(Count(0, MAX_REPLICAS)): u32 = 0;

@@ -23,8 +23,8 @@ pub enum ValueKind {
     Text,
     /// The path of a file.
     Path,
-    /// A text that is one of a few.
-    Choice,
+    /// A text that is one of a few, and the sentence that names them.
+    Choice(&'static str),
     /// A point in time.
     Instant,
     /// Addresses by addresses.
