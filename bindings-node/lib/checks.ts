@@ -101,10 +101,11 @@ function ofKind(key: string, value: unknown, kind: Kind): number | boolean | obj
   return value as number | boolean | object
 }
 
-/** A copy of an object of addresses. */
+/** A copy of an object of addresses, without what an application has added to `Object.prototype`. */
 function addresses(key: string, value: unknown): Record<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw InvalidArgumentError.of(key, value, spoken.addresses)
-  return Object.fromEntries(Object.entries(value).map(([announced, reachable]) => [text(key, announced), text(key, reachable)]))
+  const copy = Object.entries(value).map(([announced, reachable]) => [text(key, announced), text(key, reachable)])
+  return Object.assign(Object.create(null) as Record<string, string>, Object.fromEntries(copy))
 }
 
 /** The milliseconds of a `Date`, of any realm. An invalid one stays as it is. */

@@ -1,6 +1,5 @@
 //! Events on their way to JavaScript.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,9 +15,6 @@ use crate::error::{measured_ms, ms};
 use crate::item::Item;
 use crate::queue::Queue;
 
-/// A value of an event's field in JavaScript.
-type FieldValue = Either<f64, String>;
-
 /// What a field is called in JavaScript.
 fn name_of(name: &str, field: Field<'_>) -> String {
     match (name, field) {
@@ -28,34 +24,36 @@ fn name_of(name: &str, field: Field<'_>) -> String {
     }
 }
 
-/// The event as one line of InfluxDB's line protocol.
+/// The event as one line of InfluxDB's line protocol. What else the object has doesn't matter.
 #[napi]
-pub fn line_protocol(
-    #[napi(ts_arg_type = "object")] event: HashMap<String, Option<FieldValue>>,
-    tags: Vec<Vec<String>>,
-) -> String {
+pub fn line_protocol(event: Object<'_>, tags: Vec<Vec<String>>) -> napi::Result<String> {
     let tags: Vec<_> = tags.iter().filter_map(|pair| Some((&**pair.first()?, &**pair.get(1)?))).collect();
-    let text = |name: &str| match event.get(name) {
-        Some(Some(Either::B(text))) => Some(text.as_str()),
-        _ => None,
-    };
-    let number = |name: &str| match event.get(name) {
-        Some(Some(Either::A(number))) => Some(*number),
-        _ => None,
-    };
-    let time = |name: &str| number(name).and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
+    let value = |name: &str| event.get::<Option<Either<f64, String>>>(name).map(Option::flatten);
     let empty = host::empty_event();
-    let fields = empty.fields().into_iter().map(|(field, kind)| {
-        let name = name_of(field, kind);
+    let found = empty.fields().into_iter().map(|(field, kind)| Ok((field, kind, value(&name_of(field, kind))?)));
+    let found = found.collect::<napi::Result<Vec<_>>>()?;
+    let fields = found.iter().map(|(field, kind, value)| {
         let value = match kind {
-            Field::Text(_) => Field::Text(text(&name)),
-            Field::Number(_) => Field::Number(number(&name).map(|number| number as u64)),
-            _ => Field::Time(time(&name)),
+            Field::Text(_) => Field::Text(text(value.as_ref())),
+            Field::Number(_) => Field::Number(number(value.as_ref()).map(|number| number as u64)),
+            _ => Field::Time(time(value.as_ref())),
         };
-        (field, value)
+        (*field, value)
     });
-    let fields: Vec<_> = fields.collect();
-    host::line_protocol(text("kind").unwrap_or_default(), &fields, &tags, UNIX_EPOCH + time("atMs").unwrap_or_default())
+    let (fields, kind, at) = (fields.collect::<Vec<_>>(), value("kind")?, time(value("atMs")?.as_ref()));
+    Ok(host::line_protocol(text(kind.as_ref()).unwrap_or_default(), &fields, &tags, UNIX_EPOCH + at.unwrap_or_default()))
+}
+
+fn text(value: Option<&Either<f64, String>>) -> Option<&str> {
+    if let Some(Either::B(text)) = value { Some(text) } else { None }
+}
+
+fn number(value: Option<&Either<f64, String>>) -> Option<f64> {
+    if let Some(Either::A(number)) = value { Some(*number) } else { None }
+}
+
+fn time(ms: Option<&Either<f64, String>>) -> Option<Duration> {
+    number(ms).and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok())
 }
 
 /// An event that happened at `at`, as `LockEvent` in lib/events.ts describes it.

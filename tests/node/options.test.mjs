@@ -80,12 +80,19 @@ test('an accessor is asked once, and what it throws comes out', async (t) => {
   await assert.rejects(client.withLock(t.name, throws, () => assert.fail('ran')), (error) => error === thrown)
 })
 
-test('what an application added to Object.prototype is no option', async (t) => {
+test('what an application added to Object.prototype is no option, no address and no field of an event', async (t) => {
   const program = `
+    import { Points } from 'locktender'
     Object.prototype.flatten = () => []
     Object.defineProperty(Object.prototype, 'shout', { get: () => 'loud', configurable: true })
-    say(await new Client('memory://a', { ttlMs: 5_000 }).withLock(name, { waitMs: 5 }, (held) => held.isValid()))`
-  assert.deepEqual(await run(t, program, await sharedServer(), t.name), ['true'])
+    new Client('redis+cluster://127.0.0.1:1', { addressMap: { 'a:1': 'b:2' } })
+    const client = new Client('memory://a', { ttlMs: 5_000 })
+    const points = new Points((lines) => say(lines.match(/event=\\w+/g)))
+    client.on('event', (event) => points.add({ ...event, extra: [] }))
+    say(await client.withLock(name, { waitMs: 5 }, (held) => held.isValid()))
+    await points.flush()`
+  const [valid, events] = await run(t, program, await sharedServer(), t.name)
+  assert.deepEqual([valid, events.split(',').slice(0, 2)], ['true', ['event=attempt', 'event=acquired']])
 })
 
 test('a signal given as the options is told where it belongs', async (t) => {
