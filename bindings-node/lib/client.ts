@@ -6,8 +6,8 @@ import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
 import type { Listener } from './emitter.js'
-import { valueOf } from './errors.js'
-import { diagnostics, enrol, ofNormalLife, type ClientEvents, type EventKind } from './events.js'
+import { InvalidArgumentError, valueOf } from './errors.js'
+import { diagnostics, enrol, isEvent, ofNormalLife, type ClientEvents } from './events.js'
 import { Held } from './held.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
@@ -16,12 +16,12 @@ import {
   clientOptions,
   electionOptions,
   jobOptions,
-  onceOptions,
+  cronJobOptions,
   lockOptions,
   signalOf,
   type ClientOptions,
   type JobOptions,
-  type OnceOptions,
+  type CronJobOptions,
   type LockOptions,
 } from './options.js'
 import { Overview } from './overview.js'
@@ -80,8 +80,8 @@ export class Client extends Overview implements AsyncDisposable {
     enrol(this.#native.id, this)
     if (credentials) provide(this, credentials)
     suspect(this.#native, null, own, new.target)
-    const hear = (name: string) => {
-      if (ofNormalLife(name)) this.#native.hear()
+    const hear = (name: string | symbol) => {
+      if (isEvent(name) && ofNormalLife(name)) this.#native.hear()
     }
     super.on('newListener' as never, hear as never)
   }
@@ -149,44 +149,30 @@ export class Client extends Overview implements AsyncDisposable {
   }
 
   /** @internal */
-  static makeJob(client: Client, name: string, options: JobOptions, kind: 'job' | 'once' = 'job'): MadeJob {
+  static makeJob(client: Client, name: string, options: JobOptions, kind: 'job' | 'cronJob' = 'job'): MadeJob {
     client.#hear()
     return { native: valueOf(client.#native[kind](name, options)), client }
   }
 
   /**
-   * The job `name` of a schedule: work that must run once per fire time, however many replicas a cron line or a timer starts it in.
+   * The job `name` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts it in.
    * No I/O.
    *
-   * It is a `Job` that begins anew with each later fire time, and never again for one that has begun. Its outcome says `why` nothing
+   * It is a `Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says `why` nothing
    * ran, which is no error. Throws as `job` does.
    *
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const nightly = () => client.once('nightly', { everyMs: 3_600_000 }).run(async () => ({ tidied: 3 }))   // in each replica, at 02:00
+   * const nightly = () => client.cronJob('nightly', { everyMs: 3_600_000 }).run(async () => ({ tidied: 3 }))   // in each replica, at 02:00
    * console.log((await nightly()).ran, (await nightly()).why)   // true done
    * ```
    */
-  override once(name: string, options?: OnceOptions): Job
-  /**
-   * With a listener it is the `once` of every `EventEmitter`: it calls the listener at the next event of this name, and then no more.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * client.once('acquired', ({ lockName }) => console.log(lockName))   // orders:42
-   * await client.withLock('orders:42', async () => {})
-   * ```
-   */
-  override once<K extends keyof ClientEvents>(event: K, listener: Listener<K>): this
-  override once(name: unknown, given?: unknown): Job | this {
-    if (typeof given === 'function') return super.once(name as EventKind, given as Listener<EventKind>)
-    const own = onceOptions(given)
-    const known = text('name', name)
-    const job = Client.makeJob(this, known, own, 'once')
-    suspect(this.#native, known, own, Client.prototype.once)
-    return new Job(known, () => job)
+  cronJob(name: string, options?: CronJobOptions): Job {
+    const own = cronJobOptions(options)
+    const job = Client.makeJob(this, text('name', name), own, 'cronJob')
+    suspect(this.#native, name, own, Client.prototype.cronJob)
+    return new Job(name, () => job)
   }
 
   /**
@@ -197,22 +183,22 @@ export class Client extends Overview implements AsyncDisposable {
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const leadership = await client.elect('scheduler', { ttlMs: 5_000 }).campaign()
+   * const leadership = await client.election('scheduler', { ttlMs: 5_000 }).campaign()
    * console.log(leadership.term > 0)   // true
    * await leadership.resign()
    * ```
    */
-  elect(name: string, options?: LockOptions): Election {
+  election(name: string, options?: LockOptions): Election {
     const own = electionOptions(options)
     const election = Client.makeElection(this, text('name', name), own)
-    suspect(this.#native, name, own, Client.prototype.elect)
+    suspect(this.#native, name, own, Client.prototype.election)
     return new Election(name, () => election)
   }
 
   /** @internal */
   static makeElection(client: Client, name: string, options: LockOptions): MadeElection {
     client.#hear()
-    return { native: valueOf(client.#native.elect(name, options)), client }
+    return { native: valueOf(client.#native.election(name, options)), client }
   }
 
   /**
@@ -343,9 +329,15 @@ export class Client extends Overview implements AsyncDisposable {
     return `Client ${inspect({ servers, prefix, closed }, { breakLength: Infinity })}`
   }
 
+  /** @internal */
+  override once<K extends keyof ClientEvents>(event: K, listener: Listener<K>): this {
+    if (typeof listener === 'function') return super.once(event, listener)
+    throw InvalidArgumentError.of('listener', listener, 'must be a function; work that runs once per scheduled time is cronJob(name, options)')
+  }
+
   #hear(): void {
     if (diagnostics.hasSubscribers) this.#native.hear()
   }
 }
 
-answerWords(Client.prototype, ['ping', 'quit', 'using'])
+answerWords(Client.prototype, ['elect', 'ping', 'quit', 'using'])

@@ -4,7 +4,7 @@ import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
-import { electionOptions, jobOptions, lockOptions, onceOptions, type ClientOptions, type JobOptions, type LockOptions, type OnceOptions } from './options.js'
+import { electionOptions, jobOptions, lockOptions, cronJobOptions, type ClientOptions, type JobOptions, type LockOptions, type CronJobOptions } from './options.js'
 import type { Server } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
@@ -15,7 +15,7 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `job`, `once`, `elect`, `withLock` and `tryWithLock` use, and returns that client.
+ * Sets the servers and options of the default client, which `lock`, `job`, `cronJob`, `election`, `withLock` and `tryWithLock` use, and returns that client.
  * Otherwise the default client is made at the first operation, with the servers that the environment's `LOCKTENDER_URL` names.
  * Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
  *
@@ -75,36 +75,36 @@ export function job(name: string, options?: JobOptions): Job {
 }
 
 /**
- * The job `name` of the default client that runs once per fire time: `once` of `Client`. Throws and rejects as `job` does.
+ * The job `name` of the default client that runs once per scheduled time: `cronJob` of `Client`. Throws and rejects as `job` does.
  *
  * @example
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
- * const { ran } = await once('nightly', { everyMs: 3_600_000 }).run(async () => 'tidied')
+ * const { ran } = await cronJob('nightly', { everyMs: 3_600_000 }).run(async () => 'tidied')
  * console.log(ran)   // true
  * ```
  */
-export function once(name: string, options?: OnceOptions): Job {
-  const own = onceOptions(options)
-  suspect(undefined, text('name', name), own, once)
-  return new Job(name, () => Client.makeJob(defaultClient(), name, own, 'once'))
+export function cronJob(name: string, options?: CronJobOptions): Job {
+  const own = cronJobOptions(options)
+  suspect(undefined, text('name', name), own, cronJob)
+  return new Job(name, () => Client.makeJob(defaultClient(), name, own, 'cronJob'))
 }
 
 /**
- * The election `name` of the default client: `elect` of `Client`. It stays with the client that is the default one at its first use.
+ * The election `name` of the default client: `election` of `Client`. It stays with the client that is the default one at its first use.
  * Throws `InvalidArgumentError` for an unknown option; its first operation throws or rejects with it for a bad name or value.
  *
  * @example
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
- * const leadership = await elect('scheduler').campaign()
+ * const leadership = await election('scheduler').campaign()
  * console.log(leadership.term > 0)   // true
  * await leadership.resign()
  * ```
  */
-export function elect(name: string, options?: LockOptions): Election {
+export function election(name: string, options?: LockOptions): Election {
   const own = electionOptions(options)
-  suspect(undefined, text('name', name), own, elect)
+  suspect(undefined, text('name', name), own, election)
   return new Election(name, () => Client.makeElection(defaultClient(), name, own))
 }
 

@@ -13,7 +13,7 @@ export type LeaderWork = (leadership: Leadership) => unknown
  *
  * @example
  * ```js
- * const leadership = await new Client('memory://example').elect('scheduler').campaign()
+ * const leadership = await new Client('memory://example').election('scheduler').campaign()
  * const row = { total: 7, fence: leadership.term }   // the database refuses a row with a smaller fence
  * await leadership.resign()
  * ```
@@ -42,7 +42,7 @@ export class Leadership extends Held {
    *
    * @example
    * ```js
-   * const leadership = await new Client('memory://example').elect('scheduler').campaign()
+   * const leadership = await new Client('memory://example').election('scheduler').campaign()
    * const answer = await fetch('data:,paid', { signal: leadership.signal })   // ends at once if the term is lost
    * await leadership.resign()
    * ```
@@ -58,7 +58,7 @@ export class Leadership extends Held {
    *
    * @example
    * ```js
-   * const leadership = await new Client('memory://example').elect('scheduler').campaign()
+   * const leadership = await new Client('memory://example').election('scheduler').campaign()
    * const { outcome } = await leadership.resign()
    * console.log(outcome)   // released
    * ```
@@ -140,7 +140,7 @@ export interface MadeElection {
  * @example
  * ```js
  * const stop = new AbortController()   // stop.abort() where the process is told to end
- * const election = new Client('memory://example').elect('scheduler')
+ * const election = new Client('memory://example').election('scheduler')
  * const led = election.lead(async ({ term, signal }) => {
  *   console.log(term > 0, signal.aborted)   // true false
  *   stop.abort()
@@ -172,7 +172,7 @@ export class Election {
    *
    * @example
    * ```js
-   * const leadership = await new Client('memory://example').elect('scheduler').campaign({ signal: AbortSignal.timeout(5_000) })
+   * const leadership = await new Client('memory://example').election('scheduler').campaign({ signal: AbortSignal.timeout(5_000) })
    * console.log(leadership.isValid())   // true
    * await leadership.resign()
    * ```
@@ -187,7 +187,7 @@ export class Election {
    *
    * @example
    * ```js
-   * const election = new Client('memory://example').elect('scheduler')
+   * const election = new Client('memory://example').election('scheduler')
    * const leadership = await election.tryCampaign()
    * console.log(await election.tryCampaign())   // null
    * await leadership?.resign()
@@ -221,7 +221,7 @@ export class Election {
    *
    * @example
    * ```js
-   * const election = new Client('memory://example').elect('scheduler')
+   * const election = new Client('memory://example').election('scheduler')
    * const leadership = await election.campaign()
    * for await (const { leader } of election.observe()) {
    *   console.log(leader.term === leadership.term)   // true
@@ -249,7 +249,7 @@ export class Election {
    *
    * @example
    * ```js
-   * const [stop, election] = [new AbortController(), new Client('memory://example').elect('scheduler')]
+   * const [stop, election] = [new AbortController(), new Client('memory://example').election('scheduler')]
    * const led = election.lead(async ({ term, signal }) => {
    *   const answer = await fetch(`data:,term ${term > 0}`, { signal })   // ends at once if the term is lost
    *   console.log(await answer.text())   // term true

@@ -1,8 +1,9 @@
 import { channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'node:events'
 
-import type { LossReason } from './errors.js'
 import type { Recorded } from '../native/index.js'
+import { addon } from './addon.js'
+import { InvalidArgumentError, type LossReason } from './errors.js'
 import { callGuest } from './guest.js'
 
 /**
@@ -29,7 +30,7 @@ import { callGuest } from './guest.js'
  * - `done`: a job is done: this client's attempt did it (with its `owner`), or an earlier one (without).
  * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
- * - `skipped`: nothing runs for a job's fire time; see `message`: `running`, `missed`, `too_late` or `too_early`.
+ * - `skipped`: nothing runs for a job's scheduled time; see `message`: `running`, `missed`, `too_late` or `too_early`.
  * - `leader`: an observer of an election has seen who leads, or that it changed: `rival` leads, in term `rivalFence`. Without them see
  *   `message`: nobody leads, or that is unknown.
  * - `force_released`: this client has ended a hold that is another's, by `forceRelease`; see `rival`.
@@ -77,7 +78,7 @@ export interface LockEvent {
   /** The lock's whole key on the servers: the prefix and the name. */
   readonly key: string | null
   /** What the lock is for. */
-  readonly lockKind: 'lock' | 'job' | 'once' | 'election' | null
+  readonly lockKind: 'lock' | 'job' | 'cron_job' | 'election' | null
   /** The lock's family: see `LockOptions`. */
   readonly family: string | null
   /** This client's owner value. */
@@ -128,6 +129,17 @@ const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'dropped',
 /** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {
   return !rare.includes(name)
+}
+
+/** The events of every `EventEmitter`: of its listeners, and `error`, for which `once` of `node:events` listens, too. */
+const ofEachEmitter: readonly (string | symbol)[] = ['newListener', 'removeListener', 'error']
+
+/** Whether it is an event of a client. Throws `InvalidArgumentError` for one that never comes. @internal */
+export function isEvent(name: string | symbol): name is string {
+  if (typeof name === 'symbol' || ofEachEmitter.includes(name)) return false
+  const instead = addon.insteadOfEvent(name)
+  if (instead !== null) throw InvalidArgumentError.of('event', name, instead)
+  return true
 }
 
 /** Every client's events, for `diagnostics_channel.subscribe('locktender', …)`. @internal */

@@ -19,13 +19,13 @@ import { traced } from './tracing.js'
 export type JobState = 'new' | 'running' | 'retrying' | 'done' | 'dead'
 
 /**
- * Why a call did not run a job's work. A job without a fire time has only `done`.
+ * Why a call did not run a job's work. A job without a scheduled time has only `done`.
  *
  * - `done`: it was done before, or by another worker meanwhile.
- * - `dead`: the last attempt for this fire time failed, or its worker died.
- * - `running`: a worker runs it, or still the work of an earlier fire time.
- * - `missed`: a later fire time has begun. Fire times never run out of order; those that are missed fall together.
- * - `too_late`: the fire time is longer ago than `lateMs`.
+ * - `dead`: the last attempt for this scheduled time failed, or its worker died.
+ * - `running`: a worker runs it, or still the work of an earlier scheduled time.
+ * - `missed`: a later scheduled time has begun. Scheduled times never run out of order; those that are missed fall together.
+ * - `too_late`: the scheduled time is longer ago than `maxLatenessMs`.
  */
 export type NotRun = 'done' | 'dead' | 'running' | 'missed' | 'too_late'
 
@@ -66,9 +66,9 @@ export interface JobStatus {
   readonly lastError: string | null
   /** The result of a job that is done, as in `JobOutcome`. */
   readonly result: unknown
-  /** The latest fire time that has begun, of a job that runs once per fire time. */
-  readonly fireTime: Date | null
-  /** When the work was done last, by the server's clock. A job that runs once per fire time keeps it while later runs fail. */
+  /** The latest scheduled time that has begun, of a job that runs once per scheduled time. */
+  readonly scheduledTime: Date | null
+  /** When the work was done last, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail. */
   readonly lastDone: Date | null
 }
 
@@ -179,7 +179,7 @@ export interface MadeJob {
  *
  * Any number of workers may ask for it, at any time. One of them runs it; the others wait as backups. If the work fails, or its
  * worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
- * result or the last error for `keepMs`. While an attempt runs, the lock with the job's name is held.
+ * result or the last error for `retentionMs`. While an attempt runs, the lock with the job's name is held.
  *
  * The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not come
  * twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send `fence` with each
@@ -214,7 +214,7 @@ export class Job {
 
   /**
    * Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most `waitMs`.
-   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its fire time. Aborting `signal` ends the
+   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its scheduled time. Aborting `signal` ends the
    * wait, and rejects with the signal's reason. After the begin the signal has no effect. `run` does all of that around a function.
    *
    * Rejects with `JobDeadError` if the job is dead; with `AcquireTimeoutError` if another worker ran it for all of `waitMs`, or the
@@ -253,7 +253,7 @@ export class Job {
    * - `work` throws: the attempt failed, and rejects with the same error. Another one may begin after `retryDelayMs`, by this worker
    *   or another. After the last one the job is dead. An error that is the loss of the lease itself, thrown by `attempt.check()` or as
    *   the reason of `attempt.signal`, is no failure of the work: the attempt counts as one whose lease was lost.
-   * - The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
+   * - The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its outcome, with
    *   `ran` false.
    *
    * An uncaught error, an unhandled rejection or `process.exit(1)` while `work` runs, here or in a worker thread, fails the attempt.
@@ -315,8 +315,8 @@ export class Job {
   async status(): Promise<JobStatus> {
     const { native } = this.#opened
     const status = resultOf<native.JobStatus>(await outcome(native.status()))
-    const { state, result, fireTime, lastDone } = status
-    return { ...status, state: state as JobState, result: parsed(result), fireTime: dateOf(fireTime), lastDone: dateOf(lastDone) }
+    const { state, result, scheduledTime, lastDone } = status
+    return { ...status, state: state as JobState, result: parsed(result), scheduledTime: dateOf(scheduledTime), lastDone: dateOf(lastDone) }
   }
 
   /**

@@ -63,7 +63,7 @@ export interface HoldInfo {
   /** The lock's name, without the client's prefix. */
   readonly name: string
   /** What the lock is for. */
-  readonly kind: 'lock' | 'job' | 'once' | 'election'
+  readonly kind: 'lock' | 'job' | 'cron_job' | 'election'
   /** The owner value: the value of the key on the servers begins with it. */
   readonly owner: string
   /** The fencing token. */

@@ -67,29 +67,29 @@ export interface JobOptions extends LockOptions {
    * The time for which a job that is done or dead is remembered. A worker that asks later runs it again. Default 24 h; from 1 s to
    * 366 days.
    */
-  keepMs?: number | undefined
+  retentionMs?: number | undefined
 }
 
 /**
- * Options of a job that runs once per fire time, and of its lock. Times are milliseconds. `maxAttempts` is 1 by default: a run that
+ * Options of a job that runs once per scheduled time, and of its lock. Times are milliseconds. `maxAttempts` is 1 by default: a run that
  * fails or dies is not repeated.
  */
-export interface OnceOptions extends Omit<JobOptions, 'keepMs'> {
+export interface CronJobOptions extends Omit<JobOptions, 'retentionMs'> {
   /**
-   * The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that the
+   * The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that the
    * clocks of machines differ. A `Date`, or milliseconds since 1970; at most 5 minutes ahead of the server. Without it it is now by
    * this machine's clock, rounded down to a multiple of `everyMs`: one of the two must be given.
    */
   at?: Date | number | undefined
   /**
-   * The time between two fire times, without `at`; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
+   * The time between two scheduled times, without `at`; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
    * early counts for the time that was meant. Longer than the replicas may begin apart; from 1 s to 366 days.
    */
   everyMs?: number | undefined
-  /** How long ago a fire time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h; from 1 s to 366 days. */
-  lateMs?: number | undefined
-  /** What a fire time does while the work of an earlier one still runs: `skip` (the default) leaves it out, `wait` waits. */
-  overlap?: 'skip' | 'wait' | undefined
+  /** How long ago a scheduled time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h; from 1 s to 366 days. */
+  maxLatenessMs?: number | undefined
+  /** What a scheduled time does while the work of an earlier one still runs: `skip` (the default) leaves it out, `wait` waits. */
+  onOverlap?: 'skip' | 'wait' | undefined
 }
 
 /** Options of a failed attempt. */
@@ -179,8 +179,8 @@ export function jobOptions(options: unknown): JobOptions {
 }
 
 /** @internal */
-export function onceOptions(options: unknown): OnceOptions {
-  return checked('once', options, kindsOf('once'))
+export function cronJobOptions(options: unknown): CronJobOptions {
+  return checked('cron_job', options, kindsOf('cron_job'))
 }
 
 /** @internal */

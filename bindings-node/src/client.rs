@@ -307,13 +307,13 @@ impl Client {
     }
 
     #[napi]
-    pub fn once(&self, name: String, options: Object<'_>) -> Either<Job, Failure> {
-        Job::make(self.core.once(name), &options, &self.queue)
+    pub fn cron_job(&self, name: String, options: Object<'_>) -> Either<Job, Failure> {
+        Job::make(self.core.cron_job(name), &options, &self.queue)
     }
 
     #[napi]
-    pub fn elect(&self, name: String, options: Object<'_>) -> Either<Election, Failure> {
-        Election::make(self.core.elect(name), &options, &self.queue)
+    pub fn election(&self, name: String, options: Object<'_>) -> Either<Election, Failure> {
+        Election::make(self.core.election(name), &options, &self.queue)
     }
 
     /// The lock whose acquire adopts the hold of a `handOver` text.

@@ -104,7 +104,7 @@ pub(crate) struct JobStatus {
     pub retry_in_ms: Option<f64>,
     pub last_error: Option<String>,
     pub result: Option<String>,
-    pub fire_time: Option<f64>,
+    pub scheduled_time: Option<f64>,
     pub last_done: Option<f64>,
 }
 
@@ -120,7 +120,7 @@ impl From<locktender::JobStatus> for JobStatus {
             retry_in_ms: status.retry_in.map(ms),
             last_error: status.last_error,
             result: status.result,
-            fire_time: status.fire_time.and_then(since_1970),
+            scheduled_time: status.scheduled_time.and_then(since_1970),
             last_done: status.last_done.and_then(since_1970),
         }
     }

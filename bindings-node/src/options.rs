@@ -12,13 +12,13 @@ use napi::bindgen_prelude::{Either4, Object};
 use napi_derive::napi;
 
 /// The call that got an option.
-#[napi(string_enum = "lowercase")]
+#[napi(string_enum = "snake_case")]
 pub enum OptionPlace {
     Client,
     Lock,
     Acquire,
     Job,
-    Once,
+    CronJob,
     Begin,
     Fail,
     Election,
@@ -32,7 +32,7 @@ impl From<OptionPlace> for Place {
             OptionPlace::Lock => Self::Lock,
             OptionPlace::Acquire => Self::Acquire,
             OptionPlace::Job => Self::Job,
-            OptionPlace::Once => Self::Once,
+            OptionPlace::CronJob => Self::CronJob,
             OptionPlace::Begin => Self::Begin,
             OptionPlace::Fail => Self::Fail,
             OptionPlace::Election => Self::Election,
@@ -69,6 +69,12 @@ pub fn instead_of_member(name: String) -> String {
     locktender::host::instead_of_member(&name).unwrap_or_default().in_words_of(Language::Node)
 }
 
+/// The answer for an event `name` that there is not.
+#[napi(ts_return_type = "string | null")]
+pub fn instead_of_event(name: String) -> Option<String> {
+    locktender::host::instead_of_event(&name).map(|text| text.in_words_of(Language::Node))
+}
+
 /// The sentence about a ttl that was probably meant in another unit.
 #[napi(ts_return_type = "string | null")]
 pub fn suspicious_ttl(ms: f64) -> Option<String> {
@@ -80,7 +86,7 @@ type Plain = Either4<f64, bool, String, HashMap<String, String>>;
 
 /// The core's names of all options, by those of JavaScript.
 static NAMES: LazyLock<HashMap<String, &'static str>> = LazyLock::new(|| {
-    let options = [Place::Client, Place::Job, Place::Once].map(|place| options_of(place, Language::Node));
+    let options = [Place::Client, Place::Job, Place::CronJob].map(|place| options_of(place, Language::Node));
     options.concat().into_iter().map(|(name, _)| (Language::Node.spell(name).into_owned(), name)).collect()
 });
 

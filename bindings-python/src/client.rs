@@ -75,7 +75,7 @@ impl Client {
     ///     How many attempts may begin before the job is dead. Default 3. The first worker that asks fixes it for the job.
     /// ``retry_delay``
     ///     How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour. Default 1 s.
-    /// ``keep``
+    /// ``retention``
     ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
     /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
     ///     As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
@@ -88,50 +88,55 @@ impl Client {
         Job::new(Some(slf), name, options, false)
     }
 
-    #[doc = with_once_options!("once($self, name, *")]
-    /// The job ``name`` of a schedule: work that must run once per fire time, however many replicas a cron line or a timer starts it
+    #[doc = with_cron_job_options!("cron_job($self, name, *")]
+    /// The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts it
     /// in. No I/O.
     ///
-    /// It is a :class:`Job` that begins anew with each later fire time, and never again for one that has begun. Its outcome says ``why``
+    /// It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says ``why``
     /// nothing ran, which is no error.
     ///
     /// ``at``
-    ///     The fire time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
+    ///     The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
     ///     the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead of the server.
     ///     Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two must be given.
     /// ``every``
-    ///     How far fire times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
+    ///     How far scheduled times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
     ///     early counts for the time that was meant. Longer than the replicas may begin apart.
-    /// ``late``
-    ///     How long ago a fire time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h.
-    /// ``overlap``
-    ///     What a fire time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
+    /// ``max_lateness``
+    ///     How long ago a scheduled time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h.
+    /// ``on_overlap``
+    ///     What a scheduled time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
     ///     ``"skip"``.
     /// ``max_attempts``, ``retry_delay``
     ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
     /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
     ///     As with :meth:`lock`.
     ///
-    ///         outcome = client.once("nightly", every=3600).run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
+    ///         outcome = client.cron_job("nightly", every=3600).run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-    fn once(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+    fn cron_job(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
         Job::new(Some(slf), name, options, true)
     }
 
-    #[doc = with_lock_options!("elect($self, name, *")]
+    #[doc = with_lock_options!("election($self, name, *")]
     /// The election ``name``: one leader of any number of candidates. No I/O.
     ///
     /// The options are those of :meth:`lock`. ``ttl`` is how long a leader that dies blocks the next one, ``wait`` how long a campaign
     /// waits while another one leads; :meth:`Election.lead` waits for ever unless ``wait`` is given here.
     ///
-    ///     with client.elect("scheduler", ttl=5).campaign() as leadership:
+    ///     with client.election("scheduler", ttl=5).campaign() as leadership:
     ///         print("leads in term", leadership.term)
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-    fn elect(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
+    fn election(
+        slf: Py<Self>,
+        name: &Bound<'_, PyAny>,
+        _more: ByName,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Election> {
         Election::new(Some(slf), name, options)
     }
 

@@ -70,27 +70,27 @@ pub(crate) fn job(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound
     Job::new(None, name, options, false)
 }
 
-#[doc = with_once_options!("once(name, *")]
-/// A job of the default client that runs once per fire time: see :meth:`Client.once`.
+#[doc = with_cron_job_options!("cron_job(name, *")]
+/// A job of the default client that runs once per scheduled time: see :meth:`Client.cron_job`.
 ///
-///     from locktender import once
+///     from locktender import cron_job
 ///
-///     @once("nightly", every=3600)
+///     @cron_job("nightly", every=3600)
 ///     def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-pub(crate) fn once(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
+pub(crate) fn cron_job(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
     Job::new(None, name, options, true)
 }
 
-#[doc = with_lock_options!("elect(name, *")]
-/// An election of the default client: see :meth:`Client.elect`. It stays with the client that is the default one at its first use.
+#[doc = with_lock_options!("election(name, *")]
+/// An election of the default client: see :meth:`Client.election`. It stays with the client that is the default one at its first use.
 ///
-///     from locktender import elect
+///     from locktender import election
 ///
-///     election = elect("scheduler")                     # election.lead(schedule) campaigns and leads, again and again
+///     scheduler = election("scheduler")                    # scheduler.lead(schedule) campaigns and leads, again and again
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-pub(crate) fn elect(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
+pub(crate) fn election(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Election> {
     Election::new(None, name, options)
 }

@@ -16,13 +16,13 @@ use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::{context, default, frames, own, waiting};
 
-/// An election: any number of candidates, of which one leads. Made by :meth:`Client.elect` or :func:`elect`; does no I/O by itself.
+/// An election: any number of candidates, of which one leads. Made by :meth:`Client.election` or :func:`election`; does no I/O by itself.
 ///
 /// It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
 /// leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
 /// term is larger than all earlier ones; the README says under which assumptions. It works with one server and with a quorum.
 ///
-///     election = client.elect("scheduler")
+///     election = client.election("scheduler")
 ///     election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
 ///     await election.lead_async(schedule_async)     # of an `async def`, until the task is cancelled
 ///     with election.campaign() as leadership: ...   # one term by hand
@@ -79,7 +79,7 @@ impl Election {
             return Ok(made);
         }
         let client = self.client.as_ref().map_or_else(|| default::client(py), |client| Ok(client.clone_ref(py)))?;
-        let core = client.get().core().elect(&self.name).settings(self.choice.settings.clone());
+        let core = client.get().core().election(&self.name).settings(self.choice.settings.clone());
         raised(py, core.validate())?;
         let made = Made { client, core };
         let ours = made.refer(py);
@@ -121,7 +121,7 @@ impl Election {
 
     /// Campaigns: waits at most ``wait`` while another one leads, and then leads.
     ///
-    ///     with client.elect("scheduler").campaign() as leadership:
+    ///     with client.election("scheduler").campaign() as leadership:
     ///         print("leads in term", leadership.term)
     ///
     /// Raises what :meth:`Lock.acquire` raises.
@@ -143,7 +143,7 @@ impl Election {
 
     /// Tries once to lead: ``None`` if another one leads. Raises what :meth:`Lock.try_acquire` raises.
     ///
-    ///     if leadership := client.elect("scheduler").try_campaign():
+    ///     if leadership := client.election("scheduler").try_campaign():
     ///         with leadership: ...
     fn try_campaign(&self, py: Python<'_>) -> PyResult<Option<Py<Leadership>>> {
         let leadership = waiting::block_once(py, self.core(py)?.try_campaign())?;
@@ -175,7 +175,7 @@ impl Election {
 
     /// Ends :meth:`lead` and :meth:`lead_async`, from any thread, and for good: a call that begins later returns at once.
     ///
-    ///     election = client.elect("scheduler")
+    ///     election = client.election("scheduler")
     ///     election.stop()
     ///
     /// A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
@@ -187,7 +187,7 @@ impl Election {
 
     /// Observes who leads: the leader now, and then each change. No I/O before the first step.
     ///
-    ///     for observation in client.elect("scheduler").observe():
+    ///     for observation in client.election("scheduler").observe():
     ///         if observation.leader:
     ///             print("led in term", observation.leader.term)
     ///         break

@@ -59,10 +59,10 @@ impl Job {
         client: Option<Py<Client>>,
         name: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
-        is_once: bool,
+        is_cron_job: bool,
     ) -> PyResult<Self> {
         let py = name.py();
-        let choice = JobChoice::parse(py, options, is_once)?;
+        let choice = JobChoice::parse(py, options, is_cron_job)?;
         let options = options.map(|options| options.clone().unbind());
         let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice.lock)?;
         if let Some(suspicion) = choice.lock.suspicion() {
@@ -143,7 +143,7 @@ impl Job {
     }
 
     /// Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
-    /// ``wait``. ``None`` if the job is done, or nothing is to run for its fire time. :meth:`run` does all of that around a function.
+    /// ``wait``. ``None`` if the job is done, or nothing is to run for its scheduled time. :meth:`run` does all of that around a function.
     ///
     ///     if attempt := client.job("mail:7").begin():
     ///         with attempt:
@@ -241,7 +241,7 @@ impl Job {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        own::call(py, |own| &own.reduced_job, (&self.client, &self.name, &self.options, self.choice.is_once))?.extract()
+        own::call(py, |own| &own.reduced_job, (&self.client, &self.name, &self.options, self.choice.is_cron_job))?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

@@ -16,8 +16,8 @@ pub(crate) struct JobOutcome {
     /// Whether this call ran the work, which is done.
     ran: bool,
     /// Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
-    /// that runs once per fire time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
-    /// an earlier fire time; ``missed``: a later fire time has begun; ``too_late``: the fire time is longer ago than ``late``.
+    /// that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
+    /// an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is longer ago than ``max_lateness``.
     why: Option<&'static str>,
     /// What the work returned, in this call or in an earlier one, as JSON has it; ``None`` if that was nothing.
     result: Py<PyAny>,
@@ -73,9 +73,9 @@ pub(crate) struct JobStatus {
     last_error: Option<String>,
     /// What the work returned, as JSON has it; ``None`` if that was nothing, or the job isn't done.
     result: Py<PyAny>,
-    /// The latest fire time that has begun, in UTC, of a job that runs once per fire time.
-    fire_time: Option<SystemTime>,
-    /// When the work was done last, in UTC, by the server's clock. A job that runs once per fire time keeps it while later runs fail.
+    /// The latest scheduled time that has begun, in UTC, of a job that runs once per scheduled time.
+    scheduled_time: Option<SystemTime>,
+    /// When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail.
     last_done: Option<SystemTime>,
 }
 
@@ -92,7 +92,7 @@ impl JobStatus {
             retry_in: status.retry_in.map(in_seconds),
             last_error: status.last_error,
             result,
-            fire_time: status.fire_time,
+            scheduled_time: status.scheduled_time,
             last_done: status.last_done,
         })
     }
@@ -115,7 +115,7 @@ impl JobStatus {
             "retry_in",
             "last_error",
             "result",
-            "fire_time",
+            "scheduled_time",
             "last_done",
         ];
         shown(slf, &fields)

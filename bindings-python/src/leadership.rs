@@ -24,7 +24,7 @@ impl Hold {
 
 /// One term of a leader: a :class:`Held` with a number that only rises. Made by :meth:`Election.campaign`.
 ///
-///     with client.elect("scheduler").campaign() as leadership:
+///     with client.election("scheduler").campaign() as leadership:
 ///         write(row, fence=leadership.term)
 #[pyclass(module = "locktender", extends = Held, frozen, weakref)]
 pub(crate) struct Leadership {

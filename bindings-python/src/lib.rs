@@ -84,7 +84,7 @@ mod _native {
         client::{Client, opening::number_of},
         clock::Clock,
         credentials::{Asked, Credentials, fail_credentials, give_credentials, next_credentials},
-        default::{configure, elect, job, lock, once},
+        default::{configure, cron_job, election, job, lock},
         delivery::{Record, next_events},
         election::{Election, Leading},
         exit::{close_all, forked},

@@ -116,7 +116,7 @@ impl Grant {
 pub(crate) struct HoldInfo {
     /// The lock's name, without the client's prefix.
     name: String,
-    /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
+    /// What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``.
     kind: &'static str,
     /// The owner value: the value of the key on the servers begins with it.
     owner: String,

@@ -58,7 +58,7 @@ impl Observation {
 /// An observer of an election: it gives the leader now, and then each change that it sees. Made by :meth:`Election.observe`; an
 /// iterator for ``for`` and for ``async for``, which never ends by itself.
 ///
-///     for observation in client.elect("scheduler").observe():
+///     for observation in client.election("scheduler").observe():
 ///         print(observation.leader)
 ///         break
 ///

@@ -131,26 +131,26 @@ fn set<T: Options>(options: &mut T, option: &str, value: &Bound<'_, PyAny>) -> P
 #[derive(Default)]
 pub(crate) struct JobChoice {
     pub(crate) lock: LockChoice,
-    /// Whether it runs once per fire time.
-    pub(crate) is_once: bool,
+    /// Whether it runs once per scheduled time.
+    pub(crate) is_cron_job: bool,
     own: JobOverrides,
 }
 
 impl Refer for JobChoice {
     fn refer(&self, py: Python<'_>) -> Self {
-        Self { lock: self.lock.refer(py), is_once: self.is_once, own: self.own.clone() }
+        Self { lock: self.lock.refer(py), is_cron_job: self.is_cron_job, own: self.own.clone() }
     }
 }
 
 impl JobChoice {
     /// The options in `given`; any other name is refused.
-    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, is_once: bool) -> PyResult<Self> {
-        let mut choice = Self { is_once, ..Self::default() };
+    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, is_cron_job: bool) -> PyResult<Self> {
+        let mut choice = Self { is_cron_job, ..Self::default() };
         for (name, value) in given.into_iter().flatten() {
             let option = text("option", &name)?;
-            let is_own = JobOverrides::has(&option, is_once) && set(&mut choice.own, &option, &value)?;
+            let is_own = JobOverrides::has(&option, is_cron_job) && set(&mut choice.own, &option, &value)?;
             if !is_own && !choice.lock.set(&option, &value)? {
-                return Err(unknown(&option, &value, if is_once { Place::Once } else { Place::Job }));
+                return Err(unknown(&option, &value, if is_cron_job { Place::CronJob } else { Place::Job }));
             }
         }
         // Says at once what the core would say at the first operation.
@@ -161,7 +161,7 @@ impl JobChoice {
 
     /// The client's job `name` with these options.
     pub(crate) fn job(&self, client: &Client, name: &str) -> Job {
-        let job = if self.is_once { client.once(name) } else { client.job(name) };
+        let job = if self.is_cron_job { client.cron_job(name) } else { client.job(name) };
         job.settings(self.lock.settings.clone()).overrides(self.own.clone())
     }
 }

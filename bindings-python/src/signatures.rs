@@ -15,17 +15,17 @@ macro_rules! with_job_options {
     ($first:literal) => {
         concat!(
             $first,
-            ", max_attempts=3, retry_delay=0, keep=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
+            ", max_attempts=3, retry_delay=0, retention=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
         )
     };
 }
 
-/// The same with the options of a job that runs once per fire time.
-macro_rules! with_once_options {
+/// The same with the options of a job that runs once per scheduled time.
+macro_rules! with_cron_job_options {
     ($first:literal) => {
         concat!(
             $first,
-            ", at=None, every=60, late=86400, overlap='skip', max_attempts=1, retry_delay=0, ttl=..., wait=..., renew=..., ",
+            ", at=None, every=60, max_lateness=86400, on_overlap='skip', max_attempts=1, retry_delay=0, ttl=..., wait=..., renew=..., ",
             "max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
         )
     };

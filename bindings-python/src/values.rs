@@ -197,7 +197,7 @@ event! {
     /// The lock's whole key on the servers: the prefix and the name.
     key(Text),
 
-    /// What the lock is for: ``lock``, ``job``, ``once`` or ``election``.
+    /// What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``.
     lock_kind(Word),
 
     /// The lock's family: see :meth:`Client.lock`.

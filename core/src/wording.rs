@@ -31,14 +31,26 @@ const TIMES: [&str; 15] = [
     "replicas_timeout",
     "retry_delay",
     "retry_in",
-    "keep",
+    "retention",
     "every",
-    "late",
+    "max_lateness",
 ];
 
 /// The options of the command that have the names of the core's.
-const ARGUMENTS: [&str; 12] =
-    ["kill_after", "ttl", "max_hold", "min_hold", "fair", "retry_delay", "max_attempts", "keep", "every", "late", "owner", "at"];
+const ARGUMENTS: [&str; 12] = [
+    "kill_after",
+    "ttl",
+    "max_hold",
+    "min_hold",
+    "fair",
+    "retry_delay",
+    "max_attempts",
+    "retention",
+    "every",
+    "max_lateness",
+    "owner",
+    "at",
+];
 
 impl Language {
     /// An option, an argument or a function of the core as this language spells it.

@@ -1,4 +1,4 @@
-"""A task that one of several replicas runs at each fire time: APScheduler starts it in each, and ``once`` admits one.
+"""A task that one of several replicas runs at each scheduled time: APScheduler starts it in each, and ``cron_job`` admits one.
 
 python apscheduler_nightly.py      # in two terminals; the clocks of two machines may differ
 """
@@ -10,11 +10,11 @@ from locktender import Attempt, Client
 
 client = Client()
 # APScheduler 3 doesn't tell a function its planned time: it is now, rounded. For a task at 02:00 a minute is right, the default.
-nightly = client.once("example:nightly", every=1)
+nightly = client.cron_job("example:nightly", every=1)
 
 
 def tidy(attempt: Attempt) -> str:
-    return f"{nightly.status().fire_time}"  # the result, also for the other replicas
+    return f"{nightly.status().scheduled_time}"  # the result, also for the other replicas
 
 
 def fire() -> None:

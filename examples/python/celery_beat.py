@@ -1,4 +1,4 @@
-"""Several Celery beats: each knows the whole schedule, and each task is sent once per fire time.
+"""Several Celery beats: each knows the whole schedule, and each task is sent once per scheduled time.
 
     celery --app celery_beat beat --scheduler celery_beat:OnceScheduler      # in each replica, with a --schedule file of its own
     python celery_beat.py                                                    # one beat for three seconds, without a broker
@@ -29,11 +29,11 @@ class OnceScheduler(PersistentScheduler):
     def apply_async(self, entry: ScheduleEntry, producer: Any = None, advance: bool = True, **options: Any) -> None:
         # If a beat dies while it sends, another one sends: it waits for that as a backup.
         every = getattr(entry.schedule, "run_every", 60)
-        once = client.once(f"beat:{entry.name}", every=every, max_attempts=3, wait=10)
+        once = client.cron_job(f"beat:{entry.name}", every=every, max_attempts=3, wait=10)
 
         def send(attempt: Attempt) -> str:
             super(OnceScheduler, self).apply_async(entry, producer, advance, **options)
-            return f"{once.status().fire_time}"
+            return f"{once.status().scheduled_time}"
 
         outcome = once.run(send)
         print(f"{outcome.result} {'ran' if outcome.ran else f'left out: {outcome.why}'}", flush=True)

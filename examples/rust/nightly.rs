@@ -1,4 +1,4 @@
-//! A task that one of several replicas runs at each fire time: two replicas ask for the same times, and one of them runs each.
+//! A task that one of several replicas runs at each scheduled time: two replicas ask for the same times, and one of them runs each.
 //! LOCKTENDER_URL=redis://localhost cargo run --example nightly
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -11,9 +11,9 @@ use locktender::{Client, NotRun};
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::from_env()?;
     let planned = SystemTime::now(); // a scheduler says for which time it planned a run, in each replica the same
-    for fire_time in [planned, planned + Duration::from_secs(60)] {
+    for scheduled_time in [planned, planned + Duration::from_secs(60)] {
         for replica in ["Diego", "Milten"] {
-            let job = client.once("example:nightly").at(fire_time);
+            let job = client.cron_job("example:nightly").at(scheduled_time);
             let outcome = job.run(async |attempt| Ok::<_, String>(attempt.fence().to_string())).await?;
             let why = outcome.why.map_or("ran", NotRun::as_str);
             println!("{replica}: {why}, fence {}", outcome.result.unwrap_or_default());

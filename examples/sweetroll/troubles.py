@@ -96,7 +96,7 @@ def died(tavern: Tavern) -> None:
 
 
 def resigned(tavern: Tavern) -> None:
-    with tavern.gorn.elect("innkeeper").campaign() as leadership:
+    with tavern.gorn.election("innkeeper").campaign() as leadership:
         leadership.wait_lost(TTL)
 
 

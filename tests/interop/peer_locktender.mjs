@@ -53,11 +53,11 @@ const answers = {
     return { done }
   },
   async fire({ name, at_ms: at, file }) {
-    const { why } = await client.once(name, { at }).run(async ({ fence }) => appendFileSync(file, `${at} ${fence}\n`))
+    const { why } = await client.cronJob(name, { at }).run(async ({ fence }) => appendFileSync(file, `${at} ${fence}\n`))
     return { why }
   },
   async lead({ name, ttl_ms: ttlMs, file }) {
-    await client.elect(name, { ttlMs }).lead(async (leadership) => {
+    await client.election(name, { ttlMs }).lead(async (leadership) => {
       const { term, signal } = leadership
       for (;;) {
         const before = process.hrtime.bigint()

@@ -78,7 +78,7 @@ class Peer:
             with file.open("a") as lines:
                 lines.write(f"{at_ms} {attempt.fence}\n")
 
-        return {"why": self._client.once(name, at=at_ms / 1e3).run(work).why}
+        return {"why": self._client.cron_job(name, at=at_ms / 1e3).run(work).why}
 
     def _lead(self, name: str, ttl_ms: int, file: Path) -> None:
         def work(leadership: Leadership) -> None:
@@ -90,7 +90,7 @@ class Peer:
                     lines.write(f"{os.getpid()} {leadership.term} {before} {after}\n")
                 time.sleep(0.005)
 
-        self._client.elect(name, ttl=ttl_ms / 1e3).lead(work)
+        self._client.election(name, ttl=ttl_ms / 1e3).lead(work)
 
     def _inspect(self, name: str) -> dict[str, Any]:
         info = self._client.lock(name).inspect()

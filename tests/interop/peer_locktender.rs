@@ -98,7 +98,7 @@ impl Peer {
     }
 
     fn fire(&self, name: &str, at_ms: u64, file: &str) -> Result<Value, Error> {
-        let job = self.client.once(name).at(UNIX_EPOCH + Duration::from_millis(at_ms));
+        let job = self.client.cron_job(name).at(UNIX_EPOCH + Duration::from_millis(at_ms));
         let outcome = job.run_blocking(|attempt| {
             let mut lines = fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
             lines.write_all(format!("{at_ms} {}\n", attempt.fence()).as_bytes()).unwrap();
@@ -116,7 +116,7 @@ impl Peer {
             let now = clock_gettime(ClockId::Monotonic);
             now.tv_sec * 1_000_000_000 + now.tv_nsec
         };
-        let led = self.client.elect(name).ttl(ttl).lead_blocking(|leadership| {
+        let led = self.client.election(name).ttl(ttl).lead_blocking(|leadership| {
             loop {
                 let before = clock();
                 leadership.check()?;

@@ -94,7 +94,7 @@ def test_a_password_and_a_hostile_name_are_not_shown_as_they_are(server: RealSer
     assert done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
 
 
-@pytest.mark.parametrize("inner", [["run"], ["job"], ["once", "--every", "24h", "--overlap", "wait", "-E", "75"], ["lead"], ["hold"], ["wait"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("inner", [["run"], ["job"], ["cron-job", "--every", "24h", "--on-overlap", "wait", "-E", "75"], ["lead"], ["hold"], ["wait"]], ids=lambda words: words[0])
 def test_one_that_would_wait_for_itself_says_so(server: RealServer, name: str, inner: list[str]):
     command = [*RUST, *inner, name, *([] if inner[0] in ("hold", "wait") else ["--", "true"])]
     done = ran(server, name, "--", *command)

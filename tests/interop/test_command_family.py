@@ -14,7 +14,7 @@ from locktender import Client
 from support.observe import PATIENCE, until
 from support.server import RealServer
 
-SUBCOMMANDS = (["run"], ["job"], ["once", "--every", "24h"], ["lead"])
+SUBCOMMANDS = (["run"], ["job"], ["cron-job", "--every", "24h"], ["lead"])
 
 
 class Daemon:

@@ -204,13 +204,13 @@ def test_each_mistake_has_its_code(server: RealServer, name: str):
         (["job", "--max-attempts", "0", name, "true"], 64, "max-attempts"),
         (["job", "--server", nowhere, "--server", server.url, name, "true"], 64, "one server"),
         (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
-        (["once", name, "true"], 64, "--at <TIME>|--every <SPAN>"),
-        (["once", "--at", "today", name, "true"], 64, "2026-11-21T02:00:00+01:00"),
-        (["once", "--at", "@12", name, "true"], 64, "2000"),
-        (["once", "--at", "@1795222800000", name, "true"], 64, "it counts the seconds since 1970"),
-        (["once", "--at", f"@{int(time.time()) + 3600}", name, "true"], 64, "ahead of the server"),
-        (["once", "--at", "@1795222800", "--every", "1h", name, "true"], 64, "cannot be used with"),
-        (["once", "-n", "--every", "1h", "--server", nowhere, name, "true"], 69, "Connection refused"),
+        (["cron-job", name, "true"], 64, "--at <TIME>|--every <SPAN>"),
+        (["cron-job", "--at", "today", name, "true"], 64, "2026-11-21T02:00:00+01:00"),
+        (["cron-job", "--at", "@12", name, "true"], 64, "2000"),
+        (["cron-job", "--at", "@1795222800000", name, "true"], 64, "it counts the seconds since 1970"),
+        (["cron-job", "--at", f"@{int(time.time()) + 3600}", name, "true"], 64, "ahead of the server"),
+        (["cron-job", "--at", "@1795222800", "--every", "1h", name, "true"], 64, "cannot be used with"),
+        (["cron-job", "-n", "--every", "1h", "--server", nowhere, name, "true"], 69, "Connection refused"),
         (["lead", "-n", name, "true"], 64, "-n"),
         (["lead", "--kill-after", "4", "--ttl", "5", name, "true"], 64, "--kill-after"),
         (["lead", name, "no-such-command"], 127, "no-such-command"),
@@ -220,32 +220,32 @@ def test_each_mistake_has_its_code(server: RealServer, name: str):
     assert server.command("EXISTS", name, f"{{{name}}}:~lt:job") == 0
 
 
-def test_once_runs_on_one_machine_for_each_fire_time_and_is_silent_on_the_others(server: RealServer, name: str):
+def test_a_cron_job_runs_on_one_machine_for_each_scheduled_time_and_is_silent_on_the_others(server: RealServer, name: str):
     now = int(time.time()) // 60 * 60
     for at in (now - 60, now):
-        once = ["once", "--at", f"@{at}", name, "--", "sh", "-c", "echo $LOCKTENDER_FIRE_TIME"]
+        once = ["cron-job", "--at", f"@{at}", name, "--", "sh", "-c", "echo $LOCKTENDER_SCHEDULED_TIME"]
         with ThreadPoolExecutor() as pool:
             done = list(pool.map(lambda program: ran(server, *once, program=program), PROGRAMS.values()))
         assert {(each.returncode, each.stderr) for each in done} == {(0, "")}
         assert sorted(each.stdout for each in done) == ["", f"{at}\n"]
-    for key, at, why in ((name, now, "was done"), (name, now - 60, "later fire time"), (f"{name}:new", now - 90_000, "too late")):
-        over = ran(server, "once", "-v", "-E", "9", "--at", f"@{at}", key, "echo", "never")
+    for key, at, why in ((name, now, "was done"), (name, now - 60, "later scheduled time"), (f"{name}:new", now - 90_000, "too late")):
+        over = ran(server, "cron-job", "-v", "-E", "9", "--at", f"@{at}", key, "echo", "never")
         assert (over.returncode, over.stdout) == (9, "") and why in over.stderr
 
 
-def test_once_without_a_time_rounds_to_every(server: RealServer, name: str):
-    words = ["once", "--every", "100d", "--late", "366d", name, "--", "sh", "-c", "echo $((LOCKTENDER_FIRE_TIME % 8640000))"]
+def test_a_cron_job_without_a_time_rounds_to_every(server: RealServer, name: str):
+    words = ["cron-job", "--every", "100d", "--max-lateness", "366d", name, "--", "sh", "-c", "echo $((LOCKTENDER_SCHEDULED_TIME % 8640000))"]
     assert [ran(server, *words).stdout for _ in range(2)] == ["0\n", ""]
 
 
-def test_once_beside_a_run_skips_or_waits_and_is_a_backup_on_demand(server: RealServer, name: str):
+def test_a_cron_job_beside_a_run_skips_or_waits_and_is_a_backup_on_demand(server: RealServer, name: str):
     now = int(time.time())
-    once = ["once", "--ttl", "0.5", "--max-attempts", "2"]
+    once = ["cron-job", "--ttl", "0.5", "--max-attempts", "2"]
     with running(server, *once, "--at", f"@{now}", name, "--", *ATTEMPT) as first:
         assert begun(first) == "attempt 1 of 2"
-        done = ran(server, "once", "-E", "4", "--at", f"@{now}", "-n", name, "echo", "never")
+        done = ran(server, "cron-job", "-E", "4", "--at", f"@{now}", "-n", name, "echo", "never")
         assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
-        assert ran(server, "once", "--at", f"@{now + 1}", name, "echo", "never").stdout == ""
+        assert ran(server, "cron-job", "--at", f"@{now + 1}", name, "echo", "never").stdout == ""
         with running(server, *once, "--at", f"@{now}", name, "--", "sh", "-c", "exit 6") as backup:
             until(lambda: server.line(name), PATIENCE)
             first.kill()
@@ -331,13 +331,13 @@ def test_a_shell_completes_the_arguments_and_man_shows_them(tmp_path: Path):
         env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
         done = subprocess.run([*words, "-c", f"{written('completions', shell)}\n{line}"], env=env, capture_output=True, text=True, check=True, timeout=PATIENCE)
         assert done.stdout.split()[0] == "truthful", (shell, done)
-    assert "locktender\\-once(1)" in written("man")
-    page = written("man", "once")
-    assert page.startswith(".ie") and "\\-\\-overlap" in page and "no attempt is left" in page
+    assert "locktender\\-cron\\-job(1)" in written("man")
+    page = written("man", "cron-job")
+    assert page.startswith(".ie") and "\\-\\-on\\-overlap" in page and "no attempt is left" in page
     done = subprocess.run([*RUST, "man", "twice"], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 64 and "possible values: run, job" in done.stderr
     assert '.SH "EXIT STATUS"' in page and '.SH "EXAMPLES"' in page and ".SH EXTRA" not in page
-    assert "--overlap" in written("help", "once")
+    assert "--on-overlap" in written("help", "cron-job")
     with open("/dev/full", "w") as full:
         for words in (["man", "run"], ["completions", "bash"]):
             done = subprocess.run([*RUST, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)

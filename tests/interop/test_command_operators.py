@@ -153,7 +153,7 @@ def test_ls_lists_jobs(server: RealServer, client: Client, name: str):
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "locktender: nothing is known of any job\n")
     fails = ["sh", "-c", "echo 'no space left' >&2; exit 3"]
     assert ran(server, "job", "--max-attempts", "1", f"{name}:dead", "--", *fails).returncode == 3
-    assert ran(server, "once", "--every", "1h", f"{name}:{{tag}}", "--", "true").returncode == 0
+    assert ran(server, "cron-job", "--every", "1h", f"{name}:{{tag}}", "--", "true").returncode == 0
     with client.lock(f"{name}:lock"):
         listed = ran(server, "ls", "--jobs", f"{name}:*")
     assert (listed.returncode, listed.stderr) == (0, "")
@@ -163,7 +163,7 @@ def test_ls_lists_jobs(server: RealServer, client: Client, name: str):
     assert done[:5] == [f"{name}:{{tag}}", "done", "1", "of", "1"] and done[-1] == "ago"
     lines = [json.loads(line) for line in ran(server, "ls", "--jobs", "--json", f"{name}:*").stdout.splitlines()]
     assert [(line["name"], line["state"]) for line in lines] == [(f"{name}:dead", "dead"), (f"{name}:{{tag}}", "done")]
-    assert lines[1]["last_done"] and lines[1]["fire_time"] and lines[0]["last_done"] is None
+    assert lines[1]["last_done"] and lines[1]["scheduled_time"] and lines[0]["last_done"] is None
     assert len(ran(server, "ls", "--jobs", "--limit", "1", f"{name}:*").stdout.splitlines()) == 2
 
 

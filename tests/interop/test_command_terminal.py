@@ -212,7 +212,7 @@ def test_one_in_the_other_reads_stops_and_goes_on(server: RealServer, name: str)
     with prompt(server, shell="sh") as terminal:
         terminal.type(line("outer", line("inner", """sh -c 'echo be""gun; cat'""")) + "\n")
         terminal.shows("begun")
-        terminal.answers("once")
+        terminal.answers("cron-job")
         terminal.type(CTRL_Z)
         terminal.shows("Stopped")
         terminal.shows("prompt$ ")
@@ -298,7 +298,7 @@ def test_ctrl_z_stops_it_and_the_shell_continues_it(server: RealServer, name: st
     with Terminal("sh", "-i", env={**environment(server), "PS1": "prompt$ ", "ENV": ""}) as terminal:
         terminal.type(f"{RUST[0]} run --ttl 60 {name} -- sh -c 'echo beg\"\"un; cat'\n")
         terminal.shows("begun")
-        terminal.answers("once")
+        terminal.answers("cron-job")
         terminal.type("\x1a")
         terminal.shows("Stopped")
         terminal.type("fg\n")

@@ -43,7 +43,7 @@ def test_one_leads_at_a_time_however_often_leaders_are_killed_or_paused(
 
     def observe(client: Client) -> None:
         with suppress(ClosedError):
-            observed.extend(seen.leader.term for seen in client.elect(name).observe() if seen.leader)
+            observed.extend(seen.leader.term for seen in client.election(name).observe() if seen.leader)
 
     with ExitStack() as stack:
         client = stack.enter_context(Client(server.url))

@@ -203,7 +203,7 @@ test('f14: what was granted while JavaScript ran, and is aborted before it is to
     acquire: (name, signal) => local.lock(name, kept).acquire({ signal }),
     tryAcquire: (name, signal) => local.lock(name, kept).tryAcquire({ signal }),
     withLock: (name, signal) => local.withLock(name, { ...kept, signal }, () => assert.fail('ran')),
-    campaign: (name, signal) => local.elect(name, kept).campaign({ signal }),
+    campaign: (name, signal) => local.election(name, kept).campaign({ signal }),
   }
   for (const [name, enter] of Object.entries(entrances)) {
     const abort = new AbortController()

@@ -51,6 +51,16 @@ test('the life of a lock is told in order, with its data', async (t) => {
   for (const event of seen) assert.deepEqual(Object.keys(event).sort(), fields)
 })
 
+test('a listener for an event that there is not is refused, with the nearest one', () => {
+  const never = () => assert.fail('called')
+  for (const add of ['on', 'once', 'addListener', 'prependListener', 'prependOnceListener']) {
+    assert.throws(() => client[add]('aquired', never), { code: 'INVALID_ARGUMENT', message: /^event: .*did you mean acquired\?/ })
+    assert.throws(() => client[add]('nightly', never), { code: 'INVALID_ARGUMENT', message: /there are attempt, busy/ })
+    assert.equal(client.listenerCount('nightly'), 0)
+  }
+  for (const known of ['error', 'newListener', 'removeListener', Symbol('own')]) client.on(known, never).off(known, never)
+})
+
 test('each kind is an event of its own, before the common one', async (t) => {
   const order = []
   client.once('acquired', (event) => order.push(['acquired', event.lockName]))

@@ -12,7 +12,7 @@ import { clocks } from './support/clock.mjs'
 import { startServer } from './support/server.mjs'
 
 const examples = path.join(root, 'examples/node')
-// Each process of these is one replica, which runs a task once per fire time.
+// Each process of these is one replica, which runs a task once per scheduled time.
 const replicas = ['croner.mjs', 'node-cron.mjs']
 // These run until they are told to end: services.test.mjs.
 const services = ['fastify.mjs', 'nestjs.ts']
@@ -40,18 +40,18 @@ test('bullmq.mjs: one job at a time for each customer', async (t) => {
 
 for (const example of replicas) {
   const options = { skip: process.platform === 'darwin' && 'no LD_PRELOAD' }
-  test(`${example}: of replicas whose clocks differ one runs per fire time`, options, async (t) => {
+  test(`${example}: of replicas whose clocks differ one runs per scheduled time`, options, async (t) => {
     const { url } = await startServer(t)
     const ahead = clocks(t)
     const said = await Promise.all([0, 300, 700].map((ms) => run(example, url, ahead(ms))))
     const answers = said.join('').trim().split('\n')
-    for (const fireTime of new Set(answers.map((line) => line.split(' ')[0]))) {
-      const lines = answers.filter((line) => line.startsWith(fireTime))
+    for (const scheduledTime of new Set(answers.map((line) => line.split(' ')[0]))) {
+      const lines = answers.filter((line) => line.startsWith(scheduledTime))
       const ran = lines.filter((line) => line.endsWith(' ran'))
-      // On a machine that stalls a replica may ask after the next fire time, or while the work of the last one still runs.
+      // On a machine that stalls a replica may ask after the next scheduled time, or while the work of the last one still runs.
       const none = lines.every((line) => /: (missed|running)$/.test(line))
       assert.equal(ran.length, none ? 0 : 1, said.join('\n'))
     }
-    assert.match(said.join(''), /left out: done/, 'the replicas asked for the same fire times')
+    assert.match(said.join(''), /left out: done/, 'the replicas asked for the same scheduled times')
   })
 }

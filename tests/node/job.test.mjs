@@ -251,8 +251,8 @@ test('a job of the default client has its options, and makes no client before it
   assert.equal(job.name, 'mail:7')
   await assert.rejects(job.run(() => { throw new Error('no') }), /^Error: no$/)
   assert.equal((await new Client(`memory://${t.name}`, { prefix: 'p:' }).job('mail:7').status()).state, 'dead')
-  const wrong = jobOfDefault('mail:7', { keepMs: 1 })
-  await assert.rejects(wrong.begin(), { code: 'INVALID_ARGUMENT', message: /^keepMs: / })
+  const wrong = jobOfDefault('mail:7', { retentionMs: 1 })
+  await assert.rejects(wrong.begin(), { code: 'INVALID_ARGUMENT', message: /^retentionMs: / })
   await assert.rejects(wrong.status(), InvalidArgumentError)
 })
 
@@ -273,30 +273,32 @@ for (const [what, [options, said]] of Object.entries(mistakes)) {
   })
 }
 
-test('with a listener once is that of an event emitter, else the job of a schedule', async (t) => {
+test('a cron job runs once per scheduled time; once is that of an event emitter, with a listener', async (t) => {
   const own = new Client(`memory://${t.name}`)
   t.after(() => own.close())
   const heard = []
   assert.equal(own.once('acquired', ({ kind }) => heard.push(kind)), own)
   const next = once(own, 'done')
   const at = new Date()
-  const outcome = await own.once('nightly', { at }).run(() => 1)
+  const outcome = await own.cronJob('nightly', { at }).run(() => 1)
   assert.deepEqual(outcome, { ran: true, why: null, result: 1, attempts: 1, lastError: null })
-  assert.equal((await own.once('nightly', { at: at.getTime() }).run(() => 2)).why, 'done')
-  assert.deepEqual((await own.job('nightly').status()).fireTime, at)
+  assert.equal((await own.cronJob('nightly', { at: at.getTime() }).run(() => 2)).why, 'done')
+  assert.deepEqual((await own.job('nightly').status()).scheduledTime, at)
   assert.deepEqual([heard, (await next)[0].kind], [['acquired'], 'done'])
   assert.equal(own.listenerCount('acquired'), 0)
+  assert.throws(() => own.once('nightly', { at }), { code: 'INVALID_ARGUMENT', message: /^listener: must be a function; .*cronJob\(name, options\)/ })
 })
 
 for (const [what, options, said] of [
   ['no time', { at: '02:00' }, /at: must be a Date/],
   ['an invalid date', { at: new Date('02:00') }, /at: must be a Date/],
   ['seconds', { at: 1_795_600_000 }, /at: must be a time from the year 2000 to 9999; as a number it counts the milliseconds since 1970/],
-  ['no way to overlap', { overlap: 'queue' }, /overlap: must be "skip" or "wait"/],
-  ['what a schedule has not', { keepMs: 1_000 }, /keepMs: leave it out/],
+  ['no way to overlap', { onOverlap: 'queue' }, /onOverlap: must be "skip" or "wait"/],
+  ['a crontab', { cron: '0 2 * * *' }, /cron: locktender runs no schedule: call this from your scheduler, and give at/],
+  ['what a schedule has not', { retentionMs: 1_000 }, /retentionMs: leave it out/],
 ]) {
   test(`the options of a schedule refuse ${what}`, () => {
-    assert.throws(() => client.once('nightly', options), (error) => error instanceof InvalidArgumentError && said.test(error.message))
+    assert.throws(() => client.cronJob('nightly', options), (error) => error instanceof InvalidArgumentError && said.test(error.message))
   })
 }
 

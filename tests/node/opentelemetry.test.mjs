@@ -99,7 +99,7 @@ test('an end is an error where the caller got one, or where the hold was lost', 
     await (await client.adopt(ticket)).release()
     await client.job('mail:7').run(async () => 'sent')
     await client.job('mail:7').run(async () => 'sent')
-    const leadership = await client.elect('scheduler').campaign()
+    const leadership = await client.election('scheduler').campaign()
     await leadership.resign()
     await client.close()
     await client.lock('orders:1').acquire().catch(() => undefined)
@@ -161,7 +161,7 @@ const refused = {
   tryAcquire: ['lock', (client) => client.lock('orders:1').tryAcquire()],
   withLock: ['lock', (client) => client.withLock('orders:1', async () => undefined)],
   job: ['job', (client) => client.job('orders:1').begin()],
-  election: ['election', (client) => client.elect('orders:1').campaign()],
+  election: ['election', (client) => client.election('orders:1').campaign()],
 }
 for (const [way, [kind, acquire]] of Object.entries(refused)) {
   test(`a refused acquire tells its lock, and nothing counts it: ${way}`, async () => {

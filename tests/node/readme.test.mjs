@@ -59,7 +59,7 @@ const migrated = [
     class CronJob { constructor(_line, tick) { this.start = tick } }
     ${cron}
     await new Promise((resolve) => setTimeout(resolve, 0))
-    while ((await client.once('nightly').status()).state !== 'done');`,
+    while ((await client.cronJob('nightly').status()).state !== 'done');`,
     'tidied\n',
   ],
 ]

@@ -60,7 +60,7 @@ test('every call that takes a ttl names the place where it was called', async (t
   called(lock('orders', { ttlMs: 70 }))
   called(job('mail', { ttlMs: 70 }))
   called(client.job('mail', { ttlMs: 50 }))
-  called(client.elect('scheduler', { ttlMs: 50 }))
+  called(client.election('scheduler', { ttlMs: 50 }))
   await ended(called(client.withLock('one', { ttlMs: 20 }, () => 0)))
   await ended(called(client.tryWithLock('two', { ttlMs: 20 }, () => 0)))
   await ended(called(withLock('three', { ttlMs: 20 }, () => 0)))

@@ -75,7 +75,7 @@ def program(url, text):
     if text.startswith("attempt."):
         given["attempt"] = client.job("mail").begin()
     if text.startswith("leadership."):
-        given["leadership"] = client.elect("scheduler").campaign()
+        given["leadership"] = client.election("scheduler").campaign()
     if text.startswith("clock."):
         given["clock"] = Clock()
     if "ticket)" in text:

@@ -5,7 +5,7 @@ import os
 import threading
 
 import pytest
-from locktender import AsyncLeadership, Client, Held, InvalidArgumentError, Leadership, LockLostError, configure, elect
+from locktender import AsyncLeadership, Client, Held, InvalidArgumentError, Leadership, LockLostError, configure, election
 from support.observe import PATIENCE, until
 
 
@@ -16,7 +16,7 @@ def client(request: pytest.FixtureRequest):
 
 
 def test_a_leadership_is_a_hold_and_work_gets_it_before_its_arguments(client: Client):
-    election, seen = client.elect("x"), []
+    election, seen = client.election("x"), []
 
     def work(leadership, day, *, urgent):
         seen.append((isinstance(leadership, Leadership) and isinstance(leadership, Held), day, urgent, leadership.term == leadership.fence))
@@ -24,13 +24,13 @@ def test_a_leadership_is_a_hold_and_work_gets_it_before_its_arguments(client: Cl
 
     election.lead(work, "monday", urgent=True)
     assert seen == [(True, "monday", True, True)]
-    with client.elect("x").campaign() as leadership:
+    with client.election("x").campaign() as leadership:
         assert not leadership.stopping and leadership.is_valid()
     assert client.lock("x").inspect() is None
 
 
 def test_stop_from_another_thread_ends_a_campaign_or_waits_for_the_work(client: Client):
-    election, begun, goes_on = client.elect("x"), threading.Event(), threading.Event()
+    election, begun, goes_on = client.election("x"), threading.Event(), threading.Event()
 
     def work(leadership):
         begun.set()
@@ -40,7 +40,7 @@ def test_stop_from_another_thread_ends_a_campaign_or_waits_for_the_work(client: 
     leads = threading.Thread(target=election.lead, args=(work,))
     leads.start()
     assert begun.wait(PATIENCE)
-    waits = client.elect("x")
+    waits = client.election("x")
     candidate = threading.Thread(target=waits.lead, args=(work,))
     candidate.start()
     until(lambda: client.lock("x").inspect().waiters == 1)
@@ -55,7 +55,7 @@ def test_stop_from_another_thread_ends_a_campaign_or_waits_for_the_work(client: 
 
 
 def test_a_forked_child_may_lead_while_its_parent_does(client: Client):
-    election, begun, goes_on = client.elect("x"), threading.Event(), threading.Event()
+    election, begun, goes_on = client.election("x"), threading.Event(), threading.Event()
 
     def work(leadership):
         begun.set()
@@ -81,7 +81,7 @@ def test_a_forked_child_may_lead_while_its_parent_does(client: Client):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
 def test_what_the_work_raises_comes_back_and_another_call_may_lead(client: Client, error: type[BaseException]):
-    election = client.elect("x")
+    election = client.election("x")
 
     def work(leadership):
         raise error
@@ -93,7 +93,7 @@ def test_what_the_work_raises_comes_back_and_another_call_may_lead(client: Clien
 
 
 def test_one_call_leads_at_a_time(client: Client):
-    election = client.elect("x")
+    election = client.election("x")
 
     def work(leadership):
         with pytest.raises(InvalidArgumentError, match="this election leads already: one call of lead"):
@@ -107,7 +107,7 @@ def test_the_loss_of_another_lock_is_an_error_of_the_work(client: Client):
     other = client.lock("y", ttl=0.02, renew=False).acquire()
     assert other.wait_lost(PATIENCE)
     with pytest.raises(LockLostError) as raised:
-        client.elect("x").lead(lambda leadership: other.check())
+        client.election("x").lead(lambda leadership: other.check())
     assert raised.value.lock_name == "y"
 
 
@@ -127,7 +127,7 @@ def test_a_loss_cancels_the_work_and_the_next_one_begins_after_its_end(client: C
             seen.append("ended")
 
     with pytest.raises(ValueError, match="enough"):
-        asyncio.run(client.elect("x", ttl=0.02, renew=False).lead_async(work))
+        asyncio.run(client.election("x", ttl=0.02, renew=False).lead_async(work))
     assert seen[1:3] == ["cancelled", "ended"] and seen[3] > seen[0] and len(seen) == 4
 
 
@@ -144,7 +144,7 @@ def test_a_cancelled_task_resigns_after_its_work_has_ended(client: Client):
             finally:
                 held.append(client.lock("x").inspect().owner == leadership.owner)
 
-        task = asyncio.create_task(client.elect("x").lead_async(work))
+        task = asyncio.create_task(client.election("x").lead_async(work))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -156,8 +156,8 @@ def test_a_cancelled_task_resigns_after_its_work_has_ended(client: Client):
 
 def test_a_cancelled_campaign_leaves_nothing(client: Client):
     async def main():
-        async with await client.elect("x").campaign_async() as leadership:
-            task = asyncio.create_task(client.elect("x").lead_async(asyncio.sleep))
+        async with await client.election("x").campaign_async() as leadership:
+            task = asyncio.create_task(client.election("x").lead_async(asyncio.sleep))
             while not client.lock("x").inspect().waiters:
                 await asyncio.sleep(0)
             task.cancel()
@@ -172,7 +172,7 @@ def test_a_cancelled_campaign_leaves_nothing(client: Client):
 def test_what_is_no_work_is_refused(client: Client):
     async def work(leadership): ...
 
-    election = client.elect("x")
+    election = client.election("x")
     for lead in (election.lead, lambda work: asyncio.run(election.lead_async(work))):
         with pytest.raises(InvalidArgumentError, match="leads by functions"):
             lead(None)
@@ -184,8 +184,8 @@ def test_what_is_no_work_is_refused(client: Client):
 
 
 def test_an_observer_is_an_iterator_for_threads_and_for_tasks(client: Client):
-    leadership = client.elect("x").campaign()
-    observer = client.elect("x").observe()
+    leadership = client.election("x").campaign()
+    observer = client.election("x").observe()
     assert iter(observer) is observer
     for observation in observer:
         assert observation.leader and observation.leader.owner == leadership.owner
@@ -194,8 +194,8 @@ def test_an_observer_is_an_iterator_for_threads_and_for_tasks(client: Client):
     assert next(observer).leader is None
 
     async def main():
-        async with await client.elect("x").campaign_async() as leadership:
-            async for observation in client.elect("x").observe():
+        async with await client.election("x").campaign_async() as leadership:
+            async for observation in client.election("x").observe():
                 assert observation.leader and observation.leader.term == leadership.term
                 assert f"term={leadership.term}" in repr(observation)
                 break
@@ -205,28 +205,28 @@ def test_an_observer_is_an_iterator_for_threads_and_for_tasks(client: Client):
 
 def test_a_cancelled_observer_goes_on_where_it_was(client: Client):
     async def main():
-        observer = client.elect("x").observe()
+        observer = client.election("x").observe()
         assert (await anext(observer)).leader is None
         waiting = asyncio.ensure_future(anext(observer))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        async with await client.elect("x").campaign_async() as leadership:
+        async with await client.election("x").campaign_async() as leadership:
             assert (await anext(observer)).leader.term == leadership.term
 
     asyncio.run(main())
 
 
 def test_an_election_of_the_module_stays_with_the_default_client_of_its_first_use(request: pytest.FixtureRequest):
-    election = elect("x")
+    made = election("x")
     with pytest.raises(InvalidArgumentError, match="tll"):
-        elect("x", tll=5)
+        election("x", tll=5)
     first = f"memory://{request.node.name}"
     configure(first)
-    with election.campaign() as leadership, Client(first) as client:
+    with made.campaign() as leadership, Client(first) as client:
         assert client.lock("x").inspect().owner == leadership.owner
         configure("memory://afterwards")
-        assert election.try_campaign() is None
-    election.stop()
-    election.lead(lambda leadership: pytest.fail("it was stopped"))
+        assert made.try_campaign() is None
+    made.stop()
+    made.lead(lambda leadership: pytest.fail("it was stopped"))

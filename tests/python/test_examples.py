@@ -26,7 +26,7 @@ SAYS = {
 }
 # A framework's own warnings are not ours.
 FRAMEWORKS = {"fastapi_orders", "apscheduler_nightly", "celery_beat", "celery_report"}
-# Each process of these is one replica, which runs a task once per fire time.
+# Each process of these is one replica, which runs a task once per scheduled time.
 REPLICAS = ("apscheduler_nightly", "celery_beat")
 # They are no programs, but are served.
 SERVICES = {"django_orders": "test_django.py"}
@@ -60,7 +60,7 @@ def test_example(server: RealServer, tmp_path, example):
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="no LD_PRELOAD")
 @pytest.mark.parametrize("example", REPLICAS)
-def test_of_replicas_whose_clocks_differ_one_runs_per_fire_time(server: RealServer, tmp_path, example):
+def test_of_replicas_whose_clocks_differ_one_runs_per_scheduled_time(server: RealServer, tmp_path, example):
     library = tmp_path / "clock.so"
     compiler = (os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o")
     subprocess.run([*compiler, library, ROOT / "tests/clock.c"], check=True)
@@ -75,7 +75,7 @@ def test_of_replicas_whose_clocks_differ_one_runs_per_fire_time(server: RealServ
         lines = [line for said in pool.map(replica, (0, 300, 700)) for line in said.splitlines()]
     ran = [line.removesuffix(" ran") for line in lines if line.endswith(" ran")]
     done = {line.removesuffix(" left out: done") for line in lines if line.endswith(" left out: done")}
-    # A replica that is a fire time behind the others, as on a busy machine, finds a later one begun.
+    # A replica that is a scheduled time behind the others, as on a busy machine, finds a later one begun.
     missed = [line for line in lines if line.endswith(" left out: missed")]
     assert ran and len(ran) == len(set(ran)), lines
     assert (done or missed) and done <= set(ran), lines

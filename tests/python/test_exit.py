@@ -153,7 +153,7 @@ def test_f36_a_daemon_thread_that_is_inside_when_the_interpreter_ends_does_not_a
     assert [end.result() for end in ends] == [""] * programs
 
 
-@pytest.mark.parametrize("make", ["client.job(sys.argv[2]).run", "client.elect(sys.argv[2]).lead"])
+@pytest.mark.parametrize("make", ["client.job(sys.argv[2]).run", "client.election(sys.argv[2]).lead"])
 def test_f36_a_daemon_thread_that_is_in_its_work_when_the_interpreter_ends_does_not_abort_it(server: RealServer, name, make):
     program = f"""
         import sys, threading, time
@@ -213,7 +213,7 @@ SLOW = """
         client.job(sys.argv[2], on_lost=Slow())
 
     def drop_an_elections_callable():
-        client.elect(sys.argv[2], on_lost=Slow())
+        client.election(sys.argv[2], on_lost=Slow())
 
     def drop_an_operation():
         async def main():

@@ -120,11 +120,11 @@ def test_f24_ctrl_c_inside_the_body(server: RealServer, name):
     assert run(program, server.url, name) == "None\n"
 
 
-@pytest.mark.parametrize("use", ["", "held = lock(sys.argv[2], ttl=600).acquire()", "leadership = elect(sys.argv[2], ttl=600).campaign()"])
+@pytest.mark.parametrize("use", ["", "held = lock(sys.argv[2], ttl=600).acquire()", "leadership = election(sys.argv[2], ttl=600).campaign()"])
 def test_a_program_that_ctrl_c_ends_ends_by_the_signal(server: RealServer, name, use):
     program = f"""
         import sys, time
-        from locktender import configure, elect, lock
+        from locktender import configure, election, lock
         configure(sys.argv[1])
         {use}
         print("works", flush=True)
@@ -148,8 +148,8 @@ WAITS = {
     "with": lambda client, name: client.lock(name).__enter__(),
     "begin": lambda client, name: client.job(name).begin(),
     "run": lambda client, name: client.job(name).run(lambda attempt: None),
-    "campaign": lambda client, name: client.elect(name).campaign(),
-    "lead": lambda client, name: client.elect(name).lead(lambda leadership: None),
+    "campaign": lambda client, name: client.election(name).campaign(),
+    "lead": lambda client, name: client.election(name).lead(lambda leadership: None),
     "wait_lost": lambda client, name: client.lock(name + ":other").acquire().wait_lost(),
     "wait_lost for a while": lambda client, name: client.lock(name + ":other").acquire().wait_lost(600),
 }

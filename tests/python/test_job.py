@@ -250,10 +250,10 @@ def test_work_of_the_other_kind_is_refused(client: Client):
         ({"max_attempts": 2.5}, "max_attempts: must be a whole number"),
         ({"max_attempts": 0}, r"max_attempts: must be from 1 to 10000 \(given: 0\)"),
         ({"retry_delay": 3601}, "retry_delay: must be a number of seconds from 0 s to 3600 s"),
-        ({"keep": 0.5}, "keep: must be from 1 s to"),
+        ({"retention": 0.5}, "retention: must be from 1 s to"),
         ({"retries": 5}, "retries: here it is max_attempts"),
         ({"retry_dealy": 5}, "retry_dealy: .*did you mean retry_delay?"),
-        ({"keep": "a day"}, "keep: must be a number of seconds"),
+        ({"retention": "a day"}, "retention: must be a number of seconds"),
     ],
 )
 def test_wrong_options_are_refused_at_once(client: Client, options: dict, said: str):
@@ -275,10 +275,10 @@ def test_a_job_pickles_by_its_name_and_options():
         assert again.name == "mail" and again.status().state == "dead"
 
 
-def test_a_schedules_decorator_runs_once_for_each_fire_time(client: Client):
+def test_a_schedules_decorator_runs_once_for_each_scheduled_time(client: Client):
     ran = []
 
-    @client.once("nightly:{shard}", every=366 * 86_400, late=366 * 86_400)
+    @client.cron_job("nightly:{shard}", every=366 * 86_400, max_lateness=366 * 86_400)
     def nightly(attempt: Attempt, shard: int) -> int:
         ran.append(shard)
         return shard
@@ -287,11 +287,11 @@ def test_a_schedules_decorator_runs_once_for_each_fire_time(client: Client):
     assert ran == [1, 2]
 
 
-def test_a_fire_time_is_a_datetime_with_a_zone_or_seconds(client: Client):
+def test_a_scheduled_time_is_a_datetime_with_a_zone_or_seconds(client: Client):
     at = datetime.now(timezone(timedelta(hours=5))).replace(microsecond=123_000)
-    assert client.once("nightly", at=at).run(lambda attempt: None).ran
-    assert client.once("nightly", at=at.timestamp()).run(lambda attempt: None).why == "done"
-    assert client.job("nightly").status().fire_time == at
+    assert client.cron_job("nightly", at=at).run(lambda attempt: None).ran
+    assert client.cron_job("nightly", at=at.timestamp()).run(lambda attempt: None).why == "done"
+    assert client.job("nightly").status().scheduled_time == at
 
 
 class Nowhere(tzinfo):
@@ -311,20 +311,20 @@ class Nowhere(tzinfo):
         ({"at": True}, "at: must be a datetime with a time zone"),
         ({"at": 12.5}, "at: must be a time from the year 2000 to 9999; as a number it counts the seconds since 1970"),
         ({"every": 0.5}, "every: must be from 1 s"),
-        ({"overlap": "queue"}, 'overlap: must be "skip" or "wait"'),
-        ({"overlap": 3}, 'overlap: must be "skip" or "wait" (given: 3)'),
-        ({"keep": 60}, "keep: leave it out"),
-        ({"misfire_grace_time": 60}, "misfire_grace_time: here it is late"),
+        ({"on_overlap": "queue"}, 'on_overlap: must be "skip" or "wait"'),
+        ({"on_overlap": 3}, 'on_overlap: must be "skip" or "wait" (given: 3)'),
+        ({"retention": 60}, "retention: leave it out"),
+        ({"misfire_grace_time": 60}, "misfire_grace_time: here it is max_lateness"),
     ],
 )
 def test_wrong_options_of_a_schedule_are_refused_at_once(client: Client, options: dict, said: str):
     with pytest.raises(InvalidArgumentError, match=re.escape(said)):
-        client.once("nightly", **options)
+        client.cron_job("nightly", **options)
 
 
 def test_a_job_of_a_schedule_pickles_as_one():
     with Client("memory://pickled-once", name="schedules") as client:
-        nightly = client.once("nightly", every=366 * 86_400, late=366 * 86_400)
+        nightly = client.cron_job("nightly", every=366 * 86_400, max_lateness=366 * 86_400)
         assert nightly.run(lambda attempt: 1).ran
         again = pickle.loads(pickle.dumps(nightly)).run(lambda attempt: 2)
         assert (again.why, again.result) == ("done", 1)

@@ -54,7 +54,7 @@ def test_a_registry_of_prometheus_client_reads_the_same(client):
 
 
 def test_the_page_has_a_row_for_each_metric(client):
-    client.once("nightly", every=60).run(lambda attempt: None)
+    client.cron_job("nightly", every=60).run(lambda attempt: None)
     with client.lock("orders:42"):
         rows = re.findall(r"^\| `(locktender_\w+)` \| (\w+) \| ([\w, `]*?) *\|", PAGE.read_text(), re.M)
         read = list(client.metrics())

@@ -66,4 +66,4 @@ def test_each_beat_sends_through_a_job_of_its_own(servers) -> None:
         entry = SimpleNamespace(name="report", schedule=SimpleNamespace(run_every=86_400))
         scope["OnceScheduler"]().apply_async(entry)
         assert scope.done == ["report"]
-        assert client.once("beat:report", every=86_400).status().result == "a task"
+        assert client.cron_job("beat:report", every=86_400).status().result == "a task"

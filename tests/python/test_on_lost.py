@@ -58,7 +58,7 @@ def test_a_body_under_asyncio_is_notified_and_cancelled(name, of):
             if of == "attempt":
                 held = await client.job(name, on_lost=stop).begin_async()
             elif of == "leadership":
-                held = await client.elect(name, on_lost=stop).campaign_async()
+                held = await client.election(name, on_lost=stop).campaign_async()
             else:
                 held = client.lock(name, on_lost=stop if of == "lock" else None)
             with pytest.raises(LockLostError):
@@ -161,7 +161,7 @@ def test_an_async_def_is_refused(client, name):
         for make in (
             lambda: client.lock(name, on_lost=callback),
             lambda: client.job(name, on_lost=callback),
-            lambda: client.elect(name, on_lost=callback),
+            lambda: client.election(name, on_lost=callback),
             lambda: client.adopt("ticket", on_lost=callback),
             lambda: Client(f"memory://{name}", on_lost=callback),
         ):

@@ -111,7 +111,7 @@ def test_an_end_is_an_error_where_the_caller_got_one_or_the_hold_was_lost(teleme
     client.adopt(client.lock("orders:4").acquire().hand_over()).release()
     with client.job("mail:7").begin():
         pass
-    client.elect("scheduler").campaign().resign()
+    client.election("scheduler").campaign().resign()
     forgotten = client.lock("orders:5").acquire()
     with pytest.warns(ResourceWarning):
         del forgotten

@@ -103,7 +103,7 @@ REFUSED = {
     "closed": (lambda client: of_a_closed_client(client, client.lock("orders:1", family="f").acquire), "CLOSED", {**LOCK, "family": "f"}),
     "async": (lambda client: of_a_closed_client(client, lambda: asyncio.run(awaited(client.lock("orders:1")))), "CLOSED", LOCK),
     "job": (lambda client: of_a_closed_client(client, client.job("orders:1").begin), "CLOSED", {**LOCK, "kind": "job"}),
-    "election": (lambda client: of_a_closed_client(client, client.elect("orders:1").campaign), "CLOSED", {**LOCK, "kind": "election"}),
+    "election": (lambda client: of_a_closed_client(client, client.election("orders:1").campaign), "CLOSED", {**LOCK, "kind": "election"}),
 }
 
 

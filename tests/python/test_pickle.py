@@ -4,7 +4,7 @@ import copy
 import pickle
 
 import pytest
-from locktender import Client, InvalidArgumentError, configure, elect, lock
+from locktender import Client, InvalidArgumentError, configure, election, lock
 from locktender.testing import ScriptedServer
 from support.script import run
 from support.server import RealServer
@@ -57,12 +57,11 @@ def test_a_lock_of_the_default_client_is_one_of_the_other_process(server: RealSe
 
 def test_an_election_keeps_its_name_its_options_and_its_client(server: RealServer, name):
     with Client(server.url, ttl=70) as client:
-        election = again(client.elect(name))
-        assert election.name == name
-        with again(client.elect(name, ttl=5)).campaign() as leadership:
+        assert again(client.election(name)).name == name
+        with again(client.election(name, ttl=5)).campaign() as leadership:
             assert 3 < leadership.remaining() <= 5
     configure(server.url, app="this")
-    other = pickle.dumps(elect(f"{name}, too"))
+    other = pickle.dumps(election(f"{name}, too"))
     configure(server.url, app="another")
     with pickle.loads(other).campaign() as leadership:
         assert leadership.owner.startswith("app=another ")

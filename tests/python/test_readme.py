@@ -65,7 +65,7 @@ def test_python_runs_without_a_server(block: Block) -> None:
     assert finished.returncode == 0, finished.stderr
 
 
-def test_the_first_example_shows_a_fence_and_runs_once_per_fire_time(servers: Callable[[], RealServer]) -> None:
+def test_the_first_example_shows_a_fence_and_runs_once_per_scheduled_time(servers: Callable[[], RealServer]) -> None:
     said = run(FIRST, servers().url).stdout.splitlines()
     assert int(said[0].removeprefix("writing with fence ")) > 0
     assert said[1:] == ["filling the cache", "True None {'tidied': 3}"]

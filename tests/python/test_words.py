@@ -68,7 +68,7 @@ def test_options_in_an_acquire_are_sent_to_the_lock(client, name):
 
 
 def test_options_have_names(client, name):
-    for call in (client.lock, client.job, client.once, client.elect, lock, locktender.job, locktender.once):
+    for call in (client.lock, client.job, client.cron_job, client.election, lock, locktender.job, locktender.cron_job):
         with pytest.raises(InvalidArgumentError, match=r"given by their names.*ttl=10.*\(given: 10\)"):
             call(name, 10)
     for call in (Client, locktender.configure):

@@ -40,11 +40,11 @@ from ._native import (
     ServerReport,
     __version__,
     configure,
-    elect,
+    election,
     job,
     lock,
     metrics,
-    once,
+    cron_job,
     safe_name,
 )
 from ._ran import Ran
@@ -110,10 +110,10 @@ __all__ = [
     "UnavailableError",
     "__version__",
     "configure",
-    "elect",
+    "election",
     "job",
     "lock",
     "metrics",
-    "once",
+    "cron_job",
     "safe_name",
 ]

@@ -31,7 +31,7 @@ from ._native_job import (
 )
 from ._native_lock import Lock as Lock, _Around as _Around
 from ._native_metrics import Metric as Metric, Metrics as Metrics, Sample as Sample
-from ._native_options import _JobOptions, _LockOptions, _OnceOptions
+from ._native_options import _JobOptions, _LockOptions, _CronJobOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Credentials as Credentials,
@@ -94,22 +94,22 @@ __all__ = [
     "_number_of",
     "_use",
     "configure",
-    "elect",
+    "election",
     "job",
     "lock",
     "metrics",
-    "once",
+    "cron_job",
     "safe_name",
 ]
 
 __version__: str
 
-def elect(name: str, **options: Unpack[_LockOptions]) -> Election:
-    """An election of the default client: see :meth:`Client.elect`. It stays with the client that is the default one at its first use.
+def election(name: str, **options: Unpack[_LockOptions]) -> Election:
+    """An election of the default client: see :meth:`Client.election`. It stays with the client that is the default one at its first use.
 
-        from locktender import elect
+        from locktender import election
 
-        election = elect("scheduler")                     # election.lead(schedule) campaigns and leads, again and again
+        scheduler = election("scheduler")                    # scheduler.lead(schedule) campaigns and leads, again and again
     """
 
 def job(name: str, **options: Unpack[_JobOptions]) -> Job:
@@ -133,12 +133,12 @@ def lock(name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Loc
         def charge(user_id: int) -> None: ...
     """
 
-def once(name: str, **options: Unpack[_OnceOptions]) -> Job:
-    """A job of the default client that runs once per fire time: see :meth:`Client.once`.
+def cron_job(name: str, **options: Unpack[_CronJobOptions]) -> Job:
+    """A job of the default client that runs once per scheduled time: see :meth:`Client.cron_job`.
 
-        from locktender import once
+        from locktender import cron_job
 
-        @once("nightly", every=3600)
+        @cron_job("nightly", every=3600)
         def nightly(attempt: Attempt) -> None: ...        # nightly() in each replica; one of them runs it
     """
 

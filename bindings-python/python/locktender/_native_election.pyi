@@ -13,7 +13,7 @@ _P = ParamSpec("_P")
 class Leadership(Held):
     """One term of a leader: a :class:`Held` with a number that only rises. Made by :meth:`Election.campaign`.
 
-        with client.elect("scheduler").campaign() as leadership:
+        with client.election("scheduler").campaign() as leadership:
             write(row, fence=leadership.term)
     """
 
@@ -97,7 +97,7 @@ class Observer:
     """An observer of an election: it gives the leader now, and then each change that it sees. Made by :meth:`Election.observe`; an
     iterator for ``for`` and for ``async for``, which never ends by itself.
 
-        for observation in client.elect("scheduler").observe():
+        for observation in client.election("scheduler").observe():
             print(observation.leader)
             break
 
@@ -119,13 +119,13 @@ class Observer:
 
 @final
 class Election:
-    """An election: any number of candidates, of which one leads. Made by :meth:`Client.elect` or :func:`elect`; does no I/O by itself.
+    """An election: any number of candidates, of which one leads. Made by :meth:`Client.election` or :func:`election`; does no I/O by itself.
 
     It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
     leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
     term is larger than all earlier ones; the README says under which assumptions. It works with one server and with a quorum.
 
-        election = client.elect("scheduler")
+        election = client.election("scheduler")
         election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
         await election.lead_async(schedule_async)     # of an `async def`, until the task is cancelled
         with election.campaign() as leadership: ...   # one term by hand
@@ -140,7 +140,7 @@ class Election:
     def campaign(self) -> Leadership:
         """Campaigns: waits at most ``wait`` while another one leads, and then leads.
 
-            with client.elect("scheduler").campaign() as leadership:
+            with client.election("scheduler").campaign() as leadership:
                 print("leads in term", leadership.term)
 
         Raises what :meth:`Lock.acquire` raises.
@@ -152,7 +152,7 @@ class Election:
     def try_campaign(self) -> Leadership | None:
         """Tries once to lead: ``None`` if another one leads. Raises what :meth:`Lock.try_acquire` raises.
 
-            if leadership := client.elect("scheduler").try_campaign():
+            if leadership := client.election("scheduler").try_campaign():
                 with leadership: ...
         """
 
@@ -174,7 +174,7 @@ class Election:
                     work_a_little()
                     election.stop()     # from any thread
 
-            election = client.elect("scheduler")
+            election = client.election("scheduler")
             election.lead(schedule)
 
         Raises what :meth:`campaign` raises, but :exc:`UnavailableError`; :exc:`AcquireTimeoutError` only if the election has a ``wait``
@@ -195,7 +195,7 @@ class Election:
     def stop(self) -> None:
         """Ends :meth:`lead` and :meth:`lead_async`, from any thread, and for good: a call that begins later returns at once.
 
-            election = client.elect("scheduler")
+            election = client.election("scheduler")
             election.stop()
 
         A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
@@ -204,7 +204,7 @@ class Election:
     def observe(self) -> Observer:
         """Observes who leads: the leader now, and then each change. No I/O before the first step.
 
-            for observation in client.elect("scheduler").observe():
+            for observation in client.election("scheduler").observe():
                 if observation.leader:
                     print("led in term", observation.leader.term)
                 break

@@ -54,8 +54,8 @@ class Event:
         """The lock's whole key on the servers: the prefix and the name."""
 
     @property
-    def lock_kind(self) -> Literal["lock", "job", "once", "election"] | None:
-        """What the lock is for: ``lock``, ``job``, ``once`` or ``election``."""
+    def lock_kind(self) -> Literal["lock", "job", "cron_job", "election"] | None:
+        """What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``."""
 
     @property
     def family(self) -> str | None:

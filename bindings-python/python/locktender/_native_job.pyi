@@ -23,8 +23,8 @@ class JobOutcome:
     @property
     def why(self) -> _NotRun | None:
         """Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
-        that runs once per fire time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
-        an earlier fire time; ``missed``: a later fire time has begun; ``too_late``: the fire time is longer ago than ``late``.
+        that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
+        an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is longer ago than ``max_lateness``.
         """
 
     @property
@@ -82,12 +82,12 @@ class JobStatus:
         """What the work returned, as JSON has it; ``None`` if that was nothing, or the job isn't done."""
 
     @property
-    def fire_time(self) -> datetime | None:
-        """The latest fire time that has begun, in UTC, of a job that runs once per fire time."""
+    def scheduled_time(self) -> datetime | None:
+        """The latest scheduled time that has begun, in UTC, of a job that runs once per scheduled time."""
 
     @property
     def last_done(self) -> datetime | None:
-        """When the work was done last, in UTC, by the server's clock. A job that runs once per fire time keeps it while later runs fail."""
+        """When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail."""
 
 @final
 class Attempt(Held):
@@ -202,7 +202,7 @@ class Job:
 
     def begin(self) -> Attempt | None:
         """Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
-        ``wait``. ``None`` if the job is done, or nothing is to run for its fire time. :meth:`run` does all of that around a function.
+        ``wait``. ``None`` if the job is done, or nothing is to run for its scheduled time. :meth:`run` does all of that around a function.
 
             if attempt := client.job("mail:7").begin():
                 with attempt:
@@ -220,7 +220,7 @@ class Job:
         What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
         begin, by this worker or another; after the last one the job is dead. Ctrl-C, ``sys.exit(0)``, a killed greenlet and the exit of
         the interpreter give the attempt back: then it doesn't count. If the job was done before, or becomes done while this worker
-        waits, or nothing is to run for its fire time, the outcome has ``ran`` false and says why.
+        waits, or nothing is to run for its scheduled time, the outcome has ``ran`` false and says why.
 
             outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
             print(outcome.ran, outcome.result)

@@ -29,15 +29,15 @@ class _JobOptions(_LockOptions, total=False):
 
     max_attempts: int | None
     retry_delay: _Seconds | None
-    keep: _Seconds | None
+    retention: _Seconds | None
 
 @type_check_only
-class _OnceOptions(_LockOptions, total=False):
-    """Those of :meth:`Client.once`."""
+class _CronJobOptions(_LockOptions, total=False):
+    """Those of :meth:`Client.cron_job`."""
 
     at: datetime | float | None
     every: _Seconds | None
-    late: _Seconds | None
-    overlap: Literal["skip", "wait"] | None
+    max_lateness: _Seconds | None
+    on_overlap: Literal["skip", "wait"] | None
     max_attempts: int | None
     retry_delay: _Seconds | None

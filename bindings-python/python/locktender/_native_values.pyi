@@ -193,8 +193,8 @@ class HoldInfo:
         """The lock's name, without the client's prefix."""
 
     @property
-    def kind(self) -> Literal["lock", "job", "once", "election"]:
-        """What the lock is for: ``lock``, ``job``, ``once`` or ``election``."""
+    def kind(self) -> Literal["lock", "job", "cron_job", "election"]:
+        """What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``."""
 
     @property
     def owner(self) -> str:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Election, Job, Lock, elect, job, lock, once
+from ._native import Client, Election, Job, Lock, cron_job, election, job, lock
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -56,10 +56,10 @@ def reduced_lock(
 
 
 def reduced_job(
-    client: Client | None, name: str, options: dict[str, Any] | None, is_once: bool
+    client: Client | None, name: str, options: dict[str, Any] | None, is_cron_job: bool
 ) -> tuple[Callable[..., Job], tuple[Any, ...]]:
     """A job's ``__reduce__``."""
-    return once_of if is_once else job_of, (client, name, options or {})
+    return cron_job_of if is_cron_job else job_of, (client, name, options or {})
 
 
 def reduced_election(
@@ -89,11 +89,11 @@ def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
     return job(name, **options) if client is None else client.job(name, **options)
 
 
-def once_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
-    """The job that runs once per fire time; ``None`` is this process's default client."""
-    return once(name, **options) if client is None else client.once(name, **options)
+def cron_job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
+    """The job that runs once per scheduled time; ``None`` is this process's default client."""
+    return cron_job(name, **options) if client is None else client.cron_job(name, **options)
 
 
 def election_of(client: Client | None, name: str, options: dict[str, Any]) -> Election:
     """The election; ``None`` is this process's default client."""
-    return elect(name, **options) if client is None else client.elect(name, **options)
+    return election(name, **options) if client is None else client.election(name, **options)

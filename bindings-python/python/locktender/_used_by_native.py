@@ -121,10 +121,10 @@ def reduced_lock(
 
 
 def reduced_job(
-    client: Client | None, name: str, options: dict[str, Any] | None, is_once: bool
+    client: Client | None, name: str, options: dict[str, Any] | None, is_cron_job: bool
 ) -> tuple[Callable[..., Job], tuple[Any, ...]]:
     from . import _pickle
-    return _pickle.reduced_job(client, name, options, is_once)
+    return _pickle.reduced_job(client, name, options, is_cron_job)
 
 
 def reduced_election(

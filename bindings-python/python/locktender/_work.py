@@ -20,7 +20,7 @@ def run(self: Job, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Jo
     What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
     begin, by this worker or another; after the last one the job is dead. Ctrl-C, ``sys.exit(0)``, a killed greenlet and the exit of
     the interpreter give the attempt back: then it doesn't count. If the job was done before, or becomes done while this worker
-    waits, or nothing is to run for its fire time, the outcome has ``ran`` false and says why.
+    waits, or nothing is to run for its scheduled time, the outcome has ``ran`` false and says why.
 
         outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
         print(outcome.ran, outcome.result)
@@ -46,7 +46,7 @@ def lead(self: Election, work: Callable[..., Any], /, *args: Any, **kwargs: Any)
                 work_a_little()
                 election.stop()     # from any thread
 
-        election = client.elect("scheduler")
+        election = client.election("scheduler")
         election.lead(schedule)
 
     Raises what :meth:`campaign` raises, but :exc:`UnavailableError`; :exc:`AcquireTimeoutError` only if the election has a ``wait``

@@ -62,7 +62,7 @@ pub fn jobs(urls: &str, span: Duration, callers: usize) {
         let (client, process, mut number) = (client.clone(), std::process::id(), 0_u64);
         async move {
             loop {
-                let job = client.job(format!("{}:{process}:{number}", name(caller))).keep(Duration::from_secs(1));
+                let job = client.job(format!("{}:{process}:{number}", name(caller))).retention(Duration::from_secs(1));
                 let Begun::Attempt(attempt) = job.begin().await.unwrap() else { panic!("it is new") };
                 attempt.done("1").await.unwrap();
                 number += 1;

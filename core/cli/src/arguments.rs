@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
+use super::cron_job::CronJob;
 use super::demo::Demo;
 use super::doctor::Doctor;
 use super::exit;
@@ -15,7 +16,6 @@ use super::inspect::{Reset, Show, Wait};
 use super::job::Job;
 use super::lead::Lead;
 use super::list::{List, Watch};
-use super::once::Once;
 use super::quorum::Quorum;
 use super::run::Run;
 
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 pub(super) enum Subcommand {
     Run(Run),
     Job(Job),
-    Once(Once),
+    CronJob(CronJob),
     Lead(Lead),
     Hold(Hold),
     #[command(name = "ls")]
@@ -56,7 +56,7 @@ impl Subcommand {
         match self {
             Self::Run(run) => Some(run.command()),
             Self::Job(job) => Some(job.command()),
-            Self::Once(once) => Some(once.command()),
+            Self::CronJob(job) => Some(job.command()),
             Self::Lead(lead) => Some(lead.command()),
             _ => None,
         }
@@ -74,7 +74,7 @@ impl Subcommand {
     pub(super) fn handles_signals(&self) -> bool {
         matches!(
             self,
-            Self::Run(_) | Self::Job(_) | Self::Once(_) | Self::Lead(_) | Self::Hold(_) | Self::Watch(_) | Self::Demo(_)
+            Self::Run(_) | Self::Job(_) | Self::CronJob(_) | Self::Lead(_) | Self::Hold(_) | Self::Watch(_) | Self::Demo(_)
         )
     }
 }

@@ -15,7 +15,7 @@ use super::output::write_out;
 pub(super) const SUBCOMMANDS: [&str; 17] = [
     "run",
     "job",
-    "once",
+    "cron-job",
     "lead",
     "hold",
     "ls",

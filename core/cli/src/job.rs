@@ -17,7 +17,7 @@ use super::span::span;
 
 const EXAMPLES: &str = "\
 locktender job migrate:42 -- ./migrate 42
-locktender job --keep 7d report:2026-11-21 -- ./make-report";
+locktender job --retention 7d report:2026-11-21 -- ./make-report";
 
 /// Runs a command until it has succeeded once, on whichever machine
 ///
@@ -47,7 +47,7 @@ pub(super) struct Job {
 
     /// How long a job that is done or dead is remembered [default: 24h]
     #[arg(long, value_name = "SPAN", value_parser = span)]
-    keep: Option<Duration>,
+    retention: Option<Duration>,
 
     #[command(flatten)]
     run_options: RunOptions,
@@ -66,7 +66,7 @@ impl Job {
 pub(super) fn job(options: &Job) -> u8 {
     let job = |client: &Client| {
         let mut own = JobOverrides::default();
-        (own.max_attempts, own.retry_delay, own.keep) = (options.max_attempts, options.retry_delay, options.keep);
+        (own.max_attempts, own.retry_delay, own.retention) = (options.max_attempts, options.retry_delay, options.retention);
         let lock = &options.run_options.lock;
         let job = client.job(&*lock.name).settings(lock.overrides(options.waiting.wait())).overrides(own);
         let ttl = job.validate()?.ttl;

@@ -48,7 +48,8 @@ impl Lead {
 /// Runs the command in each term, until it ends by itself, and gives the exit code.
 pub(super) fn lead(options: &Lead) -> u8 {
     let election = |client: &Client| {
-        let election = client.elect(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(Wait::Forever));
+        let election =
+            client.election(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(Wait::Forever));
         let ttl = election.validate()?.ttl;
         Ok((election, ttl))
     };

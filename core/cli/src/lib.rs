@@ -7,6 +7,7 @@
 mod arguments;
 mod attempt;
 mod child;
+mod cron_job;
 mod demo;
 mod doctor;
 mod end;
@@ -24,7 +25,6 @@ mod job;
 mod lead;
 mod list;
 mod messages;
-mod once;
 mod operator;
 mod output;
 mod private_server;
@@ -72,7 +72,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             match subcommand {
                 Subcommand::Run(options) => run::run(&options),
                 Subcommand::Job(options) => job::job(&options),
-                Subcommand::Once(options) => once::once(&options),
+                Subcommand::CronJob(options) => cron_job::cron_job(&options),
                 Subcommand::Lead(options) => lead::lead(&options),
                 Subcommand::Hold(options) => hold::hold(&options),
                 Subcommand::List(options) => list::list(&options),

@@ -102,7 +102,7 @@ pub(super) fn job_lines(job: &JobStatus) -> String {
     let mut lines = vec![("job", format!("{}, attempt {}{}", job.state.as_str(), job.attempts, of_max(job)))];
     lines.extend(job.began_ago.map(|ago| ("began", format!("{} ago", short(ago)))));
     lines.extend(job.retry_in.map(|left| ("next in", short(left))));
-    lines.extend(job.fire_time.map(|at| ("fire time", humantime::format_rfc3339_seconds(at).to_string())));
+    lines.extend(job.scheduled_time.map(|at| ("scheduled time", humantime::format_rfc3339_seconds(at).to_string())));
     lines.extend(job.last_done.map(|at| ("last done", humantime::format_rfc3339_seconds(at).to_string())));
     lines.extend(job.worker.as_ref().map(|worker| ("last by", on_one_line(worker))));
     lines.extend(job.last_error.as_ref().map(|error| ("error", on_one_line(error))));
@@ -127,7 +127,7 @@ pub(super) fn job_json(name: &str, job: &JobStatus) -> String {
 fn of_job(job: &JobStatus) -> Value {
     json!({
         "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "worker": job.worker,
-        "began_ago_ms": job.began_ago.map(ms), "retry_in_ms": job.retry_in.map(ms), "fire_time": job.fire_time.map(at),
+        "began_ago_ms": job.began_ago.map(ms), "retry_in_ms": job.retry_in.map(ms), "scheduled_time": job.scheduled_time.map(at),
         "last_done": job.last_done.map(at), "last_error": job.last_error, "result": job.result,
     })
 }

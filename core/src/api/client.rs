@@ -77,24 +77,24 @@ impl Client {
         Job::new(self.lock(name))
     }
 
-    /// The job `name` of a schedule, with the client's options: work that must run once per fire time, however many replicas a cron
+    /// The job `name` of a schedule, with the client's options: work that must run once per scheduled time, however many replicas a cron
     /// line or a timer starts it in. No I/O.
     ///
-    /// It is a [`Job`] that begins anew with each later fire time, which [`at`](Job::at) or [`every`](Job::every) must give, and never
+    /// It is a [`Job`] that begins anew with each later scheduled time, which [`at`](Job::at) or [`every`](Job::every) must give, and never
     /// again for one that has begun. It has one
     /// attempt: a run that fails or dies is not repeated, unless [`max_attempts`](Job::max_attempts) allows more. Its outcome says
     /// [why](crate::JobOutcome::why) nothing ran, which is no error.
     ///
     /// ```
-    /// # let client = locktender::Client::open("memory://docs-client-once")?;
+    /// # let client = locktender::Client::open("memory://docs-client-cron-job")?;
     /// // In each replica, at 02:00 by its own clock:
     /// let hour = std::time::Duration::from_secs(3600);
-    /// let outcome = client.once("nightly").every(hour).run_blocking(|_| Ok::<_, String>("\"tidied\""))?;
+    /// let outcome = client.cron_job("nightly").every(hour).run_blocking(|_| Ok::<_, String>("\"tidied\""))?;
     /// assert!(outcome.ran);
     /// # Ok::<(), locktender::JobError<String>>(())
     /// ```
-    pub fn once(&self, name: impl Into<String>) -> Job {
-        Job::once(self.lock(name))
+    pub fn cron_job(&self, name: impl Into<String>) -> Job {
+        Job::cron_job(self.lock(name))
     }
 
     /// The election `name`, with the client's options: one leader of any number of candidates. No I/O.
@@ -102,12 +102,12 @@ impl Client {
     /// Its name is that of a lock: while somebody leads, [`Client::lock`] of the same name is held.
     ///
     /// ```
-    /// # let client = locktender::Client::open("memory://docs-client-elect")?;
-    /// let leadership = client.elect("scheduler").campaign_blocking()?;
+    /// # let client = locktender::Client::open("memory://docs-client-election")?;
+    /// let leadership = client.election("scheduler").campaign_blocking()?;
     /// assert!(leadership.is_valid());
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn elect(&self, name: impl Into<String>) -> Election {
+    pub fn election(&self, name: impl Into<String>) -> Election {
         Election::new(self.lock(name))
     }
 

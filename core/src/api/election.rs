@@ -36,7 +36,7 @@ use crate::process::PerProcess;
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// # use locktender::LeadError;
 /// # let client = locktender::Client::open("memory://docs-election").unwrap();
-/// let election = client.elect("scheduler");
+/// let election = client.election("scheduler");
 /// election.lead(async |leadership| {
 ///     println!("leads in term {}", leadership.term()); // dropped at its next await if the term is lost
 ///     election.stop(); // else it would campaign again
@@ -72,8 +72,8 @@ impl Election {
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-election-validate")?;
-    /// assert!(client.elect("scheduler").validate()?.renew);
-    /// assert_eq!(client.elect("scheduler").ttl(Duration::ZERO).validate().unwrap_err().argument(), Some("ttl"));
+    /// assert!(client.election("scheduler").validate()?.renew);
+    /// assert_eq!(client.election("scheduler").ttl(Duration::ZERO).validate().unwrap_err().argument(), Some("ttl"));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -88,7 +88,7 @@ impl Election {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-campaign").unwrap();
-    /// let leadership = client.elect("scheduler").campaign().await?;
+    /// let leadership = client.election("scheduler").campaign().await?;
     /// println!("leads in term {}", leadership.term());
     /// leadership.resign().await?;
     /// # Ok::<(), locktender::Error>(())
@@ -118,8 +118,8 @@ impl Election {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-try-campaign").unwrap();
-    /// let leadership = client.elect("scheduler").try_campaign().await?.expect("nobody leads");
-    /// assert!(client.elect("scheduler").try_campaign().await?.is_none());
+    /// let leadership = client.election("scheduler").try_campaign().await?.expect("nobody leads");
+    /// assert!(client.election("scheduler").try_campaign().await?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -150,7 +150,7 @@ impl Election {
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use locktender::LeadError;
     /// # let client = locktender::Client::open("memory://docs-lead").unwrap();
-    /// let ended = client.elect("scheduler").lead(async |_| Err("the disk is full")).await;
+    /// let ended = client.election("scheduler").lead(async |_| Err("the disk is full")).await;
     /// assert!(matches!(ended, Err(LeadError::Failed("the disk is full"))));
     /// # });
     /// ```
@@ -182,8 +182,8 @@ impl Election {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-election-stop")?;
-    /// # let leader = client.elect("scheduler").campaign_blocking()?;
-    /// let election = client.elect("scheduler");
+    /// # let leader = client.election("scheduler").campaign_blocking()?;
+    /// let election = client.election("scheduler");
     /// let thread = std::thread::spawn({
     ///     let election = election.clone();
     ///     move || election.lead_blocking(|_| Ok::<_, String>(()))
@@ -200,8 +200,8 @@ impl Election {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-election-observe")?;
-    /// let leadership = client.elect("scheduler").campaign_blocking()?;
-    /// let mut observer = client.elect("scheduler").observe(); // in any process
+    /// let leadership = client.election("scheduler").campaign_blocking()?;
+    /// let mut observer = client.election("scheduler").observe(); // in any process
     /// let leader = observer.next_blocking()?.leader.expect("somebody leads");
     /// assert_eq!((leader.term, leader.owner.as_str()), (leadership.term(), leadership.owner()));
     /// # Ok::<(), locktender::Error>(())

@@ -1,5 +1,5 @@
 //! Job: work that must be done once, by whichever worker, and again by another worker if that one fails or dies. With a schedule:
-//! once per fire time.
+//! once per scheduled time.
 
 mod attempt;
 mod blocking;
@@ -33,7 +33,7 @@ const ATTEMPTS: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// For how long a job that is over is remembered, unless it says otherwise.
-const KEEP: Duration = Duration::from_secs(24 * 3600);
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// What a server's answer means, for the job of this name on these servers; `None` while there is none.
 type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
@@ -42,7 +42,7 @@ type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error
 ///
 /// Any number of workers may ask for it, at any time. One of them runs it; the others wait as backups. If the work fails, or its
 /// worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
-/// result or the last error for [`keep`](Job::keep). While an attempt runs, the lock with the job's name is held.
+/// result or the last error for [`retention`](Job::retention). While an attempt runs, the lock with the job's name is held.
 ///
 /// The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not
 /// come twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send
@@ -67,7 +67,7 @@ type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error
 pub struct Job {
     lock: Lock,
     own: JobOverrides,
-    /// Whether it runs once per fire time.
+    /// Whether it runs once per scheduled time.
     is_scheduled: bool,
 }
 
@@ -76,10 +76,10 @@ impl Job {
         Self { lock: lock.of_job(), own: JobOverrides::default(), is_scheduled: false }
     }
 
-    /// A job that runs once per fire time.
-    pub(super) fn once(lock: Lock) -> Self {
+    /// A job that runs once per scheduled time.
+    pub(super) fn cron_job(lock: Lock) -> Self {
         let job = Self::new(lock);
-        let lock = job.lock.used_as(LockKind::Once);
+        let lock = job.lock.used_as(LockKind::CronJob);
         Self { lock, own: JobOverrides { max_attempts: Some(1), ..job.own }, is_scheduled: true }
     }
 
@@ -106,6 +106,9 @@ impl Job {
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
     pub fn validate(&self) -> Result<&LockOptions, Error> {
         self.own.check()?;
+        if self.is_scheduled {
+            schedule::check_name(self.name())?;
+        }
         self.lock.validate()
     }
 
@@ -113,7 +116,7 @@ impl Job {
     /// [`wait`](Job::wait).
     ///
     /// Gives the attempt, which ends by [`Attempt::done`], [`Attempt::fail`] or [`Attempt::give_back`]; or, of a job that is done or
-    /// whose fire time is over, its outcome. [`Job::run`] does all of that around a closure.
+    /// whose scheduled time is over, its outcome. [`Job::run`] does all of that around a closure.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -133,22 +136,22 @@ impl Job {
     /// # Errors
     /// * `JOB_DEAD`: the last attempt failed, or its worker died. See [`Error::attempts`] and [`Error::last_error`].
     /// * `ACQUIRE_TIMEOUT`: another worker ran the job for all of [`wait`](Job::wait), or the next attempt may not begin yet.
-    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers; a fire time is more than 5 minutes ahead of the
+    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers; a scheduled time is more than 5 minutes ahead of the
     ///   server's clock.
     /// * Otherwise as [`Lock::acquire`].
     ///
-    /// A job that runs once per fire time has neither of the first two: it says them in its outcome.
+    /// A job that runs once per scheduled time has neither of the first two: it says them in its outcome.
     pub fn begin(&self) -> Call<Begun> {
         if let Err(error) = self.validate() {
             return Call::ready(Err(error));
         }
-        let fire_time = match self.is_scheduled.then(|| self.own.fire_time()).transpose() {
-            Ok(fire_time) => fire_time,
+        let scheduled_time = match self.is_scheduled.then(|| self.own.scheduled_time()).transpose() {
+            Ok(scheduled_time) => scheduled_time,
             Err(error) => return Call::ready(Err(error)),
         };
-        let terms = Terms { max_attempts: self.attempts(), keep_ms: wire_millis(self.kept_for()), fire_time };
+        let terms = Terms { max_attempts: self.attempts(), retention_ms: wire_millis(self.kept_for()), scheduled_time };
         let job = self.clone();
-        self.lock.begin(false, Some(terms), drop, move |acquired| job.begun(acquired, fire_time))
+        self.lock.begin(false, Some(terms), drop, move |acquired| job.begun(acquired, scheduled_time))
     }
 
     /// Runs the job: begins an attempt, calls `work` with it, and notes how it ended.
@@ -156,7 +159,7 @@ impl Job {
     /// * `work` gives `Ok`: the job is done, and what it gave is the result.
     /// * `work` gives `Err`, or panics: the attempt failed. Another one may begin after the [retry delay](Job::retry_delay), by this
     ///   worker or another; after the last one the job is dead. The error comes back in [`JobError::Failed`].
-    /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its fire time: its outcome, with
+    /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its outcome, with
     ///   `ran` false.
     ///
     /// An attempt whose lease is lost while `work` runs is still done, or has failed, if no other worker has begun since. An error that

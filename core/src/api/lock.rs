@@ -143,7 +143,8 @@ impl Lock {
             }
             if self.spec.kind == Kind::Job {
                 if self.spec.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
-                    let why = Text::new("a job has none: it is done or not, and {keep} says how long that is remembered", []);
+                    let why =
+                        Text::new("a job has none: it is done or not, and {retention} says how long that is remembered", []);
                     return Err(Error::invalid_time("min_hold", options.min_hold, why));
                 }
                 options.min_hold = Duration::ZERO;

@@ -17,67 +17,89 @@ use std::time::Duration;
 use crate::error::LossReason;
 use crate::name::{Keys, LockKind};
 
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EventKind {
+/// The kinds of events, each with its name.
+macro_rules! kinds {
+    ($($(#[$about:meta])* $kind:ident = $name:literal,)*) => {
+        /// The kind of an event.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum EventKind {
+            $($(#[$about])* $kind,)*
+        }
+
+        impl EventKind {
+            /// The names of all kinds.
+            pub(crate) const NAMES: &[&'static str] = &[$($name),*];
+
+            /// The kind's name, the same in every language.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// An acquire starts a round.
-    Attempt,
+    Attempt = "attempt",
     /// The lock is held; the acquire waits.
-    Busy,
+    Busy = "busy",
     /// The lock is held, and the acquire was a single attempt: it ends.
-    NotAcquired,
+    NotAcquired = "not_acquired",
     /// The acquire waits in the queue; see the rank.
-    Queued,
+    Queued = "queued",
     /// A waiter was notified that the lock is free or kept for it.
-    Notified,
+    Notified = "notified",
     /// This client has the lock.
-    Acquired,
+    Acquired = "acquired",
     /// A notified waiter has the lock; `took` is the time from the notification to the grant.
-    Woken,
+    Woken = "woken",
     /// The wait of an acquire is over, and the lock is still held.
-    TimedOut,
+    TimedOut = "timed_out",
     /// An acquire was cancelled by its caller, or its client was closed.
-    Cancelled,
+    Cancelled = "cancelled",
     /// An acquire failed; see the message.
-    Failed,
+    Failed = "failed",
     /// A renewal was confirmed.
-    Renewed,
+    Renewed = "renewed",
     /// A user's extension was confirmed.
-    Extended,
+    Extended = "extended",
     /// The lock was released.
-    Released,
+    Released = "released",
     /// The holder has handed the lock over: another process may adopt it.
-    HandedOver,
+    HandedOver = "handed_over",
     /// The lock was released after its key had expired.
-    Expired,
+    Expired = "expired",
     /// The hold was lost; see the reason.
-    Lost,
+    Lost = "lost",
     /// An overlap is proved: a rival held the lock before this client released it.
-    Race,
+    Race = "race",
     /// The handle of a hold was dropped without a release: the lock is no longer renewed, and its key expires by itself.
-    Dropped,
+    Dropped = "dropped",
     /// A job is done: this client's attempt did it (with its owner value), or an earlier one (without).
-    Done,
+    Done = "done",
     /// An attempt of a job failed, and another one may follow; see the message.
-    Retry,
+    Retry = "retry",
     /// A job is dead: its last attempt failed or died; see the message.
-    Dead,
-    /// Nothing runs for a job's fire time; see the message: `running`, `missed`, `too_late` or `too_early`.
-    Skipped,
+    Dead = "dead",
+    /// Nothing runs for a job's scheduled time; see the message: `running`, `missed`, `too_late` or `too_early`.
+    Skipped = "skipped",
     /// An observer of an election has seen who leads, or that it changed: see the rival and its fence, which is the term. Without a
     /// rival nobody leads, or that is unknown; see the message.
-    Leader,
+    Leader = "leader",
     /// This client has ended a hold that is another's, by [`force_release`](crate::Lock::force_release); see the rival.
-    ForceReleased,
+    ForceReleased = "force_released",
     /// A server does not answer, or gives a wrong answer.
-    ServerFailed,
+    ServerFailed = "server_failed",
     /// The server answers again.
-    ServerRecovered,
+    ServerRecovered = "server_recovered",
     /// Another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
-    FailedOver,
+    FailedOver = "failed_over",
     /// Something that a person should check; see the message.
-    Warning,
+    Warning = "warning",
 }
 
 /// How an acquire ends.
@@ -97,41 +119,6 @@ pub(crate) const HOLD_ENDS: [EventKind; 6] =
     [EventKind::Released, EventKind::HandedOver, EventKind::Expired, EventKind::Race, EventKind::Lost, EventKind::Dropped];
 
 impl EventKind {
-    /// The kind's name, the same in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Attempt => "attempt",
-            Self::Busy => "busy",
-            Self::NotAcquired => "not_acquired",
-            Self::Queued => "queued",
-            Self::Notified => "notified",
-            Self::Acquired => "acquired",
-            Self::Woken => "woken",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-            Self::Renewed => "renewed",
-            Self::Extended => "extended",
-            Self::Released => "released",
-            Self::HandedOver => "handed_over",
-            Self::Expired => "expired",
-            Self::Lost => "lost",
-            Self::Race => "race",
-            Self::Dropped => "dropped",
-            Self::Done => "done",
-            Self::Retry => "retry",
-            Self::Dead => "dead",
-            Self::Skipped => "skipped",
-            Self::Leader => "leader",
-            Self::ForceReleased => "force_released",
-            Self::ServerFailed => "server_failed",
-            Self::ServerRecovered => "server_recovered",
-            Self::FailedOver => "failed_over",
-            Self::Warning => "warning",
-        }
-    }
-
     /// Whether such an event ends an acquire that has no hold yet.
     #[doc(hidden)]
     #[must_use]

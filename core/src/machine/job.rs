@@ -17,7 +17,7 @@ use super::state::State;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{is_claim, owner_of};
-use crate::op::job::{AttemptNumber, FireTime, JobRecord, NotBegun, Terms};
+use crate::op::job::{AttemptNumber, JobRecord, NotBegun, ScheduledTime, Terms};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 /// The lock of a job.
@@ -49,8 +49,8 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     let LockOp { keys, by, .. } = op;
     let Some(args) = AcquireArgs::of(op) else { return Ok(Exclusive.apply(state, op, now_us)) };
     let found = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
-    let is_anew = match &terms.fire_time {
-        Some(fire_time) => is_later(state, keys, &args, &found, (terms, fire_time), now_us)?,
+    let is_anew = match &terms.scheduled_time {
+        Some(scheduled_time) => is_later(state, keys, &args, &found, (terms, scheduled_time), now_us)?,
         None => false,
     };
     let (earlier, done_at) = if is_anew { (found.earlier(), found.text("done_at").to_owned()) } else { (None, String::new()) };
@@ -89,7 +89,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     let is_counted = record.is_open(by) && !mutant!(AttemptCountedTwice);
     let number = attempts + u32::from(!is_counted);
     let [attempts, max_text, at, fence, keep] =
-        [number.into(), max.into(), now_us, voted.fence, terms.keep_ms].map(|number: u64| number.to_string());
+        [number.into(), max.into(), now_us, voted.fence, terms.retention_ms].map(|number: u64| number.to_string());
     let fields = [
         ("state", RUNNING),
         ("attempts", &attempts),
@@ -106,19 +106,19 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     if record.number("not_before") > 0 {
         state.put_fields(keys.record(), &[("not_before", "0")], now_us);
     }
-    if let Some(fire_time) = terms.fire_time {
-        state.put_fields(keys.record(), &[("scheduled_time", &*fire_time.at_ms.to_string())], now_us);
+    if let Some(scheduled_time) = terms.scheduled_time {
+        state.put_fields(keys.record(), &[("scheduled_time", &*scheduled_time.at_ms.to_string())], now_us);
     }
     if !done_at.is_empty() {
         state.put_fields(keys.record(), &[("done_at", &done_at)], now_us);
     }
-    state.expire(keys.record(), now_us, args.ttl_ms.saturating_add(terms.keep_ms).saturating_add(KEPT_MS));
+    state.expire(keys.record(), now_us, args.ttl_ms.saturating_add(terms.retention_ms).saturating_add(KEPT_MS));
     let small = |count| u16::try_from(count).unwrap_or(u16::MAX);
     let attempt = AttemptNumber { number: small(number), max: small(max), failures: small(record.count("failures")) };
     Ok(Reply { attempt: Some(attempt), earlier, ..voted })
 }
 
-/// Whether a fire time is later than all that have begun. Then the job begins anew with it.
+/// Whether a scheduled time is later than all that have begun. Then the job begins anew with it.
 ///
 /// # Errors
 /// The refusal of one for which nothing runs.
@@ -127,23 +127,23 @@ fn is_later(
     keys: &Keys,
     args: &AcquireArgs<'_>,
     record: &Record,
-    (terms, fire_time): (&Terms, &FireTime),
+    (terms, scheduled_time): (&Terms, &ScheduledTime),
     now_us: u64,
 ) -> Result<bool, Reply> {
-    let FireTime { at_ms, late_ms, waits } = *fire_time;
+    let ScheduledTime { at_ms, max_lateness_ms, waits } = *scheduled_time;
     let (now_ms, last_ms) = (now_us / 1_000, record.number("scheduled_time"));
     let not_begun = |why| record.end(why, String::new(), record.max(terms), now_us);
-    if at_ms > now_ms.saturating_add(FireTime::MAX_AHEAD_MS) && !mutant!(FarFireTimeBegins) {
+    if at_ms > now_ms.saturating_add(ScheduledTime::MAX_AHEAD_MS) && !mutant!(FarScheduledTimeBegins) {
         return Err(Reply::new(not_begun(NotBegun::TooEarly), now_us, 0));
     }
-    if at_ms < last_ms && !mutant!(EarlierFireTimeBegins) {
+    if at_ms < last_ms && !mutant!(EarlierScheduledTimeBegins) {
         return Err(over(state, keys, args, not_begun(NotBegun::Missed), now_us));
     }
-    let is_later = if mutant!(FireTimeBeginsTwice) { at_ms >= last_ms } else { at_ms > last_ms };
+    let is_later = if mutant!(ScheduledTimeBeginsTwice) { at_ms >= last_ms } else { at_ms > last_ms };
     if !is_later && [DONE, DEAD].contains(&record.text("state")) {
         return Ok(false);
     }
-    if at_ms.saturating_add(late_ms) < now_ms && !mutant!(LateFireTimeBegins) {
+    if at_ms.saturating_add(max_lateness_ms) < now_ms && !mutant!(LateScheduledTimeBegins) {
         return Err(Reply::new(not_begun(NotBegun::TooLate), now_us, 0));
     }
     let is_backup = if is_later { waits } else { record.max(terms) > 1 };
@@ -204,7 +204,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         error: text("error"),
         result: text("result"),
         not_before_ms: record.number("not_before"),
-        fire_time_ms: record.number("scheduled_time"),
+        scheduled_time_ms: record.number("scheduled_time"),
         done_at_us: record.number("done_at"),
         holder: found.shown(),
         remaining: found.remaining(),

@@ -4,17 +4,17 @@ use std::time::Duration;
 use crate::machine::{Env, State, Value, apply};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
-use crate::op::job::{AttemptNumber, Ending, FireTime, JobRecord, NotBegun, OpenAttempt, Terms};
+use crate::op::job::{AttemptNumber, Ending, JobRecord, NotBegun, OpenAttempt, ScheduledTime, Terms};
 use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
 
 #[path = "job_ending_tests.rs"]
 mod ending;
-#[path = "job_fire_time_tests.rs"]
-mod fire_time;
+#[path = "job_scheduled_time_tests.rs"]
+mod scheduled_time;
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
-const KEEP: u64 = 86_400_000;
+const RETENTION: u64 = 86_400_000;
 const MINUTE_MS: i64 = 60_000;
 const LATE_MS: u64 = 3_600_000;
 
@@ -24,7 +24,7 @@ struct Bench {
     keys: Arc<Keys>,
     now_us: u64,
     max_attempts: u32,
-    fire_time: Option<FireTime>,
+    scheduled_time: Option<ScheduledTime>,
     /// The answer to the last request of `fires`.
     last: Option<Reply>,
 }
@@ -32,7 +32,7 @@ struct Bench {
 impl Bench {
     fn new(max_attempts: u32) -> Self {
         let keys = Arc::new(Keys::new(Kind::Job, "", "mail", true).unwrap());
-        Self { state: State::new(), keys, now_us: T, max_attempts, fire_time: None, last: None }
+        Self { state: State::new(), keys, now_us: T, max_attempts, scheduled_time: None, last: None }
     }
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
@@ -42,7 +42,7 @@ impl Bench {
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {
         let place = waiter.map(|entry| Place { entry: entry.into(), arrival: 0, stays: false });
-        let job = Some(Terms { max_attempts: self.max_attempts, keep_ms: KEEP, fire_time: self.fire_time });
+        let job = Some(Terms { max_attempts: self.max_attempts, retention_ms: RETENTION, scheduled_time: self.scheduled_time });
         let (ttl_ms, proposal) = (TTL, self.now_us);
         self.apply(owner, Verb::Acquire { ttl_ms, proposal, adopt: None, fair: false, place, quorum_config: None, job })
     }
@@ -59,11 +59,14 @@ impl Bench {
         reply.fence
     }
 
-    /// Begins for the fire time that lies `minutes` after the start, or says why not.
+    /// Begins for the scheduled time that lies `minutes` after the start, or says why not.
     fn fires(&mut self, owner: &str, minutes: i64) -> Result<u16, NotBegun> {
         let at_ms = (T / 1_000).saturating_add_signed(minutes * MINUTE_MS);
-        self.fire_time =
-            Some(FireTime { at_ms, late_ms: LATE_MS, ..self.fire_time.unwrap_or(FireTime { at_ms, late_ms: 0, waits: false }) });
+        self.scheduled_time = Some(ScheduledTime {
+            at_ms,
+            max_lateness_ms: LATE_MS,
+            ..self.scheduled_time.unwrap_or(ScheduledTime { at_ms, max_lateness_ms: 0, waits: false })
+        });
         let reply = self.begin(owner);
         self.last = Some(reply.clone());
         match reply.verdict {
@@ -75,8 +78,8 @@ impl Bench {
 
     fn end(&mut self, owner: &str, fence: u64, ending: Ending) -> Verdict {
         let number = AttemptNumber { number: 1, max: u16::try_from(self.max_attempts).unwrap(), failures: 0 };
-        let fire_time_ms = self.fire_time.map_or(0, |fire_time| fire_time.at_ms);
-        let attempt = OpenAttempt { fence, number, keep_ms: KEEP, fire_time_ms };
+        let scheduled_time_ms = self.scheduled_time.map_or(0, |scheduled_time| scheduled_time.at_ms);
+        let attempt = OpenAttempt { fence, number, retention_ms: RETENTION, scheduled_time_ms };
         self.apply(owner, Verb::EndAttempt { ending, attempt, leave: None }).verdict
     }
 
@@ -132,7 +135,7 @@ fn a_job_that_is_done_never_begins_again_while_it_is_kept() {
     assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }));
     assert_eq!(bench.done("a", fence), Verdict::Ok);
     assert_eq!(bench.done("a", fence), Verdict::Ok, "it is asked again");
-    bench.pass(KEEP - 1);
+    bench.pass(RETENTION - 1);
     let Verdict::Over(end) = bench.begin("b").verdict else { panic!("it began again") };
     assert_eq!((end.why, &*end.text, end.attempts, end.max_attempts, &*end.by), (NotBegun::Done, "42", 1, 3, "a"));
     bench.pass(2);
@@ -228,10 +231,10 @@ fn each_rule_of_a_job_holds() {
     an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers();
     the_next_attempt_begins_when_the_delay_has_passed();
     the_record_decides_and_not_the_lease();
-    fire_time::a_fire_time_begins_once();
-    fire_time::an_earlier_fire_time_never_begins_any_more();
-    fire_time::a_fire_time_that_is_too_long_ago_does_not_begin();
-    fire_time::a_fire_time_far_ahead_leaves_nothing_behind();
+    scheduled_time::a_scheduled_time_begins_once();
+    scheduled_time::an_earlier_scheduled_time_never_begins_any_more();
+    scheduled_time::a_scheduled_time_that_is_too_long_ago_does_not_begin();
+    scheduled_time::a_scheduled_time_far_ahead_leaves_nothing_behind();
     an_owner_ends_only_the_attempt_with_its_fence();
 }
 
@@ -245,10 +248,10 @@ fn each_rule_that_is_left_out_is_noticed() {
         (Mutant::AnybodysAttemptEnded, an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers),
         (Mutant::RetryDelayIgnored, the_next_attempt_begins_when_the_delay_has_passed),
         (Mutant::LeaseDecides, the_record_decides_and_not_the_lease),
-        (Mutant::FireTimeBeginsTwice, fire_time::a_fire_time_begins_once),
-        (Mutant::EarlierFireTimeBegins, fire_time::an_earlier_fire_time_never_begins_any_more),
-        (Mutant::LateFireTimeBegins, fire_time::a_fire_time_that_is_too_long_ago_does_not_begin),
-        (Mutant::FarFireTimeBegins, fire_time::a_fire_time_far_ahead_leaves_nothing_behind),
+        (Mutant::ScheduledTimeBeginsTwice, scheduled_time::a_scheduled_time_begins_once),
+        (Mutant::EarlierScheduledTimeBegins, scheduled_time::an_earlier_scheduled_time_never_begins_any_more),
+        (Mutant::LateScheduledTimeBegins, scheduled_time::a_scheduled_time_that_is_too_long_ago_does_not_begin),
+        (Mutant::FarScheduledTimeBegins, scheduled_time::a_scheduled_time_far_ahead_leaves_nothing_behind),
         (Mutant::OlderAttemptEnds, an_owner_ends_only_the_attempt_with_its_fence),
     ];
     for (mutant, table) in tables {

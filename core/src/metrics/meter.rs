@@ -288,7 +288,7 @@ pub(crate) fn plain(value: &str) -> String {
 
 /// Whether an attempt of such a lock is counted as one of a job.
 pub(crate) const fn is_job(kind: LockKind) -> bool {
-    matches!(kind, LockKind::Job | LockKind::Once)
+    matches!(kind, LockKind::Job | LockKind::CronJob)
 }
 
 #[cfg(test)]

@@ -248,14 +248,14 @@ mutants! {
     GraceBelieved,
     /// A lock is kept after its release with the value of its owner.
     KeptForItsOwner,
-    /// The work of a fire time begins again when it is asked for again.
-    FireTimeBeginsTwice,
-    /// A fire time begins after a later one.
-    EarlierFireTimeBegins,
-    /// A fire time begins however long ago it is.
-    LateFireTimeBegins,
-    /// A fire time begins however far ahead it is.
-    FarFireTimeBegins,
+    /// The work of a scheduled time begins again when it is asked for again.
+    ScheduledTimeBeginsTwice,
+    /// A scheduled time begins after a later one.
+    EarlierScheduledTimeBegins,
+    /// A scheduled time begins however long ago it is.
+    LateScheduledTimeBegins,
+    /// A scheduled time begins however far ahead it is.
+    FarScheduledTimeBegins,
 
     // The local queue of a process.
     /// Waiters of a fair lock share one place.

@@ -17,8 +17,8 @@ pub enum LockKind {
     Lock,
     /// The lock of a job.
     Job,
-    /// The lock of a job that runs once per fire time.
-    Once,
+    /// The lock of a job that runs once per scheduled time.
+    CronJob,
     /// The lock of an election.
     Election,
 }
@@ -30,7 +30,7 @@ impl LockKind {
         match self {
             Self::Lock => "lock",
             Self::Job => "job",
-            Self::Once => "once",
+            Self::CronJob => "cron_job",
             Self::Election => "election",
         }
     }

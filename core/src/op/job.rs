@@ -11,23 +11,23 @@ pub struct Terms {
     /// How many attempts may begin. The first acquire fixes it for the job.
     pub max_attempts: u32,
     /// For how long a job that is done, dead or forgotten keeps its record, milliseconds.
-    pub keep_ms: u64,
-    /// For a job that runs once per fire time: which one.
-    pub fire_time: Option<FireTime>,
+    pub retention_ms: u64,
+    /// For a job that runs once per scheduled time: which one.
+    pub scheduled_time: Option<ScheduledTime>,
 }
 
-/// A fire time of a schedule. The job begins anew with each one that is later than all before.
+/// A scheduled time of a schedule. The job begins anew with each one that is later than all before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FireTime {
+pub struct ScheduledTime {
     /// The time for which the scheduler planned it, milliseconds since the epoch.
     pub at_ms: u64,
     /// How long ago that may be by the server's clock, milliseconds.
-    pub late_ms: u64,
-    /// Whether it waits while the work of an earlier fire time runs. Else it is left out.
+    pub max_lateness_ms: u64,
+    /// Whether it waits while the work of an earlier scheduled time runs. Else it is left out.
     pub waits: bool,
 }
 
-impl FireTime {
+impl ScheduledTime {
     /// How far ahead of the server's clock it may be, milliseconds. One clock that is years ahead must not stop a schedule.
     pub const MAX_AHEAD_MS: u64 = 300_000;
 }
@@ -71,16 +71,16 @@ pub struct OpenAttempt {
     /// Its number.
     pub number: AttemptNumber,
     /// For how long a job that is over keeps its record, milliseconds.
-    pub keep_ms: u64,
-    /// The fire time, milliseconds since the epoch; 0 for a job without any.
-    pub fire_time_ms: u64,
+    pub retention_ms: u64,
+    /// The scheduled time, milliseconds since the epoch; 0 for a job without any.
+    pub scheduled_time_ms: u64,
 }
 
-/// What a record said before the first attempt for a later fire time replaced it.
+/// What a record said before the first attempt for a later scheduled time replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierRun {
-    /// The fire time, milliseconds since the epoch; 0 if the record was that of a job without any.
-    pub fire_time_ms: u64,
+    /// The scheduled time, milliseconds since the epoch; 0 if the record was that of a job without any.
+    pub scheduled_time_ms: u64,
     /// How many attempts began.
     pub attempts: u32,
     /// The owner value of the last attempt.
@@ -88,7 +88,7 @@ pub struct EarlierRun {
     /// What became of it, if its work has neither succeeded nor failed for good: its worker died, or no other attempt began. Else empty.
     pub error: String,
     /// For how long the record would have been kept, milliseconds.
-    pub keep_ms: u64,
+    pub retention_ms: u64,
 }
 
 /// Why no attempt begins, however long the worker waits.
@@ -100,11 +100,11 @@ pub enum NotBegun {
     Dead,
     /// A worker runs it, and this one is no backup.
     Running,
-    /// A later fire time has begun.
+    /// A later scheduled time has begun.
     Missed,
-    /// The fire time is too long ago.
+    /// The scheduled time is too long ago.
     TooLate,
-    /// The fire time is too far ahead.
+    /// The scheduled time is too far ahead.
     TooEarly,
 }
 
@@ -162,8 +162,8 @@ pub struct JobRecord {
     pub result: String,
     /// When the next attempt may begin, by the server's clock in milliseconds; 0 for at once.
     pub not_before_ms: u64,
-    /// The latest fire time that has begun, milliseconds since the epoch; 0 for a job without any.
-    pub fire_time_ms: u64,
+    /// The latest scheduled time that has begun, milliseconds since the epoch; 0 for a job without any.
+    pub scheduled_time_ms: u64,
     /// When the work was done last, by the server's clock in microseconds; 0 for never.
     pub done_at_us: u64,
     /// The value of the lock's key, if there is one.

@@ -55,7 +55,7 @@ pub enum Verdict {
         /// How long the key remains.
         remaining: Remaining,
     },
-    /// Acquire: no attempt of the job begins for whoever asks. It is done or dead, or its fire time is over.
+    /// Acquire: no attempt of the job begins for whoever asks. It is done or dead, or its scheduled time is over.
     Over(Box<JobEnd>),
     /// Acquire: the job's next attempt may not begin yet.
     Later {
@@ -172,7 +172,7 @@ pub struct Reply {
     pub queued: Queued,
     /// The number of the attempt that begins with a vote, of a job.
     pub attempt: Option<AttemptNumber>,
-    /// The run that the first attempt for a later fire time leaves behind.
+    /// The run that the first attempt for a later scheduled time leaves behind.
     pub earlier: Option<Box<EarlierRun>>,
 }
 

@@ -11,13 +11,13 @@ use crate::wording::Text;
 /// The most attempts that a job may have.
 const MOST_ATTEMPTS: u32 = 10_000;
 
-/// The years in which a fire time may lie: from 2000 to 9999. An earlier one is probably a number in another unit.
-const FIRE_TIMES: std::ops::Range<u64> = 946_684_800_000..253_402_300_800_000;
+/// The years in which a scheduled time may lie: from 2000 to 9999. An earlier one is probably a number in another unit.
+const SCHEDULED_TIMES: std::ops::Range<u64> = 946_684_800_000..253_402_300_800_000;
 
 /// The choices of [`Overlap`].
 const OVERLAPS: &str = "must be \"skip\" or \"wait\"";
 
-/// What a fire time does while the work of an earlier one still runs.
+/// What a scheduled time does while the work of an earlier one still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overlap {
     /// It is left out.
@@ -33,7 +33,7 @@ impl Overlap {
         match name {
             "skip" => Ok(Self::Skip),
             "wait" => Ok(Self::Wait),
-            other => Err(Error::invalid("overlap", other, OVERLAPS)),
+            other => Err(Error::invalid("on_overlap", other, OVERLAPS)),
         }
     }
 }
@@ -49,26 +49,26 @@ overrides! {
         at(Instant): SystemTime;
         /// See [`Job::every`](crate::Job::every).
         every(Time): Duration;
-        /// See [`Job::late`](crate::Job::late).
-        late(Time): Duration;
-        /// See [`Job::overlap`](crate::Job::overlap).
-        overlap(Choice(OVERLAPS)): Overlap;
+        /// See [`Job::max_lateness`](crate::Job::max_lateness).
+        max_lateness(Time): Duration;
+        /// See [`Job::on_overlap`](crate::Job::on_overlap).
+        on_overlap(Choice(OVERLAPS)): Overlap;
         /// See [`Job::max_attempts`](crate::Job::max_attempts).
         max_attempts(Count(1, MOST_ATTEMPTS)): u32;
         /// See [`Job::retry_delay`](crate::Job::retry_delay).
         retry_delay(Time): Duration;
-        /// See [`Job::keep`](crate::Job::keep).
-        keep(Time): Duration;
+        /// See [`Job::retention`](crate::Job::retention).
+        retention(Time): Duration;
     }
 }
 
 impl JobOverrides {
-    /// Whether a job has the option of that name, or one that runs once per fire time.
+    /// Whether a job has the option of that name, or one that runs once per scheduled time.
     #[must_use]
-    pub fn has(name: &str, is_once: bool) -> bool {
+    pub fn has(name: &str, is_cron_job: bool) -> bool {
         match name {
-            "at" | "every" | "late" | "overlap" => is_once,
-            "keep" => !is_once,
+            "at" | "every" | "max_lateness" | "on_overlap" => is_cron_job,
+            "retention" => !is_cron_job,
             _ => true,
         }
     }
@@ -81,11 +81,15 @@ impl JobOverrides {
         if let Some(attempts) = self.max_attempts.filter(|attempts| !(1..=MOST_ATTEMPTS).contains(attempts)) {
             return Err(Error::invalid("max_attempts", attempts, "must be from 1 to 10000"));
         }
-        for (option, span) in [("retry_delay", self.retry_delay), ("keep", self.keep), ("every", self.every), ("late", self.late)]
-        {
+        for (option, span) in [
+            ("retry_delay", self.retry_delay),
+            ("retention", self.retention),
+            ("every", self.every),
+            ("max_lateness", self.max_lateness),
+        ] {
             span.map_or(Ok(()), |span| check_span(option, span))?;
         }
-        match self.at.map(since_epoch).filter(|at_ms| !FIRE_TIMES.contains(at_ms)) {
+        match self.at.map(since_epoch).filter(|at_ms| !SCHEDULED_TIMES.contains(at_ms)) {
             Some(at_ms) => {
                 let why = Text::new("must be a time from the year 2000 to 9999; as a number it counts the {since_1970}", []);
                 Err(Error::invalid_time("at", Duration::from_millis(at_ms), why))

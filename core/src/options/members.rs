@@ -1,6 +1,8 @@
-//! Members: what there is here instead of a method or an attribute of another library.
+//! Members and events: what there is here instead of a method, an attribute or an event that there is not.
 
-use crate::wording::{Text, plain};
+use super::unknown::nearest;
+use crate::event::EventKind;
+use crate::wording::{Part, Text, plain};
 
 /// The words of other libraries, without `_` and case, and the answer for each. docs/migrating.md has them, too.
 const WORDS: &[(&[&str], &str)] = &[
@@ -13,6 +15,8 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["ping"], "here it is {report}(), which says of each server whether it answers, and what it guarantees"),
     (&["quit"], "here it is {close}()"),
     (&["using"], "here it is {around}"),
+    (&["elect"], "here it is {election}()"),
+    (&["once"], "here it is {cron_job}()"),
 ];
 
 /// The answer for a member `name` that there is not, if it is a word of another library.
@@ -29,6 +33,27 @@ pub fn instead_of_member(name: &str) -> Option<Text> {
     let asked = plain(name);
     let (_, said) = WORDS.iter().find(|(words, _)| words.contains(&asked.as_str()))?;
     Some(Text::new(said, []))
+}
+
+/// The answer for the name of an event that there is not, or nothing if there is such an event. `event` is the name of all of them.
+///
+/// ```
+/// use locktender::host::{Language, instead_of_event};
+///
+/// let said = instead_of_event("aquired").expect("it is a typing error");
+/// assert_eq!(said.in_words_of(Language::Node), "there is no event of this name; did you mean acquired?");
+/// assert!(instead_of_event("acquired").is_none());
+/// ```
+#[must_use]
+pub fn instead_of_event(name: &str) -> Option<Text> {
+    let names = [EventKind::NAMES, &["event"]].concat();
+    if names.contains(&name) {
+        return None;
+    }
+    Some(match nearest(&plain(name), &names) {
+        Some(ours) => Text::new("there is no event of this name; did you mean {}?", [Part::Words(ours.into())]),
+        None => Text::new("there is no event of this name; there are {}", [Part::Words(names.join(", "))]),
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub const MIN_TTL: Duration = Duration::from_millis(10);
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The shortest time for which a job that is over is remembered.
-pub(crate) const MIN_KEEP: Duration = Duration::from_secs(1);
+pub(crate) const MIN_RETENTION: Duration = Duration::from_secs(1);
 
 /// The longest of all other times.
 pub(crate) const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -24,7 +24,7 @@ fn bounds(option: &str) -> (Duration, Duration) {
         "ttl" | "maxttl" => (MIN_TTL, MAX_TTL),
         "minhold" | "grace" => (Duration::ZERO, MAX_TTL),
         "maxhold" => (MIN_TTL, MAX_SPAN),
-        "keep" | "every" | "late" => (MIN_KEEP, MAX_SPAN),
+        "retention" | "every" | "maxlateness" => (MIN_RETENTION, MAX_SPAN),
         "retrydelay" | "retryin" => (Duration::ZERO, Duration::from_secs(3600)),
         "connecttimeout" | "responsetimeout" | "unavailableafter" | "replicastimeout" => (Duration::from_millis(1), MAX_SPAN),
         _ => (Duration::ZERO, MAX_SPAN),

@@ -17,8 +17,8 @@ pub enum Place {
     Acquire,
     /// A job, which takes the options of its lock, too.
     Job,
-    /// A job that runs once per fire time, which takes the options of its lock, too.
-    Once,
+    /// A job that runs once per scheduled time, which takes the options of its lock, too.
+    CronJob,
     /// The begin of an attempt, which takes no option of a job.
     Begin,
     /// The failure of an attempt.
@@ -96,20 +96,28 @@ const FOREIGN_TO_JOBS: &[(&[&str], &str)] = &[
         "here it is {max_attempts}: how many attempts may begin, the first one included",
     ),
     (&["backoff", "delay"], "here it is {retry_delay}: it doubles with each attempt that failed, up to an hour"),
-    (&["removeoncomplete", "retention", "keepresult"], "here it is {keep}: how long a job that is over is remembered"),
+    (&["removeoncomplete", "keep", "keepresult"], "here it is {retention}: how long a job that is over is remembered"),
     (
         &["date", "time", "firetime", "scheduledtime", "scheduledat", "planned", "nominal"],
-        "here it is {at}, of once(): the time for which the scheduler planned this run",
+        "here it is {at}, of {cron_job}(): the time for which the scheduler planned this run",
     ),
-    (&["interval", "period", "cron", "minutes"], "here it is {every}, of once(): how far the fire times are apart"),
-    (&["misfiregracetime", "misfire", "grace"], "here it is {late}, of once(): how long ago a fire time may be and still run"),
+    (&["cron", "crontab", "schedule"], NO_SCHEDULE),
+    (&["interval", "period", "minutes"], "here it is {every}, of {cron_job}(): how far the scheduled times are apart"),
+    (
+        &["misfiregracetime", "misfire", "grace", "late"],
+        "here it is {max_lateness}, of {cron_job}(): how long ago a scheduled time may be and still run",
+    ),
+    (&["overlap"], "here it is {on_overlap}: what a scheduled time does while the work of an earlier one runs"),
     (
         &["coalesce", "nooverlap", "maxinstances"],
-        "leave it out: missed fire times fall together, and {overlap} says what overlaps do",
+        "leave it out: missed scheduled times fall together, and {on_overlap} says what overlaps do",
     ),
     (&["lockatmostfor"], "here it is {ttl}: how long a dead worker blocks the next one"),
     (&["jobid", "id", "key", "idempotencykey"], "leave it out: the job's name is its identity"),
 ];
+
+/// The answer for what only a scheduler understands.
+pub(crate) const NO_SCHEDULE: &str = "locktender runs no schedule: call this from your scheduler, and give {at}";
 
 /// The answer for the unknown option `name`: a sentence that tells its user what to write.
 ///
@@ -132,7 +140,7 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
     if let Some(text) = elsewhere(&asked, place, language) {
         return text;
     }
-    let known = if matches!(place, Place::Job | Place::Once) { FOREIGN_TO_JOBS } else { &[] };
+    let known = if matches!(place, Place::Job | Place::CronJob) { FOREIGN_TO_JOBS } else { &[] };
     if let Some((_, said)) = known.iter().chain(FOREIGN).find(|(words, _)| words.contains(&asked.as_str())) {
         return Text::new(said, []);
     }
@@ -150,17 +158,17 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
         Place::Lock if asked == "signal" && language == Language::Node => {
             Some(Text::new("give it to the acquire that it ends: {}", [Part::Words("lock.acquire({ signal })".into())]))
         }
-        Place::Job | Place::Once if asked == "signal" && language == Language::Node => {
+        Place::Job | Place::CronJob if asked == "signal" && language == Language::Node => {
             Some(Text::new("give it to what it ends: {}", [Part::Words("job.run(work, { signal })".into())]))
         }
-        Place::Once if asked == "keep" => {
-            Some(Text::new("leave it out: what is known of a fire time is kept for a day longer than {late}", []))
+        Place::CronJob if asked == "retention" => {
+            Some(Text::new("leave it out: what is known of a scheduled time is kept for a day longer than {max_lateness}", []))
         }
         Place::Election if asked == "signal" && language == Language::Node => {
             let calls = "election.campaign({ signal }), election.lead(work, { signal })";
             Some(Text::new("give it to what it ends: {}", [Part::Words(calls.into())]))
         }
-        Place::Lock | Place::Job | Place::Once | Place::Election => {
+        Place::Lock | Place::Job | Place::CronJob | Place::Election => {
             named_here(of_client(language)).map(|name| Text::new("{} is an option of the client", [name]))
         }
         Place::Acquire => {
@@ -169,7 +177,7 @@ fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
         Place::Begin => named_here([of_job(false), of_lock(language)].concat())
             .map(|name| Text::new("{} is an option of the job: give it to job()", [name])),
         Place::Campaign => {
-            named_here(of_lock(language)).map(|name| Text::new("{} is an option of the election: give it to elect()", [name]))
+            named_here(of_lock(language)).map(|name| Text::new("{} is an option of the election: give it to election()", [name]))
         }
         Place::Fail => None,
     }
@@ -185,7 +193,7 @@ pub fn options_of(place: Place, language: Language) -> Vec<(&'static str, ValueK
         Place::Acquire | Place::Begin | Place::Campaign if language == Language::Node => vec![("signal", ValueKind::Function)],
         Place::Acquire | Place::Begin | Place::Campaign => Vec::new(),
         Place::Job => [of_job(false), of_lock(language)].concat(),
-        Place::Once => [of_job(true), of_lock(language)].concat(),
+        Place::CronJob => [of_job(true), of_lock(language)].concat(),
         Place::Fail => vec![("retry_in", ValueKind::Time), ("retry", ValueKind::Switch)],
     }
 }
@@ -200,9 +208,9 @@ fn of_lock(language: Language) -> Vec<(&'static str, ValueKind)> {
     options
 }
 
-fn of_job(is_once: bool) -> Vec<(&'static str, ValueKind)> {
+fn of_job(is_cron_job: bool) -> Vec<(&'static str, ValueKind)> {
     let mut options = rows::<JobOverrides>();
-    options.retain(|(name, _)| JobOverrides::has(name, is_once));
+    options.retain(|(name, _)| JobOverrides::has(name, is_cron_job));
     options
 }
 
@@ -229,7 +237,7 @@ fn listed(options: &[&'static str], language: Language) -> Part {
 }
 
 /// The nearest option. One letter in three may be wrong, missing, too many, or exchanged with its neighbour.
-fn nearest(asked: &str, options: &[&'static str]) -> Option<&'static str> {
+pub(super) fn nearest(asked: &str, options: &[&'static str]) -> Option<&'static str> {
     let slips = options.iter().map(|ours| (distance(asked, &plain(ours)), *ours));
     let (distance, ours) = slips.min_by_key(|(distance, _)| *distance)?;
     (distance <= (plain(ours).len() / 3).max(1)).then_some(ours)
@@ -335,7 +343,10 @@ mod tests {
             ("backoff", Place::Job, "here it is retryDelayMs"),
             ("maxAttempt", Place::Job, "did you mean maxAttempts?"),
             ("ttl", Place::Job, "did you mean ttlMs?"),
-            ("retention", Place::Job, "here it is keepMs"),
+            ("keep", Place::Job, "here it is retentionMs"),
+            ("late", Place::CronJob, "here it is maxLatenessMs"),
+            ("overlap", Place::CronJob, "here it is onOverlap"),
+            ("crontab", Place::CronJob, "locktender runs no schedule: call this from your scheduler, and give at"),
             ("timeout", Place::Job, "is ttlMs here"),
             ("signal", Place::Job, "job.run(work, { signal })"),
             ("prefix", Place::Job, "prefix is an option of the client"),
@@ -343,7 +354,7 @@ mod tests {
             ("ttlMs", Place::Begin, "ttlMs is an option of the job"),
             ("retryIn", Place::Fail, "did you mean retryInMs?"),
             ("colour", Place::Fail, "there are retryInMs, retry"),
-            ("waitMs", Place::Campaign, "waitMs is an option of the election: give it to elect()"),
+            ("waitMs", Place::Campaign, "waitMs is an option of the election: give it to election()"),
             ("signal", Place::Election, "election.lead(work, { signal })"),
             ("prefix", Place::Election, "prefix is an option of the client"),
         ] {

@@ -23,7 +23,7 @@ impl Bench {
     fn started() -> Self {
         let recipe = recipe(1);
         let options = crate::options::LockOptions { renew: false, ..recipe.options };
-        let job = Some(Terms { max_attempts: 3, keep_ms: 60_000, fire_time: None });
+        let job = Some(Terms { max_attempts: 3, retention_ms: 60_000, scheduled_time: None });
         let keys = Arc::new(Keys::new(Kind::Job, "", "l", true).unwrap());
         let recipe = Recipe { keys, options, job, ..recipe };
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
@@ -97,7 +97,11 @@ fn failed() -> Ending {
 
 fn ended(ending: Ending) -> Verb {
     let number = AttemptNumber { number: 2, max: 3, failures: 1 };
-    Verb::EndAttempt { ending, attempt: OpenAttempt { fence: 7, number, keep_ms: 60_000, fire_time_ms: 0 }, leave: None }
+    Verb::EndAttempt {
+        ending,
+        attempt: OpenAttempt { fence: 7, number, retention_ms: 60_000, scheduled_time_ms: 0 },
+        leave: None,
+    }
 }
 
 fn given_back() -> Verb {
@@ -177,15 +181,15 @@ fn an_end_without_an_answer_is_unknown_and_not_a_loss() {
     assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
 }
 
-fn earlier(fire_time_ms: u64, keep_ms: u64, error: &str) -> EarlierRun {
-    EarlierRun { fire_time_ms, attempts: 1, by: "w".into(), error: error.into(), keep_ms }
+fn earlier(scheduled_time_ms: u64, retention_ms: u64, error: &str) -> EarlierRun {
+    EarlierRun { scheduled_time_ms, attempts: 1, by: "w".into(), error: error.into(), retention_ms }
 }
 
 #[test]
 fn a_schedule_is_warned_of_a_plain_job_of_its_name_and_of_another_lateness() {
     for (earlier, warned) in [
         (earlier(1_800_000_000_000, 60_000, ""), None),
-        (earlier(0, 60_000, ""), Some("without fire times")),
+        (earlier(0, 60_000, ""), Some("without scheduled times")),
         (earlier(1_800_000_000_000, 90_000, ""), Some("another lateness")),
     ] {
         let mut bench = Bench::started();
@@ -213,7 +217,7 @@ fn a_run_that_was_left_unfinished_is_told_when_a_later_one_begins() {
     };
     let event = bench.told.iter().find_map(dead).expect("it is told");
     assert_eq!((event.kind, event.attempt, event.rival.as_deref()), (EventKind::Dead, Some(1), Some("w")));
-    assert_eq!(event.message.as_deref(), Some("for the fire time 2027-01-15T08:00:00Z: it died"));
+    assert_eq!(event.message.as_deref(), Some("for the scheduled time 2027-01-15T08:00:00Z: it died"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Even
     event
 }
 
-/// The event of an acquire that begins no attempt, after a wait of `waited`: its job is over, or its fire time is.
+/// The event of an acquire that begins no attempt, after a wait of `waited`: its job is over, or its scheduled time is.
 pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
     let (kind, message) = match end.why {
         NotBegun::Done => (EventKind::Done, None),
@@ -49,17 +49,17 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
     event
 }
 
-/// The event of an earlier run that the first attempt for a later fire time has left behind: its work has not succeeded, and will not
+/// The event of an earlier run that the first attempt for a later scheduled time has left behind: its work has not succeeded, and will not
 /// be tried again.
 pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<Event> {
-    let EarlierRun { fire_time_ms, attempts, by, error, .. } = &**hold.round.earlier.as_ref()?;
-    if *fire_time_ms == 0 || error.is_empty() {
+    let EarlierRun { scheduled_time_ms, attempts, by, error, .. } = &**hold.round.earlier.as_ref()?;
+    if *scheduled_time_ms == 0 || error.is_empty() {
         return None;
     }
-    let fire_time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*fire_time_ms));
+    let scheduled_time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*scheduled_time_ms));
     let mut event = Event::of(EventKind::Dead, &recipe.keys);
     (event.attempt, event.rival) = (Some(*attempts), Some(by.clone()).filter(|by| !by.is_empty()));
-    event.message = Some(format!("for the fire time {fire_time}: {error}"));
+    event.message = Some(format!("for the scheduled time {scheduled_time}: {error}"));
     Some(event)
 }
 
@@ -69,12 +69,12 @@ pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<Event> {
     let (ours, max) = (terms.max_attempts, u32::from(hold.round.attempt?.max));
     let message = match hold.round.earlier.as_deref() {
         _ if ours != max => format!("the first client of this job allows {max} attempts, this one {ours}: the first one's count"),
-        Some(EarlierRun { fire_time_ms: 0, .. }) => {
-            "this name was that of a job without fire times, whose record is replaced: what was done there may run again"
+        Some(EarlierRun { scheduled_time_ms: 0, .. }) => {
+            "this name was that of a job without scheduled times, whose record is replaced: what was done there may run again"
                 .to_owned()
         }
-        Some(EarlierRun { keep_ms, .. }) if *keep_ms != terms.keep_ms => {
-            "another client runs this schedule with another lateness: it may run a fire time that the record has forgotten"
+        Some(EarlierRun { retention_ms, .. }) if *retention_ms != terms.retention_ms => {
+            "another client runs this schedule with another lateness: it may run a scheduled time that the record has forgotten"
                 .to_owned()
         }
         _ => return None,

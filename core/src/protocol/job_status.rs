@@ -59,9 +59,9 @@ pub struct JobStatus {
     pub last_error: Option<String>,
     /// The result of a job that is done; `None` if it gave none.
     pub result: Option<String>,
-    /// The latest fire time that has begun, of a job that runs once per fire time.
-    pub fire_time: Option<SystemTime>,
-    /// When the work was done last, by the server's clock. A job that runs once per fire time keeps it while later runs fail.
+    /// The latest scheduled time that has begun, of a job that runs once per scheduled time.
+    pub scheduled_time: Option<SystemTime>,
+    /// When the work was done last, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail.
     pub last_done: Option<SystemTime>,
 }
 
@@ -92,7 +92,7 @@ impl JobStatus {
             retry_in: (state == JobState::Retrying).then(|| record.retry_in(now_us)),
             last_error: if has_died { Some(died()) } else { text(&record.error) },
             result: text(&record.result),
-            fire_time: time(record.fire_time_ms.saturating_mul(1_000)),
+            scheduled_time: time(record.scheduled_time_ms.saturating_mul(1_000)),
             last_done: time(record.done_at_us),
         }
     }

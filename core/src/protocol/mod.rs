@@ -175,9 +175,11 @@ impl Recipe {
     pub(crate) fn line(&self) -> Cow<'_, str> {
         match self.job {
             None => Cow::from(self.keys.lock()),
-            Some(Terms { fire_time: None, .. }) => Cow::from(self.keys.record()),
-            // A later fire time may be left out while the earlier one is waited for.
-            Some(Terms { fire_time: Some(fire_time), .. }) => format!("{}@{}", self.keys.record(), fire_time.at_ms).into(),
+            Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
+            // A later scheduled time may be left out while the earlier one is waited for.
+            Some(Terms { scheduled_time: Some(scheduled_time), .. }) => {
+                format!("{}@{}", self.keys.record(), scheduled_time.at_ms).into()
+            }
         }
     }
 

@@ -277,8 +277,8 @@ impl Releasing {
 /// The attempt of a job that this hold is.
 fn open_attempt(recipe: &Recipe, hold: &Hold) -> OpenAttempt {
     let (number, terms) = (hold.round.attempt.unwrap_or_default(), recipe.job);
-    let fire_time_ms = terms.and_then(|terms| terms.fire_time).map_or(0, |fire_time| fire_time.at_ms);
-    OpenAttempt { fence: hold.fence, number, keep_ms: terms.map_or(0, |terms| terms.keep_ms), fire_time_ms }
+    let scheduled_time_ms = terms.and_then(|terms| terms.scheduled_time).map_or(0, |scheduled_time| scheduled_time.at_ms);
+    OpenAttempt { fence: hold.fence, number, retention_ms: terms.map_or(0, |terms| terms.retention_ms), scheduled_time_ms }
 }
 
 impl Released {

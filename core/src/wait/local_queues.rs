@@ -184,7 +184,7 @@ impl LocalQueues {
             let waiters = &self.queues.get(line)?.waiters;
             waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
         };
-        // Waiters for a job stand in the same queue on the servers, and in queues of their own here: one for each fire time.
+        // Waiters for a job stand in the same queue on the servers, and in queues of their own here: one for each scheduled time.
         find(hinted.lock).or_else(|| {
             let record = name::record_of(hinted.lock);
             let from = (Bound::Included(&*record), Bound::Unbounded);

@@ -54,7 +54,7 @@ fn lines_of_different_locks_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
-fn a_hint_names_the_lock_and_finds_a_waiter_for_its_job_or_for_a_fire_time() {
+fn a_hint_names_the_lock_and_finds_a_waiter_for_its_job_or_for_a_scheduled_time() {
     let mut queues = queues();
     let record = crate::name::record_of(LOCK);
     let lines = [LOCK.to_owned(), record.clone(), format!("{record}@60000"), format!("{record}@120000"), "orders:43".to_owned()];

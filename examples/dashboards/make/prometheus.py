@@ -222,7 +222,7 @@ WORK = [
     ),
     bars(
         "Attempts of jobs",
-        "How attempts of jobs and fire times ended: `retry` failed and comes again, `dead` failed for the last time.",
+        "How attempts of jobs and scheduled times ended: `retry` failed and comes again, `dead` failed for the last time.",
         [over_time(new("end", of("locktender_job_attempts_total")), "{{end}}")],
     ),
 ]

@@ -126,14 +126,14 @@ export class Scene {
   }
 
   #job(step) {
-    if (!step.once) return this.#client(step).job(...this.#recipe(step.job))
-    const [name, { atMs, atEpochMs, ...options }] = this.#recipe(step.once)
+    if (!step.cron_job) return this.#client(step).job(...this.#recipe(step.job))
+    const [name, { atMs, atEpochMs, ...options }] = this.#recipe(step.cron_job)
     const at = atMs === undefined ? atEpochMs : new Date(this.#start + atMs)
-    return this.#client(step).once(name, { ...options, ...(at === undefined ? {} : { at }) })
+    return this.#client(step).cronJob(name, { ...options, ...(at === undefined ? {} : { at }) })
   }
 
   #election(step) {
-    return this.#client(step).elect(...this.#recipe(step.election))
+    return this.#client(step).election(...this.#recipe(step.election))
   }
 
   /** Keeps the hold; a job that is done has none. */

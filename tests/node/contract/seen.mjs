@@ -22,7 +22,7 @@ export function outcomeOf({ ran, why, result, attempts, lastError }) {
   return { ran, why, result, attempts, last_error: lastError }
 }
 
-export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result, fireTime, lastDone }, start) {
+export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result, scheduledTime, lastDone }, start) {
   return {
     state,
     attempts,
@@ -33,7 +33,7 @@ export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, rem
     retry_in_ms: retryInMs,
     last_error: lastError,
     result,
-    fire_time_ms: fireTime && fireTime.getTime() - start,
+    scheduled_time_ms: scheduledTime && scheduledTime.getTime() - start,
     last_done_ms: lastDone && lastDone.getTime() - start,
   }
 }

@@ -3,8 +3,8 @@
 
 import type { EventEmitter } from 'node:events'
 
-import { Client, configure, job, JobDeadError, lock, LockError, LockLostError, once, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, OnceOptions, Ran, Release, ServerReport } from 'locktender'
+import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
+import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, CronJobOptions, Ran, Release, ServerReport } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -59,7 +59,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   await tryWithLock('orders', () => undefined)
   await lock('orders').acquire()
 
-  const terms: JobOptions = { maxAttempts: 5, retryDelayMs: maybe, keepMs: 86_400_000, ttlMs: 1_000, waitMs: 0, renew: true, fair: false }
+  const terms: JobOptions = { maxAttempts: 5, retryDelayMs: maybe, retentionMs: 86_400_000, ttlMs: 1_000, waitMs: 0, renew: true, fair: false }
   const mail: Job = client.job('mail:7', terms)
   const done: JobOutcome = await mail.run(async (attempt) => ({ sent: attempt.number, last: attempt.isLast }), { signal })
   same<[typeof done.why, typeof done.ran, typeof done.attempts, typeof done.result], [NotRun | null, boolean, number, unknown]>(true)
@@ -78,13 +78,13 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   same<boolean, Awaited<ReturnType<typeof mail.reset>>>(true)
   await job('mail:7', { maxAttempts: 1 }).run((own) => own.fence)
 
-  const schedule: OnceOptions = { at: new Date(), everyMs: 60_000, lateMs: maybe, overlap: 'wait', maxAttempts: 2, ttlMs: 1_000 }
-  const nightly: Job = client.once('nightly', schedule)
+  const schedule: CronJobOptions = { at: new Date(), everyMs: 60_000, maxLatenessMs: maybe, onOverlap: 'wait', maxAttempts: 2, ttlMs: 1_000 }
+  const nightly: Job = client.cronJob('nightly', schedule)
   await nightly.run((own) => own.fence)
-  same<Date | null, Awaited<ReturnType<typeof nightly.status>>['fireTime']>(true)
-  await once('nightly', { at: Date.now() }).run(() => undefined)
+  same<Date | null, Awaited<ReturnType<typeof nightly.status>>['scheduledTime']>(true)
+  await cronJob('nightly', { at: Date.now() }).run(() => undefined)
 
-  const election: Election = client.elect('scheduler', { ttlMs: 5_000, waitMs: maybe })
+  const election: Election = client.election('scheduler', { ttlMs: 5_000, waitMs: maybe })
   const leadership: Leadership = await election.campaign({ signal })
   same<[typeof leadership.term, Awaited<ReturnType<typeof leadership.resign>>], [number, Release]>(true)
   leadership satisfies Held

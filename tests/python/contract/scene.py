@@ -113,19 +113,19 @@ class Scene:
         return self._client(step).lock(wanted.get("name", self._variables.fill("$name")), **options(wanted))
 
     def _job(self, step: dict[str, Any]) -> Any:
-        wanted = dict(step.get("once", step.get("job", {})))
+        wanted = dict(step.get("cron_job", step.get("job", {})))
         name = wanted.get("name", self._variables.fill("$name"))
         client = self._client(step)
-        if "once" not in step:
+        if "cron_job" not in step:
             return client.job(name, **options(wanted))
         if "at_ms" in wanted:
             wanted["at"] = self._start + timedelta(milliseconds=wanted.pop("at_ms"))
         if "at_epoch_ms" in wanted:
             wanted["at"] = wanted.pop("at_epoch_ms") / 1e3
-        return client.once(name, **options(wanted))
+        return client.cron_job(name, **options(wanted))
 
     def _election(self, step: dict[str, Any]) -> Any:
-        return self._client(step).elect(self._variables.fill("$name"), **options(step.get("election", {})))
+        return self._client(step).election(self._variables.fill("$name"), **options(step.get("election", {})))
 
     def _keep(self, step: dict[str, Any], held: Any) -> dict[str, Any]:
         if held is None:

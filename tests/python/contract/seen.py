@@ -63,7 +63,7 @@ def status(status: Any, start: datetime) -> dict[str, Any]:
     seen = {name: getattr(status, name) for name in ("state", "attempts", "max_attempts", "worker", "last_error", "result")}
     for name in ("began_ago", "remaining", "retry_in"):
         seen[f"{name}_ms"] = left(getattr(status, name), False)
-    for name in ("fire_time", "last_done"):
+    for name in ("scheduled_time", "last_done"):
         at = getattr(status, name)
         seen[f"{name}_ms"] = at and (at - start) / timedelta(milliseconds=1)
     return seen

@@ -9,7 +9,7 @@ APPS = ("shop", "billing")
 # One client has no application's name.
 CLIENTS = (*APPS, "")
 # A family and its kind. One has letters that a pattern must escape.
-FAMILIES = (("orders", "lock"), ("user:{id}", "lock"), ("mail", "job"), ("nightly", "once"), ("scheduler", "election"))
+FAMILIES = (("orders", "lock"), ("user:{id}", "lock"), ("mail", "job"), ("nightly", "cron_job"), ("scheduler", "election"))
 SERVERS = ("redis-1:6379", "redis-2:6379")
 
 # Counters of a family, and the label that splits each.

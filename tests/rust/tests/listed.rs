@@ -35,7 +35,7 @@ fn the_stubs_of_python_name_the_cores_options() {
     for (file, class, place, base) in [
         ("_native_options.pyi", "class _LockOptions(", Place::Lock, None),
         ("_native_options.pyi", "class _JobOptions(", Place::Job, Some(Place::Lock)),
-        ("_native_options.pyi", "class _OnceOptions(", Place::Once, Some(Place::Lock)),
+        ("_native_options.pyi", "class _CronJobOptions(", Place::CronJob, Some(Place::Lock)),
         ("_native_client.pyi", "class _ClientOptions(", Place::Client, Some(Place::Lock)),
     ] {
         assert_eq!(names(&text_of(STUBS, file), class, "    ", ":"), listed(place, Language::Python, base), "{class}");
@@ -49,7 +49,7 @@ fn the_types_of_node_name_the_cores_options() {
         ("export interface LockOptions ", Place::Lock, None),
         ("export interface JobOptions ", Place::Job, Some(Place::Lock)),
         // It has what is a job's own and no option of once left out.
-        ("export interface OnceOptions ", Place::Once, Some(Place::Job)),
+        ("export interface CronJobOptions ", Place::CronJob, Some(Place::Job)),
         ("export interface FailOptions ", Place::Fail, None),
         ("export interface ClientOptions ", Place::Client, Some(Place::Lock)),
         ("export interface AcquireOptions ", Place::Acquire, None),

@@ -27,7 +27,7 @@ impl Election {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-lead-blocking")?;
-    /// let election = client.elect("scheduler");
+    /// let election = client.election("scheduler");
     /// let mut steps = 0;
     /// election.lead_blocking(|leadership| {
     ///     while !leadership.is_stopping() {

@@ -28,7 +28,7 @@ impl Leadership {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-leadership-term")?;
-    /// let election = client.elect("scheduler");
+    /// let election = client.election("scheduler");
     /// let first = election.campaign_blocking()?;
     /// first.resign_blocking()?;
     /// assert!(election.campaign_blocking()?.term() > first.term());
@@ -45,7 +45,7 @@ impl Leadership {
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use locktender::Outcome;
     /// # let client = locktender::Client::open("memory://docs-leadership-resign").unwrap();
-    /// let leadership = client.elect("scheduler").campaign().await?;
+    /// let leadership = client.election("scheduler").campaign().await?;
     /// assert_eq!(leadership.resign().await?.outcome, Outcome::Released);
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
@@ -73,7 +73,7 @@ impl Leadership {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-leadership-is-stopping")?;
-    /// let election = client.elect("scheduler");
+    /// let election = client.election("scheduler");
     /// election.lead_blocking(|leadership| {
     ///     while leadership.is_valid() && !leadership.is_stopping() {
     ///         election.stop(); // from any thread

@@ -72,7 +72,7 @@ impl Observer {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-observer-next").unwrap();
-    /// let election = client.elect("scheduler");
+    /// let election = client.election("scheduler");
     /// let mut observer = election.observe();
     /// assert!(observer.next().await?.leader.is_none());
     /// let leadership = election.campaign().await?;
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_observer_that_waits_looks_when_something_is_announced() {
-        let election = Client::open("memory://observer-told").unwrap().elect("x");
+        let election = Client::open("memory://observer-told").unwrap().election("x");
         let observer = election.observe();
         observer.observe().wait().unwrap();
         let mut waiting = observer.observe();

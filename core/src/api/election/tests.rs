@@ -24,7 +24,7 @@ fn wait_for_a_candidate(client: &Client) {
 
 #[test]
 fn terms_rise_and_the_end_of_the_work_is_no_end_of_leading() {
-    let election = client("terms").elect("x");
+    let election = client("terms").election("x");
     let mut terms = Vec::new();
     let led = election.lead_blocking(|leadership| {
         terms.push(leadership.term());
@@ -44,7 +44,7 @@ fn after_work_that_returned_at_once_the_next_campaign_waits_for_the_rest_of_a_se
         }
     };
     let client = Client::builder().url("memory://election-short").sink(std::sync::Arc::new(sink)).build().unwrap();
-    let election = client.elect("x");
+    let election = client.election("x");
     let (began, mut terms) = (std::time::Instant::now(), 0);
     let led = election.lead_blocking(|_| {
         terms += 1;
@@ -59,7 +59,7 @@ fn after_work_that_returned_at_once_the_next_campaign_waits_for_the_rest_of_a_se
 
 #[test]
 fn a_campaign_that_waits_for_the_rest_of_a_second_is_stopped_at_once() {
-    let election = client("stopped").elect("x");
+    let election = client("stopped").election("x");
     let led = election.lead_blocking(|_| {
         let election = election.clone();
         // It comes while the next campaign waits, or before; either ends the call.
@@ -71,7 +71,7 @@ fn a_campaign_that_waits_for_the_rest_of_a_second_is_stopped_at_once() {
 
 #[test]
 fn one_call_leads_at_a_time_and_another_one_after_its_end() {
-    let election = client("twice").elect("x");
+    let election = client("twice").election("x");
     let led = election.lead_blocking(|_| {
         let again = election.clone().lead_blocking(|_| Ok::<_, ()>(()));
         let Err(LeadError::Lock(error)) = again else { panic!("{again:?}") };
@@ -84,7 +84,7 @@ fn one_call_leads_at_a_time_and_another_one_after_its_end() {
 
 #[test]
 fn a_loss_ends_the_term_and_the_next_campaign_begins() {
-    let election = client("loss").elect("x").ttl(ms(20)).renew(false);
+    let election = client("loss").election("x").ttl(ms(20)).renew(false);
     let (mut terms, mut checks) = (Vec::new(), Vec::new());
     let led = election.lead_blocking(|leadership| {
         terms.push(leadership.term());
@@ -108,7 +108,7 @@ fn a_loss_drops_the_work_of_a_future_before_the_next_work_begins() {
             self.0.borrow_mut().push("dropped");
         }
     }
-    let election = client("dropped").elect("x").ttl(ms(20)).renew(false);
+    let election = client("dropped").election("x").ttl(ms(20)).renew(false);
     let seen = std::cell::RefCell::new(Vec::new());
     let led = async {
         let mut number = 0;
@@ -131,7 +131,7 @@ fn a_loss_drops_the_work_of_a_future_before_the_next_work_begins() {
 
 #[test]
 fn a_future_that_is_dropped_resigns_and_another_call_may_lead() {
-    let election = client("future").elect("x");
+    let election = client("future").election("x");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let mut leads = Box::pin(election.lead(async |_| std::future::pending::<Result<(), ()>>().await));
@@ -149,8 +149,8 @@ fn a_future_that_is_dropped_resigns_and_another_call_may_lead() {
 #[test]
 fn stop_ends_a_campaign_tells_the_work_and_lasts() {
     let client = client("stop");
-    let leader = client.elect("x").campaign_blocking().unwrap();
-    let election = client.elect("x");
+    let leader = client.election("x").campaign_blocking().unwrap();
+    let election = client.election("x");
     let (sender, receiver) = channel();
     thread::scope(|scope| {
         scope.spawn(|| sender.send(election.lead_blocking(|_| Ok::<_, ()>(())).is_ok()).unwrap());
@@ -159,10 +159,10 @@ fn stop_ends_a_campaign_tells_the_work_and_lasts() {
         assert_eq!(receiver.recv(), Ok(true));
     });
     leader.resign_blocking().unwrap();
-    assert!(client.elect("x").try_campaign_blocking().unwrap().is_some(), "the campaign left nothing");
+    assert!(client.election("x").try_campaign_blocking().unwrap().is_some(), "the campaign left nothing");
     assert!(election.lead_blocking(|_| Err("led")).is_ok(), "it is stopped for good");
 
-    let other = client.elect("y");
+    let other = client.election("y");
     let ended = other.lead_blocking(|leadership| {
         assert!(!leadership.is_stopping());
         other.stop();
@@ -176,13 +176,13 @@ fn stop_ends_a_campaign_tells_the_work_and_lasts() {
 fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
     let client = client("wait");
     let busy = Client::builder().url("memory://election-wait").wait(ms(1)).build().unwrap();
-    let leader = client.elect("x").campaign_blocking().unwrap();
-    let led = busy.elect("x").wait(ms(1)).lead_blocking(|_| Err("led"));
+    let leader = client.election("x").campaign_blocking().unwrap();
+    let led = busy.election("x").wait(ms(1)).lead_blocking(|_| Err("led"));
     assert!(matches!(&led, Err(LeadError::Lock(error)) if error.code() == Code::AcquireTimeout), "{led:?}");
-    assert_eq!(busy.elect("x").campaign_blocking().unwrap_err().code(), Code::AcquireTimeout);
+    assert_eq!(busy.election("x").campaign_blocking().unwrap_err().code(), Code::AcquireTimeout);
     let (sender, receiver) = channel();
     thread::scope(|scope| {
-        scope.spawn(|| sender.send(busy.elect("x").lead_blocking(|_| Err("led"))).unwrap());
+        scope.spawn(|| sender.send(busy.election("x").lead_blocking(|_| Err("led"))).unwrap());
         wait_for_a_candidate(&client);
         leader.resign_blocking().unwrap();
     });
@@ -192,7 +192,7 @@ fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
 #[test]
 fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
     let client = client("observer");
-    let election = client.elect("x");
+    let election = client.election("x");
     let mut observer = election.observe();
     let nobody = observer.next_blocking().unwrap();
     assert_eq!((nobody.leader, nobody.unknown), (None, false));
@@ -215,8 +215,8 @@ fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
 #[test]
 fn an_observer_sees_the_end_of_a_leader_that_dies_when_its_term_ends() {
     let client = client("death");
-    let leadership = client.elect("x").ttl(ms(300)).renew(false).campaign_blocking().unwrap();
-    let mut observer = client.elect("x").observe();
+    let leadership = client.election("x").ttl(ms(300)).renew(false).campaign_blocking().unwrap();
+    let mut observer = client.election("x").observe();
     assert_eq!(observer.next_blocking().unwrap().leader.map(|leader| leader.term), Some(leadership.term()));
     assert_eq!(observer.next_blocking().unwrap().leader, None);
     assert!(!leadership.is_valid());
@@ -225,7 +225,7 @@ fn an_observer_sees_the_end_of_a_leader_that_dies_when_its_term_ends() {
 #[test]
 fn a_closed_client_ends_leading() {
     let client = client("closed");
-    let ended = client.elect("x").lead_blocking(|_| {
+    let ended = client.election("x").lead_blocking(|_| {
         client.close_blocking().unwrap();
         Ok::<_, ()>(())
     });

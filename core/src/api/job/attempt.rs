@@ -10,7 +10,7 @@ use crate::api::held::{Acquired, Held};
 use crate::error::{Code, Error};
 use crate::io::call::Call;
 use crate::io::reactor::Io;
-use crate::op::job::{AttemptNumber, Ending, FireTime};
+use crate::op::job::{AttemptNumber, Ending, ScheduledTime};
 use crate::options::{check_span, wire_millis};
 use crate::protocol::Input;
 use crate::session::caller::Caller;
@@ -31,7 +31,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 pub enum Begun {
     /// The attempt: the work is this worker's.
     Attempt(Attempt),
-    /// The job is done, or nothing is to run for its fire time: its outcome.
+    /// The job is done, or nothing is to run for its scheduled time: its outcome.
     Over(JobOutcome),
 }
 
@@ -75,17 +75,17 @@ pub struct Attempt {
 }
 
 impl Job {
-    pub(super) fn begun(&self, acquired: Result<Acquired, Error>, fire_time: Option<FireTime>) -> Result<Begun, Error> {
+    pub(super) fn begun(&self, acquired: Result<Acquired, Error>, scheduled_time: Option<ScheduledTime>) -> Result<Begun, Error> {
         let unexpected = || Error::internal(Some(self.name()), "an attempt began without a number");
         match acquired {
             Ok(Acquired::Held(held)) => {
                 let number = held.grant.attempt.ok_or_else(unexpected)?;
                 Ok(Begun::Attempt(Attempt { held, number, retry_delay: self.own.retry_delay.unwrap_or(RETRY_DELAY) }))
             }
-            Ok(Acquired::Over(end)) => JobOutcome::found(self.name(), end, fire_time).map(Begun::Over),
+            Ok(Acquired::Over(end)) => JobOutcome::found(self.name(), end, scheduled_time).map(Begun::Over),
             Ok(Acquired::Busy) => Err(unexpected()),
             // It was a backup to the end of its wait.
-            Err(error) if error.code() == Code::AcquireTimeout && fire_time.is_some() => {
+            Err(error) if error.code() == Code::AcquireTimeout && scheduled_time.is_some() => {
                 Ok(Begun::Over(JobOutcome::not_run(NotRun::Running)))
             }
             Err(error) => Err(error),

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::schedule::KEPT_BEYOND_LATE;
-use super::{Job, KEEP};
+use super::schedule::KEPT_BEYOND_LATENESS;
+use super::{Job, RETENTION};
 use crate::api::setters::{setters, setters_of_its_lock};
 use crate::error::Error;
 use crate::options::{JobOverrides, MAX_SPAN, Overlap, Wait};
@@ -18,18 +18,18 @@ impl Job {
         Self { is_scheduled: true, ..self.set(set) }
     }
 
-    /// This job, whose options are valid, with the fire time that is meant now; for who has to name that.
+    /// This job, whose options are valid, with the scheduled time that is meant now; for who has to name that.
     #[doc(hidden)]
-    pub fn at_fire_time(self) -> Result<(Self, SystemTime), Error> {
-        let (at_ms, late) = (self.own.fire_time()?.at_ms, self.own.latest());
+    pub fn at_scheduled_time(self) -> Result<(Self, SystemTime), Error> {
+        let (at_ms, late) = (self.own.scheduled_time()?.at_ms, self.own.latest());
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
-        Ok((self.at(at).late(late.min(MAX_SPAN)), at))
+        Ok((self.at(at).max_lateness(late.min(MAX_SPAN)), at))
     }
 
     /// For how long the job's record is kept.
     pub(super) fn kept_for(&self) -> Duration {
-        let least = if self.is_scheduled { self.own.latest() + KEPT_BEYOND_LATE } else { Duration::ZERO };
-        self.own.keep.unwrap_or(KEEP).max(least)
+        let least = if self.is_scheduled { self.own.latest() + KEPT_BEYOND_LATENESS } else { Duration::ZERO };
+        self.own.retention.unwrap_or(RETENTION).max(least)
     }
 }
 
@@ -38,7 +38,7 @@ setters_of_its_lock! { Job }
 setters! { Job, set:
     /// How many attempts may begin before the job is dead.
     ///
-    /// Default 3, and 1 for a job of [`Client::once`](crate::Client::once); at least 1. The first worker that asks fixes it for the
+    /// Default 3, and 1 for a job of [`Client::cron_job`](crate::Client::cron_job); at least 1. The first worker that asks fixes it for the
     /// job; a client that names another number gets a warning event.
     ///
     /// ```
@@ -58,8 +58,8 @@ setters! { Job, set:
 
     /// For how long a job that is done or dead is remembered. A worker that asks later runs it again.
     ///
-    /// Default 24 h; from 1 s to 366 days. With a fire time it is at least a day longer than [`late`](Job::late).
-    keep(keep: Duration) |own| own.keep = Some(keep);
+    /// Default 24 h; from 1 s to 366 days. With a scheduled time it is at least a day longer than [`max_lateness`](Job::max_lateness).
+    retention(retention: Duration) |own| own.retention = Some(retention);
 
     /// Several options of its own at once; an option that is `None` keeps its value.
     #[doc(hidden)]
@@ -78,9 +78,9 @@ setters! { Job, with_lock:
 }
 
 setters! {
-    /// Options of a job that runs once per fire time. Each of them makes any job one: as [`Client::once`](crate::Client::once).
+    /// Options of a job that runs once per scheduled time. Each of them makes any job one: as [`Client::cron_job`](crate::Client::cron_job).
     Job, scheduled:
-    /// The fire time: the time for which the scheduler planned this run, not the time at which it begins.
+    /// The scheduled time: the time for which the scheduler planned this run, not the time at which it begins.
     ///
     /// Clocks of different machines then don't matter: each names the same time. Default: the time of the call by this machine's
     /// clock, rounded down to a multiple of [`every`](Job::every), one of which must be given. From the year 2000 on; at most 5 minutes ahead of the server.
@@ -90,29 +90,29 @@ setters! {
     /// # use locktender::NotRun;
     /// # let client = locktender::Client::open("memory://docs-job-at")?;
     /// # let planned = SystemTime::now();
-    /// let run = |planned| client.once("nightly").at(planned).run_blocking(|_| Ok::<_, String>(()));
+    /// let run = |planned| client.cron_job("nightly").at(planned).run_blocking(|_| Ok::<_, String>(()));
     /// assert!(run(planned)?.ran);
     /// assert_eq!(run(planned)?.why, Some(NotRun::Done));
     /// assert_eq!(run(planned - Duration::from_secs(60))?.why, Some(NotRun::Missed));
     /// # Ok::<(), locktender::JobError<String>>(())
     /// ```
-    at(fire_time: SystemTime) |own| own.at = Some(fire_time);
+    at(scheduled_time: SystemTime) |own| own.at = Some(scheduled_time);
 
-    /// How far fire times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
+    /// How far scheduled times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
     /// 1970-01-01 00:00 UTC.
     ///
     /// A timer that fires up to a second too early still counts for the time that was meant. No default: it must be longer than the
     /// replicas may begin apart, and only you know that. From 1 s to 366 days.
     every(every: Duration) |own| own.every = Some(every);
 
-    /// How long ago a fire time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
+    /// How long ago a scheduled time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
     /// slot to which now is rounded. The record is kept for a day longer.
     ///
     /// Default 24 h; from 1 s to 366 days.
-    late(late: Duration) |own| own.late = Some(late);
+    max_lateness(max_lateness: Duration) |own| own.max_lateness = Some(max_lateness);
 
-    /// What a fire time does while the work of an earlier one still runs. Default [`Overlap::Skip`].
-    overlap(overlap: Overlap) |own| own.overlap = Some(overlap);
+    /// What a scheduled time does while the work of an earlier one still runs. Default [`Overlap::Skip`].
+    on_overlap(on_overlap: Overlap) |own| own.on_overlap = Some(on_overlap);
 }
 
 #[cfg(test)]
@@ -124,9 +124,9 @@ mod tests {
         let client = crate::Client::open("memory://kept-beyond-late").unwrap();
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         assert_eq!(client.job("x").kept_for(), hours(24));
-        assert_eq!(client.once("x").kept_for(), hours(48));
-        assert_eq!(client.once("x").late(hours(1)).kept_for(), hours(25));
-        assert_eq!(client.once("x").late(hours(1)).every(hours(7 * 24)).kept_for(), hours(25 + 7 * 24));
-        assert_eq!(client.once("x").late(hours(1)).own.keep, None);
+        assert_eq!(client.cron_job("x").kept_for(), hours(48));
+        assert_eq!(client.cron_job("x").max_lateness(hours(1)).kept_for(), hours(25));
+        assert_eq!(client.cron_job("x").max_lateness(hours(1)).every(hours(7 * 24)).kept_for(), hours(25 + 7 * 24));
+        assert_eq!(client.cron_job("x").max_lateness(hours(1)).own.retention, None);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::api::job::schedule::too_early;
 use crate::error::Error;
-use crate::op::job::{FireTime, JobEnd, NotBegun};
+use crate::op::job::{JobEnd, NotBegun, ScheduledTime};
 
 /// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,19 +22,19 @@ pub struct JobOutcome {
     pub last_error: Option<String>,
 }
 
-/// Why a call did not run a job's work. A job without a fire time has only the first one.
+/// Why a call did not run a job's work. A job without a scheduled time has only the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotRun {
-    /// The job was done before, or by another worker meanwhile; for this fire time, if it has one.
+    /// The job was done before, or by another worker meanwhile; for this scheduled time, if it has one.
     Done,
-    /// The last attempt for this fire time failed, or its worker died.
+    /// The last attempt for this scheduled time failed, or its worker died.
     Dead,
-    /// A worker runs it, or still the work of an earlier fire time.
+    /// A worker runs it, or still the work of an earlier scheduled time.
     Running,
-    /// A later fire time has begun. Fire times never run out of order; those that are missed fall together.
+    /// A later scheduled time has begun. Scheduled times never run out of order; those that are missed fall together.
     Missed,
-    /// The fire time is longer ago than [`late`](crate::Job::late).
+    /// The scheduled time is longer ago than [`max_lateness`](crate::Job::max_lateness).
     TooLate,
 }
 
@@ -62,11 +62,11 @@ impl JobOutcome {
     }
 
     /// The outcome for whoever began no attempt of the job `name`.
-    pub(super) fn found(name: &str, end: JobEnd, fire_time: Option<FireTime>) -> Result<Self, Error> {
+    pub(super) fn found(name: &str, end: JobEnd, scheduled_time: Option<ScheduledTime>) -> Result<Self, Error> {
         let JobEnd { why, text, attempts, time_us, .. } = end;
-        Ok(match (why, fire_time) {
+        Ok(match (why, scheduled_time) {
             (NotBegun::Dead, None) => return Err(Error::job_dead(name, attempts, text)),
-            (NotBegun::TooEarly, fire_time) => return Err(too_early(fire_time, time_us)),
+            (NotBegun::TooEarly, scheduled_time) => return Err(too_early(scheduled_time, time_us)),
             (NotBegun::Done, _) => {
                 Self { result: Some(text).filter(|text| !text.is_empty()), attempts, ..Self::not_run(NotRun::Done) }
             }

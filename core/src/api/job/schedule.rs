@@ -1,44 +1,55 @@
-//! Schedule: the fire times of a job that runs once for each.
+//! Schedule: the scheduled times of a job that runs once for each.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::clock::{micros, wall_micros};
 use crate::error::Error;
-use crate::op::job::FireTime;
-use crate::options::{JobOverrides, Overlap, since_epoch, wire_millis};
+use crate::op::job::ScheduledTime;
+use crate::options::{JobOverrides, NO_SCHEDULE, Overlap, since_epoch, wire_millis};
 use crate::wording::Text;
 
-/// How much longer than a fire time may be late its record is kept: so forgetting it can't make anything run twice.
-pub(super) const KEPT_BEYOND_LATE: Duration = Duration::from_secs(24 * 3600);
+/// How much longer than a scheduled time may be late its record is kept: so forgetting it can't make anything run twice.
+pub(super) const KEPT_BEYOND_LATENESS: Duration = Duration::from_secs(24 * 3600);
 
-/// How long ago a fire time may be and still run, unless the job says otherwise.
-const LATE: Duration = Duration::from_secs(24 * 3600);
+/// How long ago a scheduled time may be and still run, unless the job says otherwise.
+const MAX_LATENESS: Duration = Duration::from_secs(24 * 3600);
 
 impl JobOverrides {
-    /// The fire time that is meant now.
+    /// The scheduled time that is meant now.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` without any. A guess would run a schedule twice whose replicas start further apart.
-    pub(super) fn fire_time(&self) -> Result<FireTime, Error> {
+    pub(super) fn scheduled_time(&self) -> Result<ScheduledTime, Error> {
         let at_ms = match (self.at, self.every) {
             (Some(at), _) => since_epoch(at),
             (None, Some(every)) => rounded(wall_micros(), micros(every)) / 1_000,
             (None, None) => {
                 let why = Text::new(
-                    "name the fire time: {at} is the time for which the scheduler planned this run, and {every} the time between two \
+                    "name the scheduled time: {at} is the time for which the scheduler planned this run, and {every} the time between two \
                      runs, to a multiple of which now is rounded down",
                     [],
                 );
                 return Err(Error::invalid("at", format_args!("neither"), why));
             }
         };
-        Ok(FireTime { at_ms, late_ms: wire_millis(self.latest()), waits: self.overlap == Some(Overlap::Wait) })
+        Ok(ScheduledTime { at_ms, max_lateness_ms: wire_millis(self.latest()), waits: self.on_overlap == Some(Overlap::Wait) })
     }
 
-    /// How long ago a fire time may be and still run. A rounded one is not late by its rounding: it counts from the end of its slot.
+    /// How long ago a scheduled time may be and still run. A rounded one is not late by its rounding: it counts from the end of its slot.
     pub(super) fn latest(&self) -> Duration {
-        self.late.unwrap_or(LATE) + self.every.filter(|_| self.at.is_none()).unwrap_or_default()
+        self.max_lateness.unwrap_or(MAX_LATENESS) + self.every.filter(|_| self.at.is_none()).unwrap_or_default()
     }
+}
+
+/// Refuses a line of a crontab in the place of a name: five or six fields.
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
+    let is_time = |field: &str| field.chars().all(|letter| letter.is_ascii_digit() || "*/,-?#LW".contains(letter));
+    let is_field = |field: &str| is_time(field) || field.len() == 3 && field.chars().all(|letter| letter.is_ascii_uppercase());
+    let fields: Vec<_> = name.split_whitespace().collect();
+    if matches!(fields.len(), 5 | 6) && fields.into_iter().all(is_field) {
+        return Err(Error::invalid("name", format_args!("{name:?}"), Text::new(NO_SCHEDULE, [])));
+    }
+    Ok(())
 }
 
 /// A time rounded down to a multiple of `every`, both in microseconds. A timer may fire a little too early: up to a second, or a tenth
@@ -48,10 +59,10 @@ fn rounded(now_us: u64, every_us: u64) -> u64 {
     (now_us + early) / every_us * every_us
 }
 
-/// The refusal of a fire time that the server, whose clock shows `time_us`, finds too far ahead.
-pub(super) fn too_early(fire_time: Option<FireTime>, time_us: u64) -> Error {
+/// The refusal of a scheduled time that the server, whose clock shows `time_us`, finds too far ahead.
+pub(super) fn too_early(scheduled_time: Option<ScheduledTime>, time_us: u64) -> Error {
     let shown = |at_us| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(at_us)).to_string();
-    let at_us = fire_time.map_or(0, |fire_time| fire_time.at_ms.saturating_mul(1_000));
+    let at_us = scheduled_time.map_or(0, |scheduled_time| scheduled_time.at_ms.saturating_mul(1_000));
     let ahead_ms = at_us.saturating_sub(time_us).div_ceil(1_000);
     let why = format!(
         "is {}.{:03} s ahead of the server, whose clock shows {}; at most {} s are accepted, so that one wrong clock can't stop a \
@@ -59,7 +70,7 @@ pub(super) fn too_early(fire_time: Option<FireTime>, time_us: u64) -> Error {
         ahead_ms / 1_000,
         ahead_ms % 1_000,
         shown(time_us),
-        FireTime::MAX_AHEAD_MS / 1_000
+        ScheduledTime::MAX_AHEAD_MS / 1_000
     );
     Error::invalid("at", shown(at_us), why)
 }
@@ -74,14 +85,25 @@ mod tests {
         for (ahead_ms, said) in
             [(300_001, "is 300.001 s ahead"), (300_990, "is 300.990 s ahead"), (3_600_000, "is 3600.000 s ahead")]
         {
-            let fire_time = FireTime { at_ms: now_us / 1_000 + ahead_ms, late_ms: 0, waits: false };
-            let error = too_early(Some(fire_time), now_us).to_string();
+            let scheduled_time = ScheduledTime { at_ms: now_us / 1_000 + ahead_ms, max_lateness_ms: 0, waits: false };
+            let error = too_early(Some(scheduled_time), now_us).to_string();
             assert!(error.contains(said) && error.contains("at most 300 s"), "{error}");
         }
     }
 
     #[test]
-    fn a_time_is_rounded_to_the_fire_time_that_was_meant() {
+    fn a_line_of_a_crontab_is_no_name() {
+        for name in ["0 2 * * *", "*/5 * * * MON", "0 0 12 L * ?", " 0  2 1,15 * 1-5 "] {
+            let error = check_name(name).unwrap_err().to_string();
+            assert!(error.contains("locktender runs no schedule: call this from your scheduler, and give at"), "{error}");
+        }
+        for name in ["nightly", "0 2 * *", "tidy 0 2 * * *", "a b c d e", "", "0 2 * * * * *"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_rounded_to_the_scheduled_time_that_was_meant() {
         let minute = 60_000_000;
         for (now, every, expected) in [
             (10 * minute, minute, 10 * minute),

@@ -84,9 +84,10 @@ struct Noted {
 
 /// Writes a record again that a server has evicted, or an operator deleted, while its attempt held the lock.
 fn restored(state: &mut State, keys: &Keys, (by, attempt): (&Arc<str>, &OpenAttempt), now_us: u64) -> Record {
-    let OpenAttempt { fence, number: AttemptNumber { number, max, failures }, keep_ms, fire_time_ms } = *attempt;
-    let [number, max, fence, keep, failures, fire_time] =
-        [number.into(), max.into(), fence, keep_ms, failures.into(), fire_time_ms].map(|number: u64| number.to_string());
+    let OpenAttempt { fence, number: AttemptNumber { number, max, failures }, retention_ms, scheduled_time_ms } = *attempt;
+    let [number, max, fence, keep, failures, scheduled_time] =
+        [number.into(), max.into(), fence, retention_ms, failures.into(), scheduled_time_ms]
+            .map(|number: u64| number.to_string());
     let fields = [
         ("state", RUNNING),
         ("attempts", &*number),
@@ -95,7 +96,7 @@ fn restored(state: &mut State, keys: &Keys, (by, attempt): (&Arc<str>, &OpenAtte
         ("fence", &fence),
         ("retention", &keep),
         ("failures", &failures),
-        ("scheduled_time", &fire_time),
+        ("scheduled_time", &scheduled_time),
     ];
     state.put_fields(keys.record(), &fields, now_us);
     Record::read(state, keys, now_us).unwrap_or_default()
@@ -124,7 +125,7 @@ fn note(
         Ending::Done { result } if is_open => {
             let done_at = now_us.to_string();
             state.put_fields(keys.record(), &[("state", DONE), ("result", &**result), ("done_at", &done_at)], now_us);
-            state.expire(keys.record(), now_us, attempt.keep_ms);
+            state.expire(keys.record(), now_us, attempt.retention_ms);
             Noted { is_done: true, is_over: true, retry_in_ms: 0 }
         }
         Ending::Failed { error, retry_in_ms: Some(retry_in_ms) } if is_open && record.count("attempts") < record.count("max") => {

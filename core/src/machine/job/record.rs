@@ -69,15 +69,17 @@ impl Record {
         format!("attempt {attempts} of {max}: its worker died or lost the lease ({by})")
     }
 
-    /// The run that the record is about, which a later fire time leaves behind.
+    /// The run that the record is about, which a later scheduled time leaves behind.
     pub(super) fn earlier(&self) -> Option<Box<EarlierRun>> {
         let error = match (self.text("state"), self.text("error")) {
             (RETRYING, error) if !error.is_empty() => error.to_owned(),
             (RUNNING | RETRYING, _) => self.died(self.count("max")),
             _ => String::new(),
         };
-        let (fire_time_ms, attempts, by) = (self.number("scheduled_time"), self.count("attempts"), self.text("by").to_owned());
-        self.exists().then(|| Box::new(EarlierRun { fire_time_ms, attempts, by, error, keep_ms: self.number("retention") }))
+        let (scheduled_time_ms, attempts, by) =
+            (self.number("scheduled_time"), self.count("attempts"), self.text("by").to_owned());
+        self.exists()
+            .then(|| Box::new(EarlierRun { scheduled_time_ms, attempts, by, error, retention_ms: self.number("retention") }))
     }
 
     /// How many attempts are allowed: what the first acquire has fixed, else what this one asks for.

@@ -3,7 +3,7 @@
 -- KEYS     lock, clock, queue, marker, record
 -- ARGV     owner, 'done', 'failed' or 'back' (it never happened), fence of the attempt, how long a record that is over is kept (ms),
 --          done: the result; failed: the error, failed: when the next attempt may begin (ms), or -1 for never,
---          the attempt: its number, how many are allowed, how many failed before, its fire time (ms; 0 for none),
+--          the attempt: its number, how many are allowed, how many failed before, its scheduled time (ms; 0 for none),
 --          the waiter that leaves the queue;
 --          what there is none of is '', or left out at the end
 -- returns  time (µs)                                           noted that it is done, and nobody waits

@@ -3,7 +3,7 @@
 --
 -- KEYS     record
 -- ARGV     owner, ttl (ms), fence; behind them those of begin's end: how many attempts are allowed, how long the record is kept (ms),
---          '' or the fire time with what belongs to it
+--          '' or the scheduled time with what belongs to it
 -- returns  as begin; without a vote the lock that was taken has to be released
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')

@@ -123,7 +123,7 @@ fn a_refused_acquire_is_a_span_that_tells_its_lock() {
         client.lock("orders:42").ttl(Duration::ZERO).family("mails").acquire_blocking().unwrap_err();
         client.lock("").acquire_blocking().unwrap_err();
         client.close_blocking().unwrap();
-        client.elect("orders:42").campaign_blocking().unwrap_err();
+        client.election("orders:42").campaign_blocking().unwrap_err();
         client.job("orders:42").begin_blocking().unwrap_err();
     });
     let spans = listener.spans.lock().clone();

@@ -48,5 +48,5 @@ fn used(client: &Client, name: &str, exists: impl Fn() -> i64) {
     let Begun::Attempt(attempt) = client.job(name).begin_blocking().unwrap() else { panic!("{name}: it was never begun") };
     attempt.done("sent").wait().unwrap();
     assert!(client.job(name).reset_blocking().unwrap(), "{name}");
-    client.elect(name).campaign_blocking().unwrap().resign_blocking().unwrap();
+    client.election(name).campaign_blocking().unwrap().resign_blocking().unwrap();
 }

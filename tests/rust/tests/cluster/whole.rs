@@ -73,21 +73,21 @@ fn an_observer_is_told_of_leaders_on_every_node() {
         let watching = client(&cluster);
         for name in names(&cluster, 2) {
             let (tell, told) = channel();
-            let mut observer = watching.elect(&name).observe();
+            let mut observer = watching.election(&name).observe();
             let watches = thread::spawn(move || -> Result<(), Error> {
                 while tell.send(observer.next_blocking()?.leader.map(|leader| leader.term)).is_ok() {}
                 Ok(())
             });
             assert_eq!(told.recv_timeout(PATIENCE), Ok(None), "{name}");
             for _ in 0..3 {
-                let leadership = leading.elect(&name).campaign_blocking().unwrap();
+                let leadership = leading.election(&name).campaign_blocking().unwrap();
                 assert_eq!(told.recv_timeout(PATIENCE), Ok(Some(leadership.term())), "{}: {name}", binary.name);
                 leadership.resign_blocking().unwrap();
                 assert_eq!(told.recv_timeout(PATIENCE), Ok(None), "{}: {name}", binary.name);
             }
             drop(told);
             // The next leader that it is told of ends it.
-            let leadership = leading.elect(&name).campaign_blocking().unwrap();
+            let leadership = leading.election(&name).campaign_blocking().unwrap();
             watches.join().unwrap().unwrap();
             leadership.resign_blocking().unwrap();
         }
@@ -108,7 +108,7 @@ fn a_closed_client_has_no_connection_to_any_node() {
             names.iter().map(|name| scope.spawn(|| client.lock(name.as_str()).wait(PATIENCE).acquire_blocking())).collect();
         let is_queued = |name: &str| holder.lock(name).inspect_blocking().unwrap().unwrap().waiters == 1;
         eventually("all wait", PATIENCE, || names.iter().all(|name| is_queued(name)));
-        let mut observer = client.elect("scheduler").observe();
+        let mut observer = client.election("scheduler").observe();
         observer.next_blocking().unwrap();
         client.close_blocking().unwrap();
         for waiter in waiters {

@@ -282,13 +282,13 @@ impl<'a> Scene<'a> {
     }
 
     fn job(&mut self, client: &str, step: &Value) -> Result<Job, Error> {
-        let (wanted, is_once) = (step.get("once").unwrap_or(&step["job"]), step["once"].is_object());
+        let (wanted, is_cron_job) = (step.get("cron_job").unwrap_or(&step["job"]), step["cron_job"].is_object());
         let name = match &wanted["name"] {
             Value::String(name) => name.clone(),
             _ => self.variables.fill(&"$name".into()).as_str().unwrap().to_owned(),
         };
         let client = self.client(client)?;
-        let job = if is_once { client.once(name) } else { client.job(name) };
+        let job = if is_cron_job { client.cron_job(name) } else { client.job(name) };
         let mut job = scheduled(job, wanted, self.start)?.settings(lock_settings(wanted)?);
         if let Some(max_attempts) = wanted["max_attempts"].as_u64() {
             job = job.max_attempts(u32::try_from(max_attempts).unwrap());
@@ -296,12 +296,12 @@ impl<'a> Scene<'a> {
         if let Some(retry_delay) = duration(wanted, "retry_delay_ms")? {
             job = job.retry_delay(retry_delay);
         }
-        Ok(if let Some(keep) = duration(wanted, "keep_ms")? { job.keep(keep) } else { job })
+        Ok(if let Some(keep) = duration(wanted, "retention_ms")? { job.retention(keep) } else { job })
     }
 
     fn election(&mut self, client: &str, wanted: &Value) -> Result<Election, Error> {
         let name = self.variables.fill(&"$name".into()).as_str().unwrap().to_owned();
-        Ok(self.client(client)?.elect(name).settings(lock_settings(wanted)?))
+        Ok(self.client(client)?.election(name).settings(lock_settings(wanted)?))
     }
 
     fn keep_if_any(&mut self, name: &str, got: Got) -> Value {

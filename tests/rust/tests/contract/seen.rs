@@ -52,7 +52,7 @@ pub fn status(status: &JobStatus, start: SystemTime) -> Value {
         "state": status.state.as_str(), "attempts": status.attempts, "max_attempts": status.max_attempts, "worker": status.worker,
         "began_ago_ms": status.began_ago.map(ms), "remaining_ms": status.remaining.map(ms),
         "retry_in_ms": status.retry_in.map(ms), "last_error": status.last_error, "result": result(status.result.as_ref()),
-        "fire_time_ms": status.fire_time.map(since_start), "last_done_ms": status.last_done.map(since_start),
+        "scheduled_time_ms": status.scheduled_time.map(since_start), "last_done_ms": status.last_done.map(since_start),
     })
 }
 

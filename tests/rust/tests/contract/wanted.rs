@@ -42,7 +42,7 @@ pub fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(since.as_secs()) + Duration::from_millis(since.subsec_millis().into())
 }
 
-/// The job with the options of a schedule, whose fire time counts from `start`.
+/// The job with the options of a schedule, whose scheduled time counts from `start`.
 pub fn scheduled(mut job: Job, wanted: &Value, start: SystemTime) -> Result<Job, Error> {
     if let Some(ms) = wanted["at_ms"].as_i64() {
         let span = Duration::from_millis(ms.unsigned_abs());
@@ -54,10 +54,10 @@ pub fn scheduled(mut job: Job, wanted: &Value, start: SystemTime) -> Result<Job,
     if let Some(every) = duration(wanted, "every_ms")? {
         job = job.every(every);
     }
-    if let Some(late) = duration(wanted, "late_ms")? {
-        job = job.late(late);
+    if let Some(late) = duration(wanted, "max_lateness_ms")? {
+        job = job.max_lateness(late);
     }
-    Ok(if wanted["overlap"] == "wait" { job.overlap(Overlap::Wait) } else { job })
+    Ok(if wanted["on_overlap"] == "wait" { job.on_overlap(Overlap::Wait) } else { job })
 }
 
 pub fn client_options(wanted: &Value, options: &mut ClientOptions) -> Result<(), Error> {

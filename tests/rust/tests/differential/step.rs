@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
-use locktender::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
+use locktender::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
 use locktender::op::{Adoption, LockOp, Op, Part, PartOp, Place, QuorumConfig, Verb};
 
 /// One thing that happens.
@@ -165,8 +165,8 @@ impl Steps {
                 let quorum_config = if self.rng.u8(..3) == 0 { self.quorum_config() } else { None };
                 let place = (self.rng.u8(..3) > 0).then(|| self.place(now_us));
                 let fair = place.as_ref().is_some_and(|place| place.entry.starts_with('f'));
-                let (max_attempts, keep_ms) = (self.pick(&[1, 2, 3]), self.pick(&TTLS));
-                let job = Some(Terms { max_attempts, keep_ms, fire_time: self.fire_time(now_us) });
+                let (max_attempts, retention_ms) = (self.pick(&[1, 2, 3]), self.pick(&TTLS));
+                let job = Some(Terms { max_attempts, retention_ms, scheduled_time: self.scheduled_time(now_us) });
                 Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt: None, fair, place, quorum_config, job }
             }
             40..75 => {
@@ -180,8 +180,8 @@ impl Steps {
                 };
                 let number =
                     AttemptNumber { number: self.pick(&[1, 2]), max: self.pick(&[1, 2, 3]), failures: self.pick(&[0, 1]) };
-                let fire_time_ms = self.fire_time(now_us).map_or(0, |fire_time| fire_time.at_ms);
-                let attempt = OpenAttempt { fence, number, keep_ms: self.pick(&TTLS), fire_time_ms };
+                let scheduled_time_ms = self.scheduled_time(now_us).map_or(0, |scheduled_time| scheduled_time.at_ms);
+                let attempt = OpenAttempt { fence, number, retention_ms: self.pick(&TTLS), scheduled_time_ms };
                 Verb::EndAttempt { ending, attempt, leave }
             }
             75..80 => Verb::Extend { ttl_ms, fence },
@@ -193,12 +193,12 @@ impl Steps {
         Op::Lock(LockOp { keys, by, verb })
     }
 
-    /// A fire time, of a quarter of the jobs: in the past or the future, and some of them often.
-    fn fire_time(&mut self, now_us: u64) -> Option<FireTime> {
+    /// A scheduled time, of a quarter of the jobs: in the past or the future, and some of them often.
+    fn scheduled_time(&mut self, now_us: u64) -> Option<ScheduledTime> {
         let minutes: i64 = self.pick(&[-90, -10, -1, 0, 0, 0, 0, 1, 9]);
         let at_ms = (now_us / 1_000).saturating_add_signed(minutes * 60_000) / 60_000 * 60_000;
-        let fire_time = FireTime { at_ms, late_ms: self.pick(&[60_000, 3_600_000]), waits: self.rng.bool() };
-        (self.rng.u8(..4) == 0).then_some(fire_time)
+        let scheduled_time = ScheduledTime { at_ms, max_lateness_ms: self.pick(&[60_000, 3_600_000]), waits: self.rng.bool() };
+        (self.rng.u8(..4) == 0).then_some(scheduled_time)
     }
 
     fn op(&mut self, now_us: u64, fences: &[u64]) -> Op {

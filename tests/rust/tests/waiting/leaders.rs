@@ -21,7 +21,7 @@ fn a_leader_and_its_end_are_announced_on_every_version() {
         let server = ServerOptions::new().binary(&binary).start();
         let mut listener = server.connection().unwrap();
         listener.command(&["SUBSCRIBE", CHANNEL]).unwrap();
-        let election = client(&server.url()).elect("scheduler");
+        let election = client(&server.url()).election("scheduler");
         for dropped in [false, true] {
             let leadership = election.campaign_blocking().unwrap();
             let lead = format!("lead {} {}", leadership.term(), leadership.owner());
@@ -49,11 +49,11 @@ fn an_observer_listens_as_long_as_there_is_one() {
     for binary in Binary::ends() {
         let server = ServerOptions::new().binary(&binary).start();
         let (watching, leading) = (client(&server.url()), client(&server.url()));
-        let mut observer = watching.elect("scheduler").observe();
+        let mut observer = watching.election("scheduler").observe();
         assert_eq!(subscribers(&server), 0, "before the first call it does no I/O");
         assert_eq!(observer.next_blocking().unwrap().leader, None);
         eventually("it listens", PATIENCE, || subscribers(&server) == 1);
-        let leadership = leading.elect("scheduler").campaign_blocking().unwrap();
+        let leadership = leading.election("scheduler").campaign_blocking().unwrap();
         assert_eq!(observer.next_blocking().unwrap().leader.unwrap().term, leadership.term());
         leadership.resign_blocking().unwrap();
         assert_eq!(observer.next_blocking().unwrap().leader, None);
@@ -67,7 +67,7 @@ fn an_observer_listens_as_long_as_there_is_one() {
 fn a_client_that_is_closed_does_not_listen() {
     let server = RealServer::start();
     let watching = client(&server.url());
-    let mut observer = watching.elect("scheduler").observe();
+    let mut observer = watching.election("scheduler").observe();
     observer.next_blocking().unwrap();
     eventually("it listens", PATIENCE, || subscribers(&server) == 1);
     watching.close_blocking().unwrap();
@@ -80,7 +80,7 @@ fn observers_of_many_elections_share_one_connection_and_each_hears_of_its_own() 
         let server = ServerOptions::new().binary(&binary).start();
         let (watching, leading) = (client(&server.url()), client(&server.url()));
         // Two of each election.
-        let mut observers: Vec<_> = (0..20).map(|number| watching.elect(format!("e{}", number / 2)).observe()).collect();
+        let mut observers: Vec<_> = (0..20).map(|number| watching.election(format!("e{}", number / 2)).observe()).collect();
         for observer in &mut observers {
             assert_eq!(observer.next_blocking().unwrap().leader, None);
         }
@@ -91,7 +91,7 @@ fn observers_of_many_elections_share_one_connection_and_each_hears_of_its_own() 
         };
         eventually("each election has its channel", PATIENCE, || channels() == 10);
         assert_eq!(listening(), 1, "{}", binary.name);
-        let leadership = leading.elect("e3").campaign_blocking().unwrap();
+        let leadership = leading.election("e3").campaign_blocking().unwrap();
         for observer in &mut observers[6..8] {
             assert_eq!(observer.next_blocking().unwrap().leader.unwrap().term, leadership.term());
         }

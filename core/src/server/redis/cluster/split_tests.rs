@@ -19,7 +19,7 @@ fn keys(kind: Kind) -> Arc<Keys> {
 }
 
 fn acquire(by: &str, job: bool) -> LockOp {
-    let job = job.then_some(Terms { max_attempts: 2, keep_ms: 60_000, fire_time: None });
+    let job = job.then_some(Terms { max_attempts: 2, retention_ms: 60_000, scheduled_time: None });
     let kind = if job.is_some() { Kind::Job } else { Kind::Exclusive };
     let verb = Verb::Acquire { ttl_ms: 1_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None, job };
     LockOp { keys: keys(kind), by: named(by).into(), verb }
@@ -30,7 +30,7 @@ fn op(by: &str, kind: Kind, verb: Verb) -> LockOp {
 }
 
 fn end(ending: Ending, fence: u64) -> Verb {
-    let attempt = OpenAttempt { fence, keep_ms: 60_000, ..OpenAttempt::default() };
+    let attempt = OpenAttempt { fence, retention_ms: 60_000, ..OpenAttempt::default() };
     Verb::EndAttempt { ending, attempt, leave: None }
 }
 

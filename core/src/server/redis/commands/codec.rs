@@ -82,12 +82,18 @@ fn not_begun(word: &str) -> Option<NotBegun> {
     NotBegun::ALL.into_iter().find(|why| why.as_str() == word)
 }
 
-/// The run that a later fire time left behind.
+/// The run that a later scheduled time left behind.
 fn earlier(fields: &Value) -> Option<Box<EarlierRun>> {
     let Value::Array(fields) = fields else { return None };
-    let [fire_time, attempts, by, error, keep] = fields.as_slice() else { return None };
-    let (fire_time_ms, attempts, keep_ms) = (count(fire_time)?, small(count(attempts)?), count(keep)?);
-    Some(Box::new(EarlierRun { fire_time_ms, attempts, by: text(by)?.to_owned(), error: text(error)?.to_owned(), keep_ms }))
+    let [scheduled_time, attempts, by, error, keep] = fields.as_slice() else { return None };
+    let (scheduled_time_ms, attempts, retention_ms) = (count(scheduled_time)?, small(count(attempts)?), count(keep)?);
+    Some(Box::new(EarlierRun {
+        scheduled_time_ms,
+        attempts,
+        by: text(by)?.to_owned(),
+        error: text(error)?.to_owned(),
+        retention_ms,
+    }))
 }
 
 /// The record of a job, in the order in which its script lists the fields.
@@ -104,7 +110,7 @@ fn record(fields: &Value, holder: Option<String>, remaining: Remaining) -> Optio
         error: text(5),
         result: text(6),
         not_before_ms: number(7),
-        fire_time_ms: number(8),
+        scheduled_time_ms: number(8),
         done_at_us: number(9),
         holder,
         remaining,

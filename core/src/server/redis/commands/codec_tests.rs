@@ -4,7 +4,7 @@ use redis::RedisError;
 
 use super::*;
 use crate::name::{Keys, Kind};
-use crate::op::job::{EarlierRun, Ending, FireTime, OpenAttempt, Terms};
+use crate::op::job::{EarlierRun, Ending, OpenAttempt, ScheduledTime, Terms};
 use crate::server::redis::commands::refusal::failure;
 
 fn keys() -> Arc<Keys> {
@@ -80,17 +80,17 @@ fn an_answer_is_read_field_by_field() {
 }
 
 #[test]
-fn the_first_attempt_for_a_fire_time_may_bring_the_run_that_it_leaves_behind() {
+fn the_first_attempt_for_a_scheduled_time_may_bring_the_run_that_it_leaves_behind() {
     let run = Value::Array(vec![bulk("70"), Value::Int(1), bulk("you"), bulk("it died"), bulk("60")]);
     let begins = [bulk("vote"), Value::Int(5), bulk("7"), bulk("me"), Value::Int(9), Value::Nil, Value::Nil];
     let read = |more: Vec<Value>| {
-        let fire_time = Some(FireTime { at_ms: 80, late_ms: 1, waits: false });
-        let op = begin(Some(Terms { max_attempts: 1, keep_ms: 60, fire_time }));
+        let scheduled_time = Some(ScheduledTime { at_ms: 80, max_lateness_ms: 1, waits: false });
+        let op = begin(Some(Terms { max_attempts: 1, retention_ms: 60, scheduled_time }));
         let answer = reply(&op, Value::Array([&begins[..], &more].concat())).unwrap();
         (answer.attempt, answer.earlier)
     };
     let attempt = |failures| Some(AttemptNumber { number: 2, max: 3, failures });
-    let earlier = EarlierRun { fire_time_ms: 70, attempts: 1, by: "you".into(), error: "it died".into(), keep_ms: 60 };
+    let earlier = EarlierRun { scheduled_time_ms: 70, attempts: 1, by: "you".into(), error: "it died".into(), retention_ms: 60 };
     for (more, expected) in [
         (vec![Value::Int(2), Value::Int(3)], (attempt(0), None)),
         (vec![Value::Int(2), Value::Int(3), Value::Int(1)], (attempt(1), None)),
@@ -116,7 +116,7 @@ fn a_number_says_what_was_done() {
     let Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) = acquire() else { unreachable!() };
     let inspect = Op::inspect(keys);
     let time = i64::try_from(TIME).unwrap();
-    let terms = Terms { max_attempts: 3, keep_ms: 60, fire_time: None };
+    let terms = Terms { max_attempts: 3, retention_ms: 60, scheduled_time: None };
     for (op, number, expected) in [
         (acquire(), time, Some(Reply::new(Verdict::Vote, TIME, 7))),
         (acquire(), 0, Some(Reply::new(Verdict::Vote, 0, 7))),

@@ -6,7 +6,7 @@ use crate::machine::{self, UNKNOWN_ERA};
 use crate::name::{HISTORY, Keys, Kind, Listed};
 
 use crate::op::history::HISTORY_LENGTH;
-use crate::op::job::{AttemptNumber, Ending, FireTime, OpenAttempt, Terms};
+use crate::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
 use crate::op::{HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::greeting::Greeting;
@@ -213,11 +213,11 @@ fn believable(proposal: u64) -> u64 {
 impl<'a> Words<'a> {
     /// The terms of a job.
     fn terms(&mut self, terms: &Terms) {
-        self.number(terms.max_attempts).number(terms.keep_ms);
-        match terms.fire_time {
-            Some(FireTime { at_ms, late_ms, waits }) => {
+        self.number(terms.max_attempts).number(terms.retention_ms);
+        match terms.scheduled_time {
+            Some(ScheduledTime { at_ms, max_lateness_ms, waits }) => {
                 let mode = if waits { 'w' } else { 's' };
-                self.0.push(Word::Made(format!("{at_ms} {late_ms} {mode}")));
+                self.0.push(Word::Made(format!("{at_ms} {max_lateness_ms} {mode}")));
             }
             None => _ = self.text(""),
         }
@@ -225,16 +225,16 @@ impl<'a> Words<'a> {
 
     /// How this attempt ends.
     fn ending(&mut self, ending: &'a Ending, attempt: &OpenAttempt) {
-        let OpenAttempt { fence, number: AttemptNumber { number, max, failures }, keep_ms, fire_time_ms } = *attempt;
-        let known = Word::Made(format!("{number} {max} {failures} {fire_time_ms}"));
+        let OpenAttempt { fence, number: AttemptNumber { number, max, failures }, retention_ms, scheduled_time_ms } = *attempt;
+        let known = Word::Made(format!("{number} {max} {failures} {scheduled_time_ms}"));
         match ending {
             Ending::GivenBack => {
                 self.text("back").number(fence).text("").text("").text("").text("");
                 return;
             }
-            Ending::Done { result } => self.text("done").number(fence).number(keep_ms).text(result).text(""),
+            Ending::Done { result } => self.text("done").number(fence).number(retention_ms).text(result).text(""),
             Ending::Failed { error, retry_in_ms } => {
-                self.text("failed").number(fence).number(keep_ms).text(error);
+                self.text("failed").number(fence).number(retention_ms).text(error);
                 match retry_in_ms {
                     Some(retry_in_ms) => self.number(*retry_in_ms),
                     None => self.text("-1"),

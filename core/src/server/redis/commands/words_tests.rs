@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::*;
 use crate::name::Kind;
-use crate::op::job::{AttemptNumber, FireTime, OpenAttempt, Terms};
+use crate::op::job::{AttemptNumber, OpenAttempt, ScheduledTime, Terms};
 use crate::op::{Adoption, Place};
 use crate::server::redis::commands::greeting::Era;
 
@@ -90,15 +90,15 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
     let job = Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap());
     let five = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job"];
     let begin = {
-        let fire_time = Some(FireTime { at_ms: 70, late_ms: 80, waits: true });
-        let (job, adopt, place) = (Some(Terms { max_attempts: 3, keep_ms: 60, fire_time }), None, None);
+        let scheduled_time = Some(ScheduledTime { at_ms: 70, max_lateness_ms: 80, waits: true });
+        let (job, adopt, place) = (Some(Terms { max_attempts: 3, retention_ms: 60, scheduled_time }), None, None);
         let verb =
             Verb::Acquire { ttl_ms: 10, proposal: TIME.parse().unwrap(), adopt, fair: false, place, quorum_config: None, job };
         Op::Lock(LockOp { keys: Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap()), by: owner.clone(), verb })
     };
     let end = |ending| {
         let number = AttemptNumber { number: 2, max: 3, failures: 1 };
-        let attempt = OpenAttempt { fence: 9, number, keep_ms: 60, fire_time_ms: 70 };
+        let attempt = OpenAttempt { fence: 9, number, retention_ms: 60, scheduled_time_ms: 70 };
         let verb = Verb::EndAttempt { ending, attempt, leave: Some("b:c:1".into()) };
         Op::Lock(LockOp { keys: job.clone(), by: owner.clone(), verb })
     };

@@ -1,8 +1,8 @@
-//! Jobs that run once per fire time.
+//! Jobs that run once per scheduled time.
 
 use super::*;
 
-pub(super) fn a_fire_time_begins_once() {
+pub(super) fn a_scheduled_time_begins_once() {
     let mut bench = Bench::new(1);
     assert_eq!(bench.fires("a", 0), Ok(1));
     assert_eq!(bench.fires("a", 0), Ok(1), "the request comes twice");
@@ -11,20 +11,20 @@ pub(super) fn a_fire_time_begins_once() {
     assert_eq!(bench.done("a", fence), Verdict::Ok);
     assert_eq!(bench.fires("b", 0), Err(NotBegun::Done));
     assert_eq!(bench.fires("b", 1), Ok(1));
-    assert_eq!(bench.record().fire_time_ms, T / 1_000 + 60_000);
+    assert_eq!(bench.record().scheduled_time_ms, T / 1_000 + 60_000);
     assert_eq!(bench.record().result, "", "the result was the earlier one's");
-    // Its worker dies: that is the end of this fire time, but not of the next one.
+    // Its worker dies: that is the end of this scheduled time, but not of the next one.
     bench.pass(TTL + 1);
     assert_eq!(bench.fires("c", 1), Err(NotBegun::Dead));
     assert_eq!(bench.fires("c", 2), Ok(1));
 }
 
 #[test]
-fn the_first_attempt_for_a_later_fire_time_tells_of_a_run_that_was_left_unfinished() {
+fn the_first_attempt_for_a_later_scheduled_time_tells_of_a_run_that_was_left_unfinished() {
     let left = |bench: &mut Bench, minutes| {
         bench.fires("b", minutes).unwrap();
         let earlier = bench.last.take().unwrap().earlier;
-        earlier.filter(|run| !run.error.is_empty()).map(|run| (run.fire_time_ms, run.attempts, run.by, run.error))
+        earlier.filter(|run| !run.error.is_empty()).map(|run| (run.scheduled_time_ms, run.attempts, run.by, run.error))
     };
     let first = |error: &str| Some((T / 1_000, 1, "a".to_owned(), error.to_owned()));
     let mut bench = Bench::new(1);
@@ -65,7 +65,7 @@ fn it_is_known_when_the_work_was_done_last_while_later_runs_fail() {
 }
 
 #[test]
-fn a_record_that_was_deleted_in_the_run_keeps_its_fire_time_all_the_same() {
+fn a_record_that_was_deleted_in_the_run_keeps_its_scheduled_time_all_the_same() {
     let mut bench = Bench::new(1);
     bench.fires("a", 5).unwrap();
     let fence = bench.record_fence();
@@ -75,7 +75,7 @@ fn a_record_that_was_deleted_in_the_run_keeps_its_fire_time_all_the_same() {
     assert_eq!(bench.fires("b", 4), Err(NotBegun::Missed));
 }
 
-pub(super) fn an_earlier_fire_time_never_begins_any_more() {
+pub(super) fn an_earlier_scheduled_time_never_begins_any_more() {
     let mut bench = Bench::new(1);
     assert_eq!(bench.fires("a", 2), Ok(1));
     assert_eq!(bench.fires("b", 1), Err(NotBegun::Missed));
@@ -84,7 +84,7 @@ pub(super) fn an_earlier_fire_time_never_begins_any_more() {
     assert_eq!(bench.fires("b", 0), Err(NotBegun::Missed));
 }
 
-pub(super) fn a_fire_time_that_is_too_long_ago_does_not_begin() {
+pub(super) fn a_scheduled_time_that_is_too_long_ago_does_not_begin() {
     let mut bench = Bench::new(2);
     assert_eq!(bench.fires("a", -61), Err(NotBegun::TooLate));
     assert_eq!(bench.record(), JobRecord::default());
@@ -96,7 +96,7 @@ pub(super) fn a_fire_time_that_is_too_long_ago_does_not_begin() {
     assert_eq!(bench.fires("b", -60), Err(NotBegun::Done), "what is known of it is told for longer");
 }
 
-pub(super) fn a_fire_time_far_ahead_leaves_nothing_behind() {
+pub(super) fn a_scheduled_time_far_ahead_leaves_nothing_behind() {
     let mut bench = Bench::new(1);
     assert_eq!(bench.fires("a", 6), Err(NotBegun::TooEarly));
     assert_eq!(bench.record(), JobRecord::default());
@@ -104,29 +104,29 @@ pub(super) fn a_fire_time_far_ahead_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_fire_time_is_backed_up_or_left_out_while_work_runs() {
+fn a_scheduled_time_is_backed_up_or_left_out_while_work_runs() {
     let mut bench = Bench::new(2);
     assert_eq!(bench.fires("a", 0), Ok(1));
     assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it is a backup");
     assert_eq!(bench.fires("b", 1), Err(NotBegun::Running));
-    bench.fire_time = bench.fire_time.map(|fire_time| FireTime { waits: true, ..fire_time });
+    bench.scheduled_time = bench.scheduled_time.map(|scheduled_time| ScheduledTime { waits: true, ..scheduled_time });
     assert!(matches!(bench.begin("b").verdict, Verdict::Held { .. }), "it waits");
-    // An attempt that is given back lets the same fire time begin again; one that waits for its delay makes no later one wait.
+    // An attempt that is given back lets the same scheduled time begin again; one that waits for its delay makes no later one wait.
     assert_eq!(bench.give_back("a"), Verdict::Ok);
     assert_eq!(bench.fires("a", 0), Ok(1));
     let fence = bench.record_fence();
     assert_eq!(bench.fail("a", fence, 600_000), Verdict::Ok);
     assert!(matches!(bench.begin("b").verdict, Verdict::Later { .. }));
     assert_eq!(bench.fires("b", 1), Ok(1));
-    assert!(rival("b")(&bench.done("a", fence)), "a later fire time has begun");
+    assert!(rival("b")(&bench.done("a", fence)), "a later scheduled time has begun");
 }
 
 #[test]
-fn a_lock_that_is_kept_for_a_waiter_is_free_for_a_later_fire_time_soon() {
+fn a_lock_that_is_kept_for_a_waiter_is_free_for_a_later_scheduled_time_soon() {
     let mut bench = Bench::new(1);
     let key = bench.keys.lock().to_owned();
     bench.state.put(&key, Value::Text("claim b:c1:1 x".into()), T, Some(200));
-    bench.fire_time = Some(FireTime { at_ms: T / 1_000, late_ms: LATE_MS, waits: false });
+    bench.scheduled_time = Some(ScheduledTime { at_ms: T / 1_000, max_lateness_ms: LATE_MS, waits: false });
     assert!(matches!(bench.begin("a").verdict, Verdict::Held { .. }));
     bench.pass(201);
     assert_eq!(bench.fires("a", 0), Ok(1));
