@@ -17,7 +17,7 @@ export type AdoptOptions = WithLockOptions & {
 }
 
 /** The result of `tryWithLock`. */
-export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false }
+export type TryOutcome<T> = { readonly ran: true; readonly result: T } | { readonly ran: false }
 
 /** Runs `body` with `held`, and releases the lock on every way out. @internal */
 export async function during<T>(held: Held, body: (held: Held) => T | PromiseLike<T>): Promise<T> {

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
-import { bodyOf, during, type AdoptOptions, type Body, type Ran, type WithLockOptions } from './body.js'
+import { bodyOf, during, type AdoptOptions, type Body, type TryOutcome, type WithLockOptions } from './body.js'
 import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
@@ -158,14 +158,14 @@ export class Client extends Overview implements AsyncDisposable {
    * The job `name` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts it in.
    * No I/O.
    *
-   * It is a `Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says `why` nothing
+   * It is a `Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says the `reason` why nothing
    * ran, which is no error. Throws as `job` does.
    *
    * @example
    * ```js
    * const client = new Client('memory://example')
    * const nightly = () => client.cronJob('nightly', { everyMs: 3_600_000 }).run(async () => ({ tidied: 3 }))   // in each replica, at 02:00
-   * console.log((await nightly()).ran, (await nightly()).why)   // true done
+   * console.log((await nightly()).ran, (await nightly()).reason)   // true done
    * ```
    */
   cronJob(name: string, options?: CronJobOptions): Job {
@@ -233,15 +233,15 @@ export class Client extends Overview implements AsyncDisposable {
    * ```js
    * const client = new Client('memory://example')
    * const nightly = () => client.tryWithLock('nightly', async () => 'done')
-   * console.log(await Promise.all([nightly(), nightly()]))   // [ { ran: true, value: 'done' }, { ran: false } ]
+   * console.log(await Promise.all([nightly(), nightly()]))   // [ { ran: true, result: 'done' }, { ran: false } ]
    * ```
    */
-  tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
-  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
-  async tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
+  tryWithLock<T>(name: string, body: Body<T>): Promise<TryOutcome<T>>
+  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<TryOutcome<T>>
+  async tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<TryOutcome<T>> {
     const [own, run] = bodyOf(options, body)
     const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.tryWithLock).tryAcquire({ signal: signalOf(own) })
-    return held ? { ran: true, value: await during(held, run) } : { ran: false }
+    return held ? { ran: true, result: await during(held, run) } : { ran: false }
   }
 
   /**
@@ -340,4 +340,4 @@ export class Client extends Overview implements AsyncDisposable {
   }
 }
 
-answerWords(Client.prototype, ['elect', 'ping', 'quit', 'using'])
+answerWords(Client.prototype, ['elect', 'ping', 'quit', 'report', 'using'])

@@ -1,4 +1,4 @@
-import { bodyOf, type Body, type Ran, type WithLockOptions } from './body.js'
+import { bodyOf, type Body, type TryOutcome, type WithLockOptions } from './body.js'
 import { text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
@@ -131,12 +131,12 @@ export async function withLock<T>(name: string, options: WithLockOptions | Body<
  * @example
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
- * console.log(await tryWithLock('nightly', async () => 'done'))   // { ran: true, value: 'done' }
+ * console.log(await tryWithLock('nightly', async () => 'done'))   // { ran: true, result: 'done' }
  * ```
  */
-export function tryWithLock<T>(name: string, body: Body<T>): Promise<Ran<T>>
-export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<Ran<T>>
-export async function tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<Ran<T>> {
+export function tryWithLock<T>(name: string, body: Body<T>): Promise<TryOutcome<T>>
+export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<TryOutcome<T>>
+export async function tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<TryOutcome<T>> {
   const [own, run] = bodyOf(options, body)
   return await onBehalfOf(tryWithLock, () => defaultClient().tryWithLock(name, own, run))
 }

@@ -4,7 +4,7 @@ import type * as native from '../native/index.js'
 import { withCause } from './causes.js'
 
 /** The failure of one server. */
-export interface ServerError {
+export interface ServerFailure {
   /** The server's address, without credentials. */
   readonly server: string
   /** The kind of the failure, such as `refused`, `timeout`, `denied`, `quarantine`. */
@@ -160,7 +160,7 @@ export class NotHeldError extends LockError {}
 
 class ServersError extends LockError {
   /** One error for each server that failed. */
-  readonly servers: readonly ServerError[]
+  readonly servers: readonly ServerFailure[]
 
   /** @internal */
   constructor(failure: native.Failure) {

@@ -1,4 +1,4 @@
-export type { AdoptOptions, Body, Ran, WithLockOptions } from './body.js'
+export type { AdoptOptions, Body, TryOutcome, WithLockOptions } from './body.js'
 export { Client } from './client.js'
 export type { Credentials, CredentialsProvider } from './credentials.js'
 export { configure, cronJob, election, job, lock, tryWithLock, withLock } from './default.js'
@@ -18,13 +18,13 @@ export {
   NotHeldError,
   UnavailableError,
 } from './errors.js'
-export type { LossReason, ServerError } from './errors.js'
+export type { LossReason, ServerFailure } from './errors.js'
 export type { ClientEvents, EventKind, LockEvent } from './events.js'
 export { Held } from './held.js'
 export type { Release } from './held.js'
 export type { IoredisLike } from './ioredis.js'
 export { Attempt, Job } from './job.js'
-export type { JobOutcome, JobState, JobStatus, NotRun, Work } from './job.js'
+export type { JobOutcome, JobState, JobStatus, NotRunReason, Work } from './job.js'
 export { Lock, safeName } from './lock.js'
 export type { Grant, HoldInfo, LockInfo, OwnerFields } from './lock.js'
 export { metrics, Metrics, registerMetrics } from './metrics.js'

@@ -6,6 +6,7 @@ import { failOptions, onlySignal, type AcquireOptions, type FailOptions } from '
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
 import { parsed, textOf } from './results.js'
 import { traced } from './tracing.js'
+import { answerWords } from './words.js'
 
 /**
  * The state of a job.
@@ -27,14 +28,14 @@ export type JobState = 'new' | 'running' | 'retrying' | 'done' | 'dead'
  * - `missed`: a later scheduled time has begun. Scheduled times never run out of order; those that are missed fall together.
  * - `too_late`: the scheduled time is longer ago than `maxLatenessMs`.
  */
-export type NotRun = 'done' | 'dead' | 'running' | 'missed' | 'too_late'
+export type NotRunReason = 'done' | 'dead' | 'running' | 'missed' | 'too_late'
 
 /** The outcome of a job. */
 export interface JobOutcome {
   /** Whether this call ran the work, which is done. */
   readonly ran: boolean
   /** Why this call did not run the work; `null` if it did. */
-  readonly why: NotRun | null
+  readonly reason: NotRunReason | null
   /**
    * What the work returned, in this call or in an earlier one, as JSON gives it back; `null` if that was nothing. A text of another
    * program that isn't JSON is given as it is.
@@ -55,7 +56,7 @@ export interface JobStatus {
   /** The number of attempts that may begin; `null` before the first one. */
   readonly maxAttempts: number | null
   /** The owner value of the last attempt. A person can read in it which worker that was. */
-  readonly worker: string | null
+  readonly lastOwner: string | null
   /** The time since the last attempt began, by the server's clock. */
   readonly beganAgoMs: number | null
   /** The time for which the lease of a running attempt remains without a renewal. */
@@ -76,15 +77,16 @@ export interface JobStatus {
 export type Work = (attempt: Attempt) => unknown
 
 /**
- * One attempt at a job: a `Held`, with a number and three ways to end it.
+ * One attempt at a job: a `Held`, with a number.
  *
- * A release, and the end of an `await using` block, give it back: it doesn't count.
+ * `complete` and `fail` note how it ended. A release, and the end of an `await using` block, give it back as if it had never begun: it
+ * doesn't count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`).
  *
  * @example
  * ```js
  * const attempt = await new Client('memory://example').job('mail:7').begin()
  * console.log(attempt.number, attempt.maxAttempts, attempt.isLast)   // 1 3 false
- * await attempt.done({ sent: 3, fence: attempt.fence })
+ * await attempt.complete({ sent: 3, fence: attempt.fence })
  * ```
  */
 export class Attempt extends Held {
@@ -116,17 +118,17 @@ export class Attempt extends Held {
    * ```js
    * const job = new Client('memory://example').job('mail:7')
    * const attempt = await job.begin()
-   * await attempt.done({ sent: 3 })
+   * await attempt.complete({ sent: 3 })
    * console.log((await job.status()).result)   // { sent: 3 }
    * ```
    */
-  async done(result?: unknown): Promise<void> {
-    await this.doneWith(textOf(result))
+  async complete(result?: unknown): Promise<void> {
+    await this.completeWith(textOf(result))
   }
 
-  /** `done`, with the result as JSON. @internal */
-  doneWith(text: string | undefined): Promise<void> {
-    return this.endBy((hold) => queue.done(hold, text))
+  /** `complete`, with the result as JSON. @internal */
+  completeWith(text: string | undefined): Promise<void> {
+    return this.endBy((hold) => queue.complete(hold, text))
   }
 
   /**
@@ -134,7 +136,7 @@ export class Attempt extends Held {
    * If this was the last one, the job is dead. With `retry: false` it is dead in any case: for a failure that no other attempt can
    * help.
    *
-   * The message of an `Error` is kept, or a text, up to its first 1,024 bytes. Rejects as `done` does, with `InvalidArgumentError`
+   * The message of an `Error` is kept, or a text, up to its first 1,024 bytes. Rejects as `complete` does, with `InvalidArgumentError`
    * for a `retryInMs` out of bounds.
    *
    * @example
@@ -150,23 +152,9 @@ export class Attempt extends Held {
     const { retryInMs, retry = true } = failOptions(options)
     await this.endBy((hold) => queue.fail(hold, messageOf(error), retry, retryInMs))
   }
-
-  /**
-   * Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once. Does nothing if the
-   * attempt has ended. Rejects with `LockLostError` if the lease was lost before: then the attempt counts.
-   *
-   * @example
-   * ```js
-   * const job = new Client('memory://example').job('mail:7')
-   * const attempt = await job.begin()
-   * await attempt.giveBack()
-   * console.log((await job.status()).attempts)   // 0
-   * ```
-   */
-  giveBack(): Promise<void> {
-    return this.leave()
-  }
 }
+
+answerWords(Attempt.prototype, ['done', 'giveBack'])
 
 /** The core's job, and the client that it keeps alive. @internal */
 export interface MadeJob {
@@ -192,8 +180,8 @@ export interface MadeJob {
  * const job = new Client('memory://example').job('mail:2026-11-21', { maxAttempts: 5 })
  * const first = await job.run(async () => ({ sent: 3 }))
  * console.log(first.ran, first.result)   // true { sent: 3 }
- * const { ran, why, result } = await job.run(async () => 'not called')
- * console.log(ran, why, result)   // false done { sent: 3 }
+ * const { ran, reason, result } = await job.run(async () => 'not called')
+ * console.log(ran, reason, result)   // false done { sent: 3 }
  * ```
  */
 export class Job {
@@ -224,7 +212,7 @@ export class Job {
    * ```js
    * const attempt = await new Client('memory://example').job('mail:7').begin({ signal: AbortSignal.timeout(5_000) })
    * try {
-   *   await attempt?.done('sent')
+   *   await attempt?.complete('sent')
    * } catch (error) {
    *   await attempt.fail(error)
    * }
@@ -291,7 +279,7 @@ export class Job {
       value = await work(attempt)
     } catch (error) {
       // Its own error, or the signal's, is what the caller has to hear. The loss of the lease is no failure of the work.
-      await (signal?.aborted || (!attempt.isValid() && attempt.isLoss(error)) ? attempt.giveBack() : attempt.fail(error)).catch(() => undefined)
+      await (signal?.aborted || (!attempt.isValid() && attempt.isLoss(error)) ? attempt.leave() : attempt.fail(error)).catch(() => undefined)
       throw signal?.aborted ? signal.reason : error
     }
     return await finished(attempt, value)
@@ -306,8 +294,8 @@ export class Job {
    * const job = new Client('memory://example').job('mail:7')
    * console.log((await job.status()).state)   // new
    * await job.run(async (attempt) => {
-   *   const { state, attempts, worker } = await job.status()
-   *   console.log(state, attempts, worker === attempt.owner)   // running 1 true
+   *   const { state, attempts, lastOwner } = await job.status()
+   *   console.log(state, attempts, lastOwner === attempt.owner)   // running 1 true
    * })
    * console.log((await job.status()).state)   // done
    * ```
@@ -344,8 +332,8 @@ export class Job {
 async function finished(attempt: Attempt, value: unknown): Promise<JobOutcome> {
   try {
     const text = textOf(value)
-    await attempt.doneWith(text)
-    return outcomeOf({ ran: true, why: null, result: text ?? null, attempts: attempt.number, lastError: null })
+    await attempt.completeWith(text)
+    return outcomeOf({ ran: true, reason: null, result: text ?? null, attempts: attempt.number, lastError: null })
   } catch (error) {
     if (attempt.isValid()) await attempt.fail(error).catch(() => undefined)
     if (error instanceof LockLostError) error.result = value
@@ -353,8 +341,8 @@ async function finished(attempt: Attempt, value: unknown): Promise<JobOutcome> {
   }
 }
 
-function outcomeOf({ ran, why, result, attempts, lastError }: native.JobOutcome): JobOutcome {
-  return { ran, why: why as NotRun | null, result: parsed(result), attempts, lastError }
+function outcomeOf({ ran, reason, result, attempts, lastError }: native.JobOutcome): JobOutcome {
+  return { ran, reason: reason as NotRunReason | null, result: parsed(result), attempts, lastError }
 }
 
 function dateOf(ms: number | null): Date | null {

@@ -133,8 +133,8 @@ export interface ClientOptions extends LockOptions {
    * How many replicas of a server have to confirm a grant, and every extension, before it counts. Default 0; at most 100. While fewer
    * are connected, nothing is granted or extended. Name all replicas that a failover may choose.
    */
-  replicas?: number | undefined
-  /** How long a server waits for its `replicas` to confirm a write. Default 100 ms; from 1 ms to 366 days. */
+  minReplicas?: number | undefined
+  /** How long a server waits for its `minReplicas` to confirm a write. Default 100 ms; from 1 ms to 366 days. */
   replicasTimeoutMs?: number | undefined
   /**
    * Gives the user and the password of every server, whose URL has none then. It is called before a connection, if what it gave last

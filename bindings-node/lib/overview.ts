@@ -24,18 +24,18 @@ export class Overview extends ClientEmitter {
 
   /**
    * A report on each server: version, role, persistence, eviction, clock, rights, and warnings. A server that doesn't answer has an
-   * `error` in its report. Rejects with `ClosedError`, or with `InvalidArgumentError` if no server is named.
+   * `failure` in its report. Rejects with `ClosedError`, or with `InvalidArgumentError` if no server is named.
    *
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * for (const { error, warnings } of await client.report()) {
-   *   console.log(error ?? warnings)   // [ 'it keeps nothing on disk: a restart forgets every lock' ]
+   * for (const { failure, warnings } of await client.checkServers()) {
+   *   console.log(failure ?? warnings)   // [ 'it keeps nothing on disk: a restart forgets every lock' ]
    * }
    * ```
    */
-  async report(): Promise<ServerReport[]> {
-    return resultOf(await outcome(this.#native.report()))
+  async checkServers(): Promise<ServerReport[]> {
+    return resultOf(await outcome(this.#native.checkServers()))
   }
 
   /**

@@ -1,6 +1,6 @@
 import type * as native from '../native/index.js'
 import { text } from './checks.js'
-import { InvalidArgumentError, type ServerError } from './errors.js'
+import { InvalidArgumentError, type ServerFailure } from './errors.js'
 import { workersOwn, type ClientOptions } from './options.js'
 import { nativeOf, ScriptedServer } from './scripted.js'
 
@@ -67,7 +67,7 @@ export interface ServerReport {
   /** The server's address, without credentials. */
   readonly server: string
   /** The reason why it didn't answer; the rest is then `null`. */
-  readonly error: ServerError | null
+  readonly failure: ServerFailure | null
   /** The product and its version. */
   readonly version: string | null
   /** `master` or `slave`, as the server calls itself. */

@@ -13,9 +13,9 @@ use crate::item::Value;
 #[napi]
 impl CompletionQueue {
     #[napi]
-    pub fn done(&self, env: Env, hold: i64, result: Option<String>) -> napi::Result<i64> {
+    pub fn complete(&self, env: Env, hold: i64, result: Option<String>) -> napi::Result<i64> {
         let hold = self.hold(hold)?;
-        Ok(self.queue.call(&env, Ok(attempt(&hold)?.done(result)), |()| Value::Nothing))
+        Ok(self.queue.call(&env, Ok(attempt(&hold)?.complete(result)), |()| Value::Nothing))
     }
 
     #[napi]

@@ -336,8 +336,8 @@ impl Client {
     }
 
     #[napi]
-    pub fn report(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.report()), Value::Reports)
+    pub fn check_servers(&self, env: Env) -> i64 {
+        self.queue.call(&env, Ok(self.core.check_servers()), Value::Reports)
     }
 
     #[napi]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use locktender::error::ServerError;
 use locktender::host::Language;
 use locktender::{Error, Remaining};
 use napi_derive::napi;
@@ -59,8 +58,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<&ServerError> for ServerFailure {
-    fn from(error: &ServerError) -> Self {
+impl From<&locktender::error::ServerFailure> for ServerFailure {
+    fn from(error: &locktender::error::ServerFailure) -> Self {
         Self { server: error.server.clone(), kind: error.kind.as_str().to_owned(), message: error.message.clone() }
     }
 }

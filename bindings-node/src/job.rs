@@ -79,7 +79,7 @@ impl BegunAttempt {
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct JobOutcome {
     pub ran: bool,
-    pub why: Option<String>,
+    pub reason: Option<String>,
     pub result: Option<String>,
     pub attempts: u32,
     pub last_error: Option<String>,
@@ -87,8 +87,8 @@ pub(crate) struct JobOutcome {
 
 impl From<locktender::JobOutcome> for JobOutcome {
     fn from(outcome: locktender::JobOutcome) -> Self {
-        let locktender::JobOutcome { ran, why, result, attempts, last_error, .. } = outcome;
-        Self { ran, why: why.map(|why| why.as_str().to_owned()), result, attempts, last_error }
+        let locktender::JobOutcome { ran, reason, result, attempts, last_error, .. } = outcome;
+        Self { ran, reason: reason.map(|reason| reason.as_str().to_owned()), result, attempts, last_error }
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct JobStatus {
     pub state: String,
     pub attempts: u32,
     pub max_attempts: Option<u32>,
-    pub worker: Option<String>,
+    pub last_owner: Option<String>,
     pub began_ago_ms: Option<f64>,
     pub remaining_ms: Option<f64>,
     pub retry_in_ms: Option<f64>,
@@ -114,7 +114,7 @@ impl From<locktender::JobStatus> for JobStatus {
             state: status.state.as_str().to_owned(),
             attempts: status.attempts,
             max_attempts: status.max_attempts,
-            worker: status.worker,
+            last_owner: status.last_owner,
             began_ago_ms: status.began_ago.map(ms),
             remaining_ms: status.remaining.map(ms),
             retry_in_ms: status.retry_in.map(ms),

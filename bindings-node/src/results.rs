@@ -9,7 +9,7 @@ use crate::job::since_1970;
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct ServerReport {
     pub server: String,
-    pub error: Option<ServerFailure>,
+    pub failure: Option<ServerFailure>,
     pub version: Option<String>,
     pub role: Option<String>,
     pub persistence: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct ServerReport {
 impl From<locktender::ServerReport> for ServerReport {
     fn from(report: locktender::ServerReport) -> Self {
         Self {
-            error: report.error.as_ref().map(ServerFailure::from),
+            failure: report.failure.as_ref().map(ServerFailure::from),
             server: report.server,
             version: report.version,
             role: report.role,

@@ -24,7 +24,7 @@ use crate::values::{Loss, Release};
 ///         await held.extend(60)
 ///
 /// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
-/// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
+/// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="continue"`` the body runs on.
 #[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref, subclass)]
 pub(crate) struct AsyncHeld {
     hold: Arc<Hold>,

@@ -43,13 +43,16 @@ impl Hold {
     }
 }
 
-/// One attempt at a job: a :class:`Held`, with its number, and three ways to end it. Made by :meth:`Job.begin`.
+/// One attempt at a job: a :class:`Held`, with its number. Made by :meth:`Job.begin`.
+///
+/// :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count, and
+/// another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
 ///
 /// ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
 ///
 ///     if attempt := client.job("mail:7").begin():
 ///         with attempt:
-///             attempt.done({"sent": 3})
+///             attempt.complete({"sent": 3})
 #[pyclass(module = "locktender", extends = Held, frozen, weakref)]
 pub(crate) struct Attempt {
     hold: Arc<Hold>,
@@ -95,19 +98,19 @@ impl Attempt {
     /// Notes that the job is done, with its result, and releases the lock. No other attempt begins. It also succeeds just after the
     /// lease was lost, if no other attempt has begun since.
     ///
-    ///     attempt.done({"sent": 3})
+    ///     attempt.complete({"sent": 3})
     ///
     /// ``result`` is anything that JSON can express, of at most 64 KiB; ``None`` is no result. Raises :exc:`LockLostError` if another
     /// attempt has begun or ended since, :exc:`NotHeldError` if this one has ended before, :exc:`InvalidArgumentError` for a result
     /// that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
     #[pyo3(signature = (result=None))]
-    fn done(&self, py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self._done(py, encoded(py, result)?)
+    fn complete(&self, py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self._complete(py, encoded(py, result)?)
     }
 
-    /// [`Self::done`], of a result that is JSON text already.
-    fn _done(&self, py: Python<'_>, result: Option<String>) -> PyResult<()> {
-        waiting::block(py, self.hold.attempt()?.done(result))
+    /// [`Self::complete`], of a result that is JSON text already.
+    fn _complete(&self, py: Python<'_>, result: Option<String>) -> PyResult<()> {
+        waiting::block(py, self.hold.attempt()?.complete(result))
     }
 
     /// Notes that this attempt failed, and releases the lock. After the job's ``retry_delay``, or ``retry_in`` seconds, another
@@ -116,7 +119,7 @@ impl Attempt {
     ///
     ///     attempt.fail("the mail server is down", retry_in=60)
     ///
-    /// ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`done` raises.
+    /// ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`complete` raises.
     #[pyo3(signature = (error, *, retry_in=None, retry=None), text_signature = "($self, error, *, retry_in=None, retry=True)")]
     fn fail(
         &self,
@@ -126,15 +129,6 @@ impl Attempt {
         retry: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         waiting::block(py, self.hold.fail(error, retry_in, retry)?)
-    }
-
-    /// Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
-    ///
-    ///     attempt.give_back()
-    ///
-    /// Raises :exc:`LockLostError` if the lease was lost before, so that the attempt counts.
-    fn give_back(&self, py: Python<'_>) -> PyResult<()> {
-        waiting::block(py, self.hold.attempt()?.give_back())
     }
 
     /// What everybody else gets, too.
@@ -201,15 +195,15 @@ impl AsyncAttempt {
         self.hold.attempt().map(locktender::Attempt::is_last)
     }
 
-    /// Notes that the job is done. See :meth:`Attempt.done`.
+    /// Notes that the job is done. See :meth:`Attempt.complete`.
     #[pyo3(signature = (result=None))]
-    fn done(slf: &Bound<'_, Self>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        Ok(Self::_done(slf, encoded(slf.py(), result)?))
+    fn complete(slf: &Bound<'_, Self>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
+        Ok(Self::_complete(slf, encoded(slf.py(), result)?))
     }
 
-    /// [`Self::done`], of a result that is JSON text already.
-    fn _done(slf: &Bound<'_, Self>, result: Option<String>) -> Operation {
-        Self::operation(slf, "done", move |_, hold| Ok(hold.attempt()?.done(result)))
+    /// [`Self::complete`], of a result that is JSON text already.
+    fn _complete(slf: &Bound<'_, Self>, result: Option<String>) -> Operation {
+        Self::operation(slf, "complete", move |_, hold| Ok(hold.attempt()?.complete(result)))
     }
 
     /// Notes that this attempt failed. See :meth:`Attempt.fail`.
@@ -222,11 +216,6 @@ impl AsyncAttempt {
     ) -> PyResult<Operation> {
         let call = slf.get().hold.fail(error, retry_in, retry)?;
         Ok(Self::operation(slf, "fail", move |_, _| Ok(call)))
-    }
-
-    /// Gives the attempt back: it doesn't count. See :meth:`Attempt.give_back`.
-    fn give_back(slf: &Bound<'_, Self>) -> Operation {
-        Self::operation(slf, "give_back", |_, hold| Ok(hold.attempt()?.give_back()))
     }
 
     /// What everybody else gets, too.

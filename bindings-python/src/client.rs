@@ -197,17 +197,17 @@ impl Client {
         Operation::new("initialize_quorum_async", move |_| Ok(core.initialize_quorum()), |py, ()| Ok(py.None()))
     }
 
-    /// What each server really guarantees; one that doesn't answer has an ``error`` in its report.
+    /// What each server really guarantees; one that doesn't answer has a ``failure`` in its report.
     ///
-    ///     for report in client.report():
+    ///     for report in client.check_servers():
     ///         print(report.server, report.warnings)
-    fn report(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
-        let reports = waiting::block(py, self.core.report())?;
+    fn check_servers(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
+        let reports = waiting::block(py, self.core.check_servers())?;
         Ok(reports.into_iter().map(ServerReport::from).collect())
     }
 
     /// :meth:`report`, under asyncio.
-    fn report_async(&self) -> Operation {
+    fn check_servers_async(&self) -> Operation {
         self.reporting()
     }
 

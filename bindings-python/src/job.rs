@@ -147,7 +147,7 @@ impl Job {
     ///
     ///     if attempt := client.job("mail:7").begin():
     ///         with attempt:
-    ///             attempt.done({"sent": 3})
+    ///             attempt.complete({"sent": 3})
     ///
     /// Raises :exc:`JobDeadError`, and what :meth:`Lock.acquire` raises.
     fn begin(&self, py: Python<'_>) -> PyResult<Option<Py<Attempt>>> {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use locktender::NotRun;
+use locktender::NotRunReason;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -18,7 +18,7 @@ pub(crate) struct JobOutcome {
     /// Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
     /// that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
     /// an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is longer ago than ``max_lateness``.
-    why: Option<&'static str>,
+    reason: Option<&'static str>,
     /// What the work returned, in this call or in an earlier one, as JSON has it; ``None`` if that was nothing.
     result: Py<PyAny>,
     /// How many attempts there were, of a job that is done or dead; else 0.
@@ -30,13 +30,13 @@ pub(crate) struct JobOutcome {
 impl JobOutcome {
     pub(crate) fn new(py: Python<'_>, outcome: locktender::JobOutcome) -> PyResult<Self> {
         let result = result(py, outcome.result)?;
-        let locktender::JobOutcome { ran, why, attempts, last_error, .. } = outcome;
-        Ok(Self { ran, why: why.map(NotRun::as_str), result, attempts, last_error })
+        let locktender::JobOutcome { ran, reason, attempts, last_error, .. } = outcome;
+        Ok(Self { ran, reason: reason.map(NotRunReason::as_str), result, attempts, last_error })
     }
 
     /// The outcome of a run by this process.
     pub(crate) fn ran(py: Python<'_>, text: Option<String>, attempts: u32) -> PyResult<Self> {
-        Ok(Self { ran: true, why: None, result: result(py, text)?, attempts, last_error: None })
+        Ok(Self { ran: true, reason: None, result: result(py, text)?, attempts, last_error: None })
     }
 }
 
@@ -47,7 +47,7 @@ impl JobOutcome {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["ran", "why", "result", "attempts", "last_error"])
+        shown(slf, &["ran", "reason", "result", "attempts", "last_error"])
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct JobStatus {
     /// How many may begin; ``None`` before the first one.
     max_attempts: Option<u32>,
     /// The owner value of the last attempt: a person can read in it which worker that was.
-    worker: Option<String>,
+    last_owner: Option<String>,
     /// How many seconds ago the last attempt began, by the server's clock.
     began_ago: Option<f64>,
     /// How many seconds the lease of a running attempt remains if nothing renews it.
@@ -86,7 +86,7 @@ impl JobStatus {
             state: status.state.as_str(),
             attempts: status.attempts,
             max_attempts: status.max_attempts,
-            worker: status.worker,
+            last_owner: status.last_owner,
             began_ago: status.began_ago.map(in_seconds),
             remaining: status.remaining.map(in_seconds),
             retry_in: status.retry_in.map(in_seconds),
@@ -109,7 +109,7 @@ impl JobStatus {
             "state",
             "attempts",
             "max_attempts",
-            "worker",
+            "last_owner",
             "began_ago",
             "remaining",
             "retry_in",

@@ -321,20 +321,20 @@ impl Lock {
 
     /// The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
     ///
-    ///     @lock("nightly").skip
+    ///     @lock("nightly").skip_if_busy
     ///     def nightly() -> None: ...
     #[pyo3(signature = (function, /))]
-    fn skip(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    fn skip_if_busy(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         Self::decorated(slf, function, "skip")
     }
 
-    /// As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
+    /// As :meth:`skip_if_busy`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
     ///
     ///     @lock("nightly").try_run
     ///     def nightly() -> int: ...
     ///
     ///     if (answer := nightly()).ran:
-    ///         print(answer.value)
+    ///         print(answer.result)
     #[pyo3(signature = (function, /))]
     fn try_run(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
         Self::decorated(slf, function, "try_run")

@@ -27,7 +27,7 @@ pub(crate) enum OnLost {
     /// The body of an `async with` is cancelled.
     Cancel,
     /// It isn't.
-    Flag,
+    Continue,
     /// It is cancelled, and a callable of the program's is called.
     Call(Py<PyAny>),
 }
@@ -36,7 +36,7 @@ impl Refer for OnLost {
     fn refer(&self, py: Python<'_>) -> Self {
         match self {
             Self::Cancel => Self::Cancel,
-            Self::Flag => Self::Flag,
+            Self::Continue => Self::Continue,
             Self::Call(callable) => Self::Call(callable.refer(py)),
         }
     }
@@ -45,14 +45,14 @@ impl Refer for OnLost {
 impl OnLost {
     /// Whether a loss cancels the body of an `async with`; without the option it does.
     pub(crate) fn cancels(chosen: Option<&Self>) -> bool {
-        !matches!(chosen, Some(Self::Flag))
+        !matches!(chosen, Some(Self::Continue))
     }
 
     /// For the garbage collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Call(callable) => visit.call(callable),
-            Self::Cancel | Self::Flag => Ok(()),
+            Self::Cancel | Self::Continue => Ok(()),
         }
     }
 }
@@ -179,8 +179,8 @@ fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
     }
     match value.extract::<String>().as_deref() {
         Ok("cancel") => Ok(OnLost::Cancel),
-        Ok("flag") => Ok(OnLost::Flag),
-        _ => Err(refuse("on_lost", value, "must be \"cancel\", \"flag\" or a callable")),
+        Ok("continue") => Ok(OnLost::Continue),
+        _ => Err(refuse("on_lost", value, "must be \"cancel\", \"continue\" or a callable")),
     }
 }
 

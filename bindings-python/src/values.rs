@@ -81,7 +81,7 @@ pub(crate) struct ServerReport {
     /// Its address, without credentials.
     server: String,
     /// Why it didn't answer; the rest is then ``None``.
-    error: Option<String>,
+    failure: Option<String>,
     /// The product and its version.
     version: Option<String>,
     /// ``master`` or ``slave``, as the server calls itself.
@@ -102,7 +102,7 @@ impl From<locktender::ServerReport> for ServerReport {
     fn from(report: locktender::ServerReport) -> Self {
         Self {
             server: report.server,
-            error: report.error.map(|error| error.message),
+            failure: report.failure.map(|error| error.message),
             version: report.version,
             role: report.role,
             persistence: report.persistence,

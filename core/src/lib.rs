@@ -83,7 +83,7 @@ mod validity;
 mod wait;
 mod wording;
 
-pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun};
+pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRunReason};
 pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
 pub use api::{Election, Grant, HoldInfo, LeadError, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};

@@ -8,8 +8,8 @@ const client = new Client()
 const last = Math.ceil(Date.now() / 1_000) * 1_000 + 2_000
 
 const task = cron.schedule('* * * * * *', async ({ date }) => {    // date: the time for which node-cron planned this run
-  const { ran, why } = await client.cronJob('example:node-cron', { at: date }).run(async (attempt) => attempt.fence)
-  console.log(`${date.toISOString()} ${ran ? 'ran' : `left out: ${why}`}`)
+  const { ran, reason } = await client.cronJob('example:node-cron', { at: date }).run(async (attempt) => attempt.fence)
+  console.log(`${date.toISOString()} ${ran ? 'ran' : `left out: ${reason}`}`)
   if (date >= last) await task.destroy()
 }, { suppressMissedWarning: true })                             // a machine that was busy for a second is no problem here
 

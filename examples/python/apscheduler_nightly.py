@@ -19,7 +19,7 @@ def tidy(attempt: Attempt) -> str:
 
 def fire() -> None:
     outcome = nightly.run(tidy)
-    print(f"{outcome.result} {'ran' if outcome.ran else f'left out: {outcome.why}'}", flush=True)
+    print(f"{outcome.result} {'ran' if outcome.ran else f'left out: {outcome.reason}'}", flush=True)
 
 
 scheduler = BackgroundScheduler()

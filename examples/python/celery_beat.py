@@ -36,7 +36,7 @@ class OnceScheduler(PersistentScheduler):
             return f"{once.status().scheduled_time}"
 
         outcome = once.run(send)
-        print(f"{outcome.result} {'ran' if outcome.ran else f'left out: {outcome.why}'}", flush=True)
+        print(f"{outcome.result} {'ran' if outcome.ran else f'left out: {outcome.reason}'}", flush=True)
 
 
 if __name__ == "__main__":

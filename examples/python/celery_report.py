@@ -19,7 +19,7 @@ client = Client()  # made before the worker forks; every child connects by itsel
 
 
 @app.task
-@client.lock("example:report:{day}").skip  # no wait: the holder of the lock makes the report
+@client.lock("example:report:{day}").skip_if_busy  # no wait: the holder of the lock makes the report
 def report(day: str) -> str:
     time.sleep(0.5)
     return f"process {os.getpid()} made the report of {day}"

@@ -36,4 +36,4 @@ with Client() as client:
     for thread in workers:
         thread.join()
     status = client.job("example:mail").status()
-    print(f"{status.state} after {status.attempts} attempts, by {status.worker}")
+    print(f"{status.state} after {status.attempts} attempts, by {status.last_owner}")

@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::from_env()?;
     tokio::try_join!(work(&client, "Diego"), work(&client, "Milten"))?;
     let status = client.job("example:mail").status().await?;
-    println!("{} after {} attempts, by {}", status.state.as_str(), status.attempts, status.worker.unwrap_or_default());
+    println!("{} after {} attempts, by {}", status.state.as_str(), status.attempts, status.last_owner.unwrap_or_default());
     client.close().await?;
     Ok(())
 }

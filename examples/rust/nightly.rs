@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use locktender::{Client, NotRun};
+use locktender::{Client, NotRunReason};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         for replica in ["Diego", "Milten"] {
             let job = client.cron_job("example:nightly").at(scheduled_time);
             let outcome = job.run(async |attempt| Ok::<_, String>(attempt.fence().to_string())).await?;
-            let why = outcome.why.map_or("ran", NotRun::as_str);
+            let why = outcome.reason.map_or("ran", NotRunReason::as_str);
             println!("{replica}: {why}, fence {}", outcome.result.unwrap_or_default());
         }
     }

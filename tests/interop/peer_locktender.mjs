@@ -53,8 +53,8 @@ const answers = {
     return { done }
   },
   async fire({ name, at_ms: at, file }) {
-    const { why } = await client.cronJob(name, { at }).run(async ({ fence }) => appendFileSync(file, `${at} ${fence}\n`))
-    return { why }
+    const { reason } = await client.cronJob(name, { at }).run(async ({ fence }) => appendFileSync(file, `${at} ${fence}\n`))
+    return { reason }
   },
   async lead({ name, ttl_ms: ttlMs, file }) {
     await client.election(name, { ttlMs }).lead(async (leadership) => {

@@ -78,7 +78,7 @@ class Peer:
             with file.open("a") as lines:
                 lines.write(f"{at_ms} {attempt.fence}\n")
 
-        return {"why": self._client.cron_job(name, at=at_ms / 1e3).run(work).why}
+        return {"reason": self._client.cron_job(name, at=at_ms / 1e3).run(work).reason}
 
     def _lead(self, name: str, ttl_ms: int, file: Path) -> None:
         def work(leadership: Leadership) -> None:

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, io, thread};
 
-use locktender::{Client, Code, Error, Held, JobError, LeadError, NotRun, Outcome};
+use locktender::{Client, Code, Error, Held, JobError, LeadError, NotRunReason, Outcome};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ impl Peer {
             Ok::<_, String>(())
         });
         match outcome {
-            Ok(outcome) => Ok(json!({ "why": outcome.why.map(NotRun::as_str) })),
+            Ok(outcome) => Ok(json!({ "reason": outcome.reason.map(NotRunReason::as_str) })),
             Err(JobError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
         }

@@ -32,7 +32,7 @@ def test_each_scheduled_time_runs_once_however_late_a_replica_is(peers: Peers, t
     why = Counter()
     for _, at, language in asks:
         answer = peers[language].ask("fire", name=name, at_ms=at, file=str(file))
-        why[language, answer["why"]] += 1
+        why[language, answer["reason"]] += 1
     assert [at for at, _ in runs(file)] == times
     assert runs(file) == sorted(runs(file), key=lambda run: run[1]), "fences rise"
     # Nothing is repeated for a replica that is an hour behind, nor for one that is behind by less than a scheduled time.
@@ -50,7 +50,7 @@ def test_replicas_that_ask_at_the_same_moment_run_a_scheduled_time_once(server: 
         for at in fired:
             for replica in replicas:
                 replica.send("fire", name=name, at_ms=at, file=str(file))
-            answers = [replica.receive()["why"] for replica in replicas]
+            answers = [replica.receive()["reason"] for replica in replicas]
             assert answers.count(None) == 1 and set(answers) <= {None, "done", "running"}, answers
     assert [at for at, _ in runs(file)] == fired
 
@@ -60,5 +60,5 @@ def test_a_clock_that_is_an_hour_ahead_stops_nobody_elses_schedule(peers: Peers,
     [now] = scheduled_times(1)
     for language in LAGS:
         assert peers[language].ask("fire", name=name, at_ms=now + 3_600_000, file=str(file))["error"] == "INVALID_ARGUMENT"
-    assert peers["node"].ask("fire", name=name, at_ms=now, file=str(file)) == {"why": None}
+    assert peers["node"].ask("fire", name=name, at_ms=now, file=str(file)) == {"reason": None}
     assert [at for at, _ in runs(file)] == [now]

@@ -161,7 +161,7 @@ test('a signal of another realm is a signal; what is none is refused', async (t)
 test('f13: aborts at any moment of an acquire leave no key', async (t) => {
   const proxy = await startProxy(t, server)
   const far = new Client(proxy.url)
-  await far.report() // connected
+  await far.checkServers() // connected
   await proxy.latency(2, 2)
   let [granted, aborted] = [0, 0]
   const attempt = async (at, span) => {

@@ -51,15 +51,15 @@ test('several servers are a quorum, as a list or as one string', async (t) => {
     const client = new Client(servers)
     await client.initializeQuorum()
     assert.equal(await client.withLock(t.name, () => 'done'), 'done')
-    assert.equal((await client.report()).length, 3)
+    assert.equal((await client.checkServers()).length, 3)
     await client.close()
   }
 })
 
 test('check tells what a server guarantees', async (t) => {
   const client = await clientOf(t)
-  const { tookMs, value: [report] } = await timed(() => client.report())
-  assert.equal(report.error, null)
+  const { tookMs, value: [report] } = await timed(() => client.checkServers())
+  assert.equal(report.failure, null)
   assert.match(report.version, /^(redis|valkey) \d+\.\d+/)
   assert.deepEqual([report.role, report.persistence, report.eviction], ['master', 'none', 'noeviction'])
   assert.ok(Math.abs(report.clockOffsetMs) <= tookMs + 1) // one clock, read at two moments
@@ -69,7 +69,7 @@ test('check tells what a server guarantees', async (t) => {
 test('check tells which rights are missing', async (t) => {
   const server = await startServer(t, { users: { app: ['pw', '~* &* +@all -pttl'] } })
   const client = new Client(`redis://app:pw@127.0.0.1:${server.port}`)
-  const [report] = await client.report()
+  const [report] = await client.checkServers()
   assert.deepEqual(report.denied, ['PTTL of :~lt:probe, to tell how long a lock remains'])
   assert.ok(report.warnings.some((warning) => warning.includes('a right is missing: PTTL')))
   await client.close()
@@ -77,15 +77,15 @@ test('check tells which rights are missing', async (t) => {
 
 test('check tells of a server that does not answer', async () => {
   const client = new Client(new ScriptedServer('always any: fail refused'), { unavailableAfterMs: 100 })
-  const [report] = await client.report()
-  assert.equal(report.error.kind, 'refused')
+  const [report] = await client.checkServers()
+  assert.equal(report.failure.kind, 'refused')
   assert.equal(report.version, null)
 })
 
 test('without a URL the choices are named by the first operation, and silence is not one', async (t) => {
   const program = `
     const client = new Client({ prefix: 'p:' })
-    const ends = [client.lock(name).acquire(), client.report(), client.initializeQuorum(), lock(name).acquire()]
+    const ends = [client.lock(name).acquire(), client.checkServers(), client.initializeQuorum(), lock(name).acquire()]
     for (const { reason } of await Promise.allSettled(ends)) {
       say(reason.code, reason.message.includes('LOCKTENDER_URL'), reason.message.includes('memory://'))
     }
@@ -124,7 +124,7 @@ test('configure sets the default client, and locks that were used before keep th
   assert.ok(first.remainingMs() > 20_000 && first.remainingMs() <= 200_000)
   assert.deepEqual(await tryWithLock(t.name, () => 1), { ran: false })
   configure(other)
-  assert.deepEqual(await tryWithLock(t.name, { ttlMs: 5_000 }, (held) => held.name), { ran: true, value: t.name })
+  assert.deepEqual(await tryWithLock(t.name, { ttlMs: 5_000 }, (held) => held.name), { ran: true, result: t.name })
   assert.equal(await withLock(t.name, { waitMs: 0 }, () => 'mine'), 'mine')
   assert.equal((await first.release()).outcome, 'released')
   await client.close()
@@ -153,7 +153,7 @@ test('a closed client says so, and closes again', async (t) => {
   await assert.rejects(before.acquire(), ClosedError)
   await assert.rejects(before.tryAcquire(), ClosedError)
   await assert.rejects(before.inspect(), ClosedError)
-  await assert.rejects(client.report(), ClosedError)
+  await assert.rejects(client.checkServers(), ClosedError)
   await assert.rejects(client.withLock(t.name, () => assert.fail('ran')), ClosedError)
 })
 

@@ -86,7 +86,7 @@ test('an error that the program survives fails nothing, and a later exit says it
 
 test('an attempt that its work has ended before the crash keeps its end', async (t) => {
   const program = `
-    ${JOB}.begin().then(async (attempt) => { await attempt.done('sent'); throw new Error('late') })`
+    ${JOB}.begin().then(async (attempt) => { await attempt.complete('sent'); throw new Error('late') })`
   assert.equal(await codeOf(t, program), 1)
   assert.deepEqual((await client.job(t.name).status()).result, 'sent')
 })

@@ -101,7 +101,7 @@ test('quarantine is an option of every client of one server', async (t) => {
 test('a grant counts when replicas have confirmed it', async (t) => {
   const primary = await startServer(t, options)
   const replica = await replicaOf(t, primary)
-  const client = new Client(primary.url, { replicas: 1, replicasTimeoutMs: 50, unavailableAfterMs: 300 })
+  const client = new Client(primary.url, { minReplicas: 1, replicasTimeoutMs: 50, unavailableAfterMs: 300 })
   t.after(() => client.close())
   await assert.rejects(client.lock('a').acquire(), (error) => {
     assert.deepEqual([error.code, error.servers.map((server) => server.kind)], ['UNAVAILABLE', ['not_replicated']])
@@ -114,5 +114,5 @@ test('a grant counts when replicas have confirmed it', async (t) => {
     assert.equal(await replica.holder('a'), held.owner)
     await held.extend(20_000)
   })
-  assert.throws(() => new Client('memory://a', { replicas: 1 }), { code: 'INVALID_ARGUMENT', message: /^replicas: memory:\/\/a is/ })
+  assert.throws(() => new Client('memory://a', { minReplicas: 1 }), { code: 'INVALID_ARGUMENT', message: /^minReplicas: memory:\/\/a is/ })
 })

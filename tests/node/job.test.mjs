@@ -68,7 +68,7 @@ test('work holds its lock until it ends, also after an abort, and is done if it 
     attempt.check()
     return 'sent'
   }, { signal: stop.signal })
-  assert.deepEqual(outcome, { ran: true, why: null, result: 'sent', attempts: 1, lastError: null })
+  assert.deepEqual(outcome, { ran: true, reason: null, result: 'sent', attempts: 1, lastError: null })
   assert.deepEqual(await record(job), ['done', 1, null, 'sent'])
 })
 
@@ -79,7 +79,7 @@ test('an abort ends the wait of a backup, which leaves nothing', async (t) => {
   await until(async () => (await server.line(t.name)).length)
   stop.abort()
   await assert.rejects(waiting, { name: 'AbortError' })
-  await attempt.done()
+  await attempt.complete()
   assert.deepEqual(await record(client.job(t.name)), ['done', 1, null, null])
 })
 
@@ -157,9 +157,9 @@ for (const [what, value] of Object.entries(inexpressible)) {
     assert.deepEqual([state, attempts], ['retrying', 1])
     assert.match(lastError, /^result: /)
     const attempt = await job.begin()
-    await assert.rejects(attempt.done(value), InvalidArgumentError)
+    await assert.rejects(attempt.complete(value), InvalidArgumentError)
     attempt.check()
-    await attempt.done('another')
+    await attempt.complete('another')
     assert.equal((await job.status()).result, 'another')
   })
 }
@@ -168,7 +168,7 @@ test('a result comes back as JSON gives it', async (t) => {
   const results = [[undefined, null], [null, null], [0, 0], ['', ''], [false, false], [[1, undefined], [1, null]], [{ a: undefined, b: Object.create(null) }, { b: {} }], [new Date(0), '1970-01-01T00:00:00.000Z']]
   for (const [at, [value, expected]] of results.entries()) {
     const job = client.job(`${t.name} ${at}`)
-    assert.deepEqual(await job.run(async () => value), { ran: true, why: null, result: expected, attempts: 1, lastError: null })
+    assert.deepEqual(await job.run(async () => value), { ran: true, reason: null, result: expected, attempts: 1, lastError: null })
     assert.deepEqual((await job.run(() => assert.fail('ran'))).result, expected)
     assert.deepEqual((await job.status()).result, expected)
   }
@@ -192,9 +192,8 @@ test('an attempt is a hold, and leaving its block gives it back', async (t) => {
   await attempt[Symbol.asyncDispose]()
   assert.deepEqual(await record(job), ['new', 0, null, null])
   const ended = await job.begin()
-  await ended.done('sent')
+  await ended.complete('sent')
   await ended[Symbol.asyncDispose]()
-  await ended.giveBack()
   assert.deepEqual(await record(job), ['done', 1, null, 'sent'])
 })
 
@@ -214,7 +213,7 @@ test('work whose lease is lost is told by its signal, and done if nobody has beg
     assert.ok(attempt.signal.reason instanceof LockLostError)
     return 'late'
   })
-  assert.deepEqual(outcome, { ran: true, why: null, result: 'late', attempts: 1, lastError: null })
+  assert.deepEqual(outcome, { ran: true, reason: null, result: 'late', attempts: 1, lastError: null })
 })
 
 test('work whose lease is lost is refused if another has begun since, and its result is with the error', async (t) => {
@@ -226,7 +225,7 @@ test('work whose lease is lost is refused if another has begun since, and its re
   assert.ok(error instanceof LockLostError, String(error))
   const { theirs } = error.result
   assert.deepEqual([error.rival, theirs.number], [theirs.owner, 2])
-  await theirs.done()
+  await theirs.complete()
 })
 
 test('the end of a job is an event with its attempt, heard or not', async (t) => {
@@ -281,8 +280,8 @@ test('a cron job runs once per scheduled time; once is that of an event emitter,
   const next = once(own, 'done')
   const at = new Date()
   const outcome = await own.cronJob('nightly', { at }).run(() => 1)
-  assert.deepEqual(outcome, { ran: true, why: null, result: 1, attempts: 1, lastError: null })
-  assert.equal((await own.cronJob('nightly', { at: at.getTime() }).run(() => 2)).why, 'done')
+  assert.deepEqual(outcome, { ran: true, reason: null, result: 1, attempts: 1, lastError: null })
+  assert.equal((await own.cronJob('nightly', { at: at.getTime() }).run(() => 2)).reason, 'done')
   assert.deepEqual((await own.job('nightly').status()).scheduledTime, at)
   assert.deepEqual([heard, (await next)[0].kind], [['acquired'], 'done'])
   assert.equal(own.listenerCount('acquired'), 0)
@@ -312,5 +311,5 @@ test('an option of the job that is given to a call is sent there', async (t) => 
   await assert.rejects(attempt.fail('no', { retryIn: 5 }), refused(/^retryIn: .*did you mean retryInMs\?/))
   await assert.rejects(attempt.fail('no', { retryInMs: 3_600_001 }), refused(/^retryInMs: /))
   attempt.check()
-  await attempt.giveBack()
+  await attempt.release()
 })

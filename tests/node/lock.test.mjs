@@ -113,7 +113,7 @@ test('a body that awaits its own lock without end is told of, by the process whe
 })
 
 test('tryWithLock tells whether it ran', async (t) => {
-  assert.deepEqual(await client.tryWithLock(t.name, async () => undefined), { ran: true, value: undefined })
+  assert.deepEqual(await client.tryWithLock(t.name, async () => undefined), { ran: true, result: undefined })
   const held = await rival.lock(t.name).acquire()
   assert.deepEqual(await client.tryWithLock(t.name, { ttlMs: 5_000 }, () => assert.fail('ran')), { ran: false })
   await held.release()
@@ -196,7 +196,7 @@ test('f18: a silent server is an error in time, and leaves nothing behind', asyn
   for (const connected of [true, false]) {
     await proxy.restore()
     const unanswered = gone.map(({ unavailableAfterMs }) => new Client(proxy.url, { ...timeouts, unavailableAfterMs }))
-    if (connected) await Promise.all(unanswered.map((each) => each.report()))
+    if (connected) await Promise.all(unanswered.map((each) => each.checkServers()))
     await proxy.blackHole()
     for (const [at, { waitMs, longestMs }] of gone.entries()) {
       const { tookMs } = await timed(() => assert.rejects(unanswered[at].lock(t.name, { waitMs }).acquire(), UnavailableError))

@@ -16,7 +16,7 @@ test('a method of another library says what there is here instead', async (t) =>
   for (const [subject, word, ours] of [
     [client, 'using', 'client.withLock(name, options, body)'],
     [client, 'quit', 'close()'],
-    [client, 'ping', 'report()'],
+    [client, 'ping', 'checkServers()'],
     [lock, 'locked', 'inspect()'],
     [lock, 'unlock', 'release() of the hold'],
     [held, 'unlock', 'release() of the hold'],

@@ -31,7 +31,7 @@ def test_a_loss_cancels_the_body(client, server: RealServer, name, on_each_loop)
 def test_a_loss_only_flags_if_asked_to(client, server: RealServer, name):
     async def main():
         with pytest.raises(LockLostError):
-            async with client.lock(name, ttl=TTL, on_lost="flag") as held:
+            async with client.lock(name, ttl=TTL, on_lost="continue") as held:
                 server.command("DEL", name)
                 loss = await held.wait_lost(PATIENCE)
                 assert loss is not None and loss.reason == "missing" and not held.is_valid()

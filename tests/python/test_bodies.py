@@ -94,7 +94,7 @@ def test_the_exit_of_a_greenlet_ends_its_own_hold(client, server: RealServer, na
 
 
 def test_the_exit_of_a_task_ends_its_own_hold(client, server: RealServer, name):
-    lock = client.lock(name, ttl=0.3, on_lost="flag")
+    lock = client.lock(name, ttl=0.3, on_lost="continue")
 
     async def body():
         async with lock as held:

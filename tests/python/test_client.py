@@ -155,7 +155,7 @@ def test_no_server_at_all_names_the_choices_at_the_first_operation(monkeypatch, 
     monkeypatch.delenv("LOCKTENDER_URL", raising=False)
     client = Client()
     made = client.lock(name, wait=0)
-    for operation in (made.acquire, made.inspect, client.report):
+    for operation in (made.acquire, made.inspect, client.check_servers):
         with pytest.raises(InvalidArgumentError, match="LOCKTENDER_URL.*memory://"):
             operation()
     monkeypatch.setenv("LOCKTENDER_URL", f"memory://{name}")

@@ -230,7 +230,7 @@ def test_a_forked_child_asks_for_itself(guarded):
         "client.lock('parent').acquire().release()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    client.report(); client.lock('child').acquire().release(); os._exit(7)\n"
+        "    client.check_servers(); client.lock('child').acquire().release(); os._exit(7)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
     )
     finished = run(guarded, rest=rest)
@@ -256,7 +256,7 @@ def test_the_recipe_of_a_file_runs_as_it_stands_in_the_page(guarded, name, tmp_p
         with pytest.raises(DeniedError):
             client.lock(name).acquire()
         file.write_text("the-administrators\n")
-        until(lambda: client.report()[0].error is None)
+        until(lambda: client.check_servers()[0].failure is None)
         client.lock(name).acquire().release()
 
 

@@ -10,7 +10,7 @@ import pickle
 import types
 
 import pytest
-from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLostError, Ran, lock
+from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLostError, TryOutcome, lock
 from support.server import RealServer
 
 
@@ -80,7 +80,7 @@ def test_busy_is_an_error(each_client, name):
 
 
 def test_skip_returns_none_when_busy(each_client, name):
-    @each_client.lock(name + ":{part}").skip
+    @each_client.lock(name + ":{part}").skip_if_busy
     def work(part):
         """Works."""
         return held_names(each_client, f"{name}:x")
@@ -93,7 +93,7 @@ def test_skip_returns_none_when_busy(each_client, name):
 
 
 def test_skip_of_coroutine_functions(each_client, name):
-    @each_client.lock(name).skip
+    @each_client.lock(name).skip_if_busy
     async def work():
         return held_names(each_client, name)
 
@@ -117,17 +117,17 @@ def test_try_run_tells_none_from_not_run(each_client, name):
         return result
 
     async def main():
-        assert await coroutine(7) == Ran(True, 7)
+        assert await coroutine(7) == TryOutcome(True, 7)
         async with each_client.lock(name):
-            assert await coroutine(7) == Ran(False)
+            assert await coroutine(7) == TryOutcome(False)
 
     answer = work(None)
-    assert (answer.ran, answer.value, bool(answer)) == (True, None, True)
+    assert (answer.ran, answer.result, bool(answer)) == (True, None, True)
     with each_client.lock(name):
         answer = work(7)
-    assert (answer.ran, answer.value, bool(answer)) == (False, None, False)
-    assert answer == Ran(False) == pickle.loads(pickle.dumps(answer)) != Ran(True)
-    assert (work.__name__, work.__doc__, repr(answer)) == ("work", "Works.", "Ran(ran=False, value=None)")
+    assert (answer.ran, answer.result, bool(answer)) == (False, None, False)
+    assert answer == TryOutcome(False) == pickle.loads(pickle.dumps(answer)) != TryOutcome(True)
+    assert (work.__name__, work.__doc__, repr(answer)) == ("work", "Works.", "TryOutcome(ran=False, result=None)")
     asyncio.run(main())
 
 
@@ -167,7 +167,7 @@ def test_a_loss_carries_the_result(client, server: RealServer, name):
 
 
 def test_a_loss_carries_the_result_of_a_coroutine(client, server: RealServer, name):
-    @client.lock(name, ttl=0.3, on_lost="flag")
+    @client.lock(name, ttl=0.3, on_lost="continue")
     async def work():
         server.command("DEL", name)
         await asyncio.sleep(0)
@@ -241,7 +241,7 @@ class _Generating:
 def test_a_function_whose_work_begins_after_the_call_is_refused_when_it_decorates(each_client, name, function, way):
     lock = each_client.lock(name)
     with pytest.raises(InvalidArgumentError, match="without the lock: take the lock inside"):
-        (lock.skip if way == "skip" else lock)(function)
+        (lock.skip_if_busy if way == "skip" else lock)(function)
     with pytest.raises(InvalidArgumentError, match="decorates functions"):
         lock(7)
 
@@ -328,7 +328,7 @@ def test_what_would_run_without_the_lock_is_refused_when_it_comes_back(each_clie
         return made[0]
 
     with pytest.raises(InvalidArgumentError, match=f"without the lock: .*{instead}"):
-        (lock.skip if skip else lock)(work)()
+        (lock.skip_if_busy if skip else lock)(work)()
     assert ran == [] and lock.inspect() is None
     if kind == "future":
         assert made[0].cancelled()

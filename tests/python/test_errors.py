@@ -55,7 +55,7 @@ def test_servers_are_named_one_by_one(name):
             client.lock(name).acquire()
     [server] = caught.value.servers
     assert (server.server, server.kind) == ("scripted://test", "refused") and server.message
-    assert repr(server).startswith("ServerError(server='scripted://test', kind='refused'")
+    assert repr(server).startswith("ServerFailure(server='scripted://test', kind='refused'")
     assert server == pickle.loads(pickle.dumps(server)) and len({server, server}) == 1
 
 

@@ -108,7 +108,7 @@ def test_quarantine_is_an_option_of_every_client_of_one_server(servers: Servers)
 def test_a_grant_counts_when_replicas_have_confirmed_it(servers: Servers) -> None:
     primary = servers(config=["repl-diskless-sync-delay 0"])
     replica = replica_of(primary, servers)
-    with Client(primary.url, replicas=1, replicas_timeout=0.05, unavailable_after=0.3) as client:
+    with Client(primary.url, min_replicas=1, replicas_timeout=0.05, unavailable_after=0.3) as client:
         with pytest.raises(UnavailableError, match="0 of 1 replicas") as refused:
             client.lock("a").acquire()
         assert [server.kind for server in refused.value.servers] == ["not_replicated"]
@@ -128,4 +128,4 @@ def test_a_grant_counts_when_replicas_have_confirmed_it(servers: Servers) -> Non
 
 def test_a_server_in_this_process_has_no_replicas() -> None:
     with pytest.raises(InvalidArgumentError, match="replicas: memory://a is a server in this process"):
-        Client("memory://a", replicas=1)
+        Client("memory://a", min_replicas=1)

@@ -212,8 +212,8 @@ def test_a_result_that_json_cannot_express_fails_the_run_and_by_hand_the_attempt
     assert client.job("mail").status().state == "dead"
     attempt = client.job("by hand").begin()
     with pytest.raises(InvalidArgumentError):
-        attempt.done(result)
-    attempt.done("another")
+        attempt.complete(result)
+    attempt.complete("another")
     assert client.job("by hand").status().result == "another"
 
 
@@ -265,7 +265,7 @@ def test_whether_another_attempt_may_begin_is_a_bool(client: Client):
     attempt = client.job("mail").begin()
     with pytest.raises(InvalidArgumentError, match=r"retry: must be True or False \(given: 'no'\)"):
         attempt.fail("no", retry="no")  # type: ignore[arg-type]
-    attempt.done()
+    attempt.complete()
 
 
 def test_a_job_pickles_by_its_name_and_options():
@@ -283,14 +283,14 @@ def test_a_schedules_decorator_runs_once_for_each_scheduled_time(client: Client)
         ran.append(shard)
         return shard
 
-    assert [nightly(1).why, nightly(1).why, nightly(shard=2).why] == [None, "done", None]
+    assert [nightly(1).reason, nightly(1).reason, nightly(shard=2).reason] == [None, "done", None]
     assert ran == [1, 2]
 
 
 def test_a_scheduled_time_is_a_datetime_with_a_zone_or_seconds(client: Client):
     at = datetime.now(timezone(timedelta(hours=5))).replace(microsecond=123_000)
     assert client.cron_job("nightly", at=at).run(lambda attempt: None).ran
-    assert client.cron_job("nightly", at=at.timestamp()).run(lambda attempt: None).why == "done"
+    assert client.cron_job("nightly", at=at.timestamp()).run(lambda attempt: None).reason == "done"
     assert client.job("nightly").status().scheduled_time == at
 
 
@@ -327,7 +327,7 @@ def test_a_job_of_a_schedule_pickles_as_one():
         nightly = client.cron_job("nightly", every=366 * 86_400, max_lateness=366 * 86_400)
         assert nightly.run(lambda attempt: 1).ran
         again = pickle.loads(pickle.dumps(nightly)).run(lambda attempt: 2)
-        assert (again.why, again.result) == ("done", 1)
+        assert (again.reason, again.result) == ("done", 1)
 
 
 def test_backups_in_threads_wait_and_one_takes_over(client: Client):
@@ -361,7 +361,7 @@ def test_an_interrupt_while_it_waits_leaves_nothing_behind():
             client.job("mail").run(lambda attempt: 1)
         except KeyboardInterrupt:
             pass
-        attempt.done(2)
+        attempt.complete(2)
         print(client.job("mail").status().attempts, client.job("mail").status().result)
     """)
     assert text == "1 2\n"

@@ -39,7 +39,7 @@ def test_a_bare_decorator_is_refused_at_once_where_it_shows_and_else_by_the_firs
 
 
 def test_a_class_under_the_decorator_is_refused(client, name):
-    for decorator in (lock, client.lock, lock(name), client.lock(name), client.lock(name).skip, client.job(name)):
+    for decorator in (lock, client.lock, lock(name), client.lock(name), client.lock(name).skip_if_busy, client.job(name)):
         with pytest.raises(TypeError, match="Work is a class.*decorate the methods"):
 
             @decorator

@@ -75,7 +75,7 @@ def test_only_flag_turns_the_cancellation_off(name):
     async def main():
         with Client(ScriptedServer("always extend: gone"), ttl=2.5, on_lost=Stop()) as client:
             with pytest.raises(LockLostError):
-                async with client.lock(name, on_lost="flag") as held:
+                async with client.lock(name, on_lost="continue") as held:
                     assert await held.wait_lost(PATIENCE)
                     await asyncio.sleep(0)
                     ended = True
@@ -143,7 +143,7 @@ def test_a_loss_right_before_the_exit_is_reported(name):
 
 def test_anything_else_is_refused(client, name):
     for wrong in ("stop", 7, True):
-        with pytest.raises(InvalidArgumentError, match='on_lost: must be "cancel", "flag" or a callable'):
+        with pytest.raises(InvalidArgumentError, match='on_lost: must be "cancel", "continue" or a callable'):
             client.lock(name, on_lost=wrong)
 
 

@@ -48,7 +48,7 @@ def test_the_overrun_of_a_decorated_function(client_and_events, name):
     is_that_of_the_end(caught.value, events)
 
 
-@pytest.mark.parametrize("on_lost", ["cancel", "flag"])
+@pytest.mark.parametrize("on_lost", ["cancel", "continue"])
 def test_the_overrun_of_a_task(client_and_events, name, on_lost):
     client, events = client_and_events
 

@@ -160,7 +160,7 @@ def test_a_copy_is_the_same(each_client, name):
 def test_a_list_of_servers_may_be_an_iterator(servers):
     urls = [servers().url, servers().url]
     with Client(iter(urls)) as client:
-        assert [report.server for report in again(client).report()] == urls
+        assert [report.server for report in again(client).check_servers()] == urls
     with pytest.raises(InvalidArgumentError):
         Client(iter([7]))
 

@@ -38,18 +38,18 @@ def test_a_check_says_what_each_server_guarantees(servers):
     evicting = servers(config=["maxmemory-policy allkeys-lru"])
     with Client([evicting.url, "redis://127.0.0.1:1"], response_timeout=PATIENCE) as client:
         began = time.monotonic()
-        report, missing = client.report()
+        report, missing = client.check_servers()
         assert report.role == "master"
         assert any("noeviction" in warning for warning in report.warnings)
         assert abs(report.clock_offset) <= time.monotonic() - began + 0.001  # one clock, read at two moments
-        assert missing.error and missing.version is None
-        assert asyncio.run(client.report_async())[0].eviction == "allkeys-lru"
+        assert missing.failure and missing.version is None
+        assert asyncio.run(client.check_servers_async())[0].eviction == "allkeys-lru"
         assert report.denied == [] and missing.denied is None
 
 
 def test_a_check_says_which_rights_are_missing(servers):
     server = servers(users={"app": ("pw", "~* &* +@all -pttl")})
     with Client(f"redis://app:pw@127.0.0.1:{server.port}") as client:
-        (report,) = client.report()
+        (report,) = client.check_servers()
     assert report.denied == ["PTTL of :~lt:probe, to tell how long a lock remains"]
     assert any("a right is missing: PTTL" in warning for warning in report.warnings)

@@ -20,7 +20,7 @@ MIGRATING = (Path(__file__).parents[2] / "docs/migrating.md").read_text()
         ("token", "owner of the hold", "held"),
         ("token", "owner of the hold", "lock"),
         ("get_owner_id", "owner of the hold", "lock"),
-        ("ping", "report()", "client"),
+        ("ping", "check_servers()", "client"),
         ("quit", "close()", "client"),
         ("using", "with client.lock(name):", "client"),
         ("unlock", "release()", "held"),

@@ -14,7 +14,7 @@ from locktender import (
     LockInfo,
     LockLostError,
     Loss,
-    Ran,
+    TryOutcome,
     Release,
     UnavailableError,
     configure,
@@ -61,7 +61,7 @@ def blocking() -> None:
 
 
 async def awaiting() -> None:
-    async with client, client.lock("orders:42", on_lost="flag") as held:
+    async with client, client.lock("orders:42", on_lost="continue") as held:
         assert_type(held, AsyncHeld)
         assert_type(await held.release(), Release)
         assert_type(await held.wait_lost(), Loss | None)
@@ -85,12 +85,12 @@ async def charge_async(user_id: int) -> str:
     return str(user_id)
 
 
-@client.lock("nightly").skip
+@client.lock("nightly").skip_if_busy
 def nightly(day: int) -> str:
     return str(day)
 
 
-@client.lock("nightly").skip
+@client.lock("nightly").skip_if_busy
 async def nightly_async(day: int) -> str:
     return str(day)
 
@@ -106,8 +106,8 @@ async def tried_async(day: int) -> str:
 
 
 async def skipping() -> None:
-    assert_type(tried(day=7), Ran[str])
-    assert_type((await tried_async(7)).value, str | None)
+    assert_type(tried(day=7), TryOutcome[str])
+    assert_type((await tried_async(7)).result, str | None)
     assert_type(nightly(day=7), str | None)
     assert_type(await nightly_async(7), str | None)
     nightly("seven")  # type: ignore[arg-type]

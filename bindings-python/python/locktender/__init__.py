@@ -47,7 +47,7 @@ from ._native import (
     cron_job,
     safe_name,
 )
-from ._ran import Ran
+from ._try_outcome import TryOutcome
 from .errors import (
     AcquireTimeoutError,
     ClosedError,
@@ -60,7 +60,7 @@ from .errors import (
     LockError,
     LockLostError,
     NotHeldError,
-    ServerError,
+    ServerFailure,
     UnavailableError,
 )
 
@@ -102,10 +102,10 @@ __all__ = [
     "Observation",
     "Observer",
     "OwnerFields",
-    "Ran",
+    "TryOutcome",
     "Release",
     "Sample",
-    "ServerError",
+    "ServerFailure",
     "ServerReport",
     "UnavailableError",
     "__version__",

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from ._callables import is_coroutine_function
 from ._native import Lock, _Around
 from ._not_run import refuse_function, refuse_result
-from ._ran import Ran
+from ._try_outcome import TryOutcome
 from .errors import InvalidArgumentError, LockLostError
 
 
@@ -21,14 +21,14 @@ Answer = Callable[..., Any]
 def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
     """``function``, run while holding ``lock``: its name is a template or a callable, filled from the arguments.
 
-    ``way`` says what a busy lock means: ``wait`` for it, ``skip`` the function, or ``try_run`` it and answer with :class:`Ran`.
+    ``way`` says what a busy lock means: ``wait`` for it, ``skip_if_busy``, or ``try_run`` it and answer with :class:`TryOutcome`.
     """
     if not callable(function):
         raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
     refuse_function(function)
     named = namer(lock, name, function)
     around = _around_coroutine if is_coroutine_function(function) else _around_call
-    return around(named, function, way != "wait", Ran if way == "try_run" else _value)
+    return around(named, function, way != "wait", TryOutcome if way == "try_run" else _value)
 
 
 def _value(ran: bool, value: Any = None) -> Any:

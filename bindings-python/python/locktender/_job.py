@@ -49,7 +49,7 @@ def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         result = work(attempt, *args, **kwargs)
         refuse_result(work, result)
         text = encoded(result)
-        attempt._done(text)
+        attempt._complete(text)
         return attempt._outcome(text)
     raise AssertionError("an attempt swallows no error")
 
@@ -67,7 +67,7 @@ async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[st
         result = await running
         refuse_result(work, result)
         text = encoded(result)
-        await attempt._done(text)
+        await attempt._complete(text)
         return attempt._outcome(text)
     raise AssertionError("an attempt swallows no error")
 

@@ -35,7 +35,7 @@ class _ClientOptions(_LockOptions, total=False):
     unavailable_after: _Seconds | None
     max_ttl: _Seconds | None
     failover: Literal["confirm", "quarantine"] | None
-    replicas: int | None
+    min_replicas: int | None
     replicas_timeout: _Seconds | None
     credentials: _Provider | None
     tls_ca: _Path | None
@@ -79,7 +79,7 @@ class Client:
         What is done when another node answers for the only server, such as a replica that was promoted. ``"confirm"`` (the default):
         every hold is confirmed at once, and lost if the new node lacks it. ``"quarantine"``: besides, the new node grants nothing for
         ``max_ttl``, and holds that it lacks are written there again. All clients of the server need it, with the same ``max_ttl``.
-    ``replicas``, ``replicas_timeout``
+    ``min_replicas``, ``replicas_timeout``
         How many replicas of a server have to confirm a grant, and every extension, before it counts, and how long the server waits for
         them. Default 0; 0.1 s. While fewer are connected, nothing is granted or extended. Name all replicas that a failover may choose.
     ``credentials``
@@ -160,7 +160,7 @@ class Client:
             The family under which metrics and events count the lock. Default: a decorator's template, else the name up to its first colon.
             Choose few: a client counts 100 families, and all further ones together as ``other``.
         ``on_lost``
-            What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"flag"`` leaves it
+            What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"continue"`` leaves it
             alone. A callable is called with the :exc:`LockLostError`, at once, on a thread of its own: so a ``with`` body hears of
             it before its end. The task is cancelled all the same. What it raises is logged. It shares its thread with all events,
             so let it only set something; an ``async def`` is refused.
@@ -259,14 +259,14 @@ class Client:
     def initialize_quorum_async(self) -> Coroutine[Any, Any, None]:
         """:meth:`initialize_quorum`, under asyncio."""
 
-    def report(self) -> list[ServerReport]:
-        """What each server really guarantees; one that doesn't answer has an ``error`` in its report.
+    def check_servers(self) -> list[ServerReport]:
+        """What each server really guarantees; one that doesn't answer has a ``failure`` in its report.
 
-            for report in client.report():
+            for report in client.check_servers():
                 print(report.server, report.warnings)
         """
 
-    def report_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
+    def check_servers_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
         """:meth:`report`, under asyncio."""
 
     def locks(self, pattern: str = "*", *, limit: int | None = None) -> list[LockInfo]:

@@ -109,7 +109,7 @@ class AsyncHeld(_BaseHeld):
             await held.extend(60)
 
     In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
-    :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="flag"`` the body runs on.
+    :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="continue"`` the body runs on.
     """
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> Coroutine[Any, Any, None]:

@@ -9,7 +9,7 @@ from ._native_held import AsyncHeld, Held
 from ._native_options import _Seconds
 
 _P = ParamSpec("_P")
-_NotRun: TypeAlias = Literal["done", "dead", "running", "missed", "too_late"]
+_NotRunReason: TypeAlias = Literal["done", "dead", "running", "missed", "too_late"]
 _State: TypeAlias = Literal["new", "running", "retrying", "done", "dead"]
 
 @final
@@ -21,7 +21,7 @@ class JobOutcome:
         """Whether this call ran the work, which is done."""
 
     @property
-    def why(self) -> _NotRun | None:
+    def reason(self) -> _NotRunReason | None:
         """Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
         that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
         an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is longer ago than ``max_lateness``.
@@ -58,7 +58,7 @@ class JobStatus:
         """How many may begin; ``None`` before the first one."""
 
     @property
-    def worker(self) -> str | None:
+    def last_owner(self) -> str | None:
         """The owner value of the last attempt: a person can read in it which worker that was."""
 
     @property
@@ -91,13 +91,16 @@ class JobStatus:
 
 @final
 class Attempt(Held):
-    """One attempt at a job: a :class:`Held`, with its number, and three ways to end it. Made by :meth:`Job.begin`.
+    """One attempt at a job: a :class:`Held`, with its number. Made by :meth:`Job.begin`.
+
+    :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count, and
+    another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
 
     ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
 
         if attempt := client.job("mail:7").begin():
             with attempt:
-                attempt.done({"sent": 3})
+                attempt.complete({"sent": 3})
     """
 
     @property
@@ -112,11 +115,11 @@ class Attempt(Held):
     def is_last(self) -> bool:
         """Whether the job is dead if this attempt fails."""
 
-    def done(self, result: Any = None) -> None:
+    def complete(self, result: Any = None) -> None:
         """Notes that the job is done, with its result, and releases the lock. No other attempt begins. It also succeeds just after the
         lease was lost, if no other attempt has begun since.
 
-            attempt.done({"sent": 3})
+            attempt.complete({"sent": 3})
 
         ``result`` is anything that JSON can express, of at most 64 KiB; ``None`` is no result. Raises :exc:`LockLostError` if another
         attempt has begun or ended since, :exc:`NotHeldError` if this one has ended before, :exc:`InvalidArgumentError` for a result
@@ -130,18 +133,11 @@ class Attempt(Held):
 
             attempt.fail("the mail server is down", retry_in=60)
 
-        ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`done` raises.
+        ``error`` is an exception or a text, of which the first 1,024 bytes are kept. Raises what :meth:`complete` raises.
         """
 
-    def give_back(self) -> None:
-        """Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
 
-            attempt.give_back()
-
-        Raises :exc:`LockLostError` if the lease was lost before, so that the attempt counts.
-        """
-
-    def _done(self, result: str | None) -> None: ...
+    def _complete(self, result: str | None) -> None: ...
     def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
@@ -163,16 +159,13 @@ class AsyncAttempt(AsyncHeld):
     def is_last(self) -> bool:
         """Whether the job is dead if this attempt fails."""
 
-    def done(self, result: Any = None) -> Coroutine[Any, Any, None]:
-        """Notes that the job is done. See :meth:`Attempt.done`."""
+    def complete(self, result: Any = None) -> Coroutine[Any, Any, None]:
+        """Notes that the job is done. See :meth:`Attempt.complete`."""
 
     def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None, retry: bool = True) -> Coroutine[Any, Any, None]:
         """Notes that this attempt failed. See :meth:`Attempt.fail`."""
 
-    def give_back(self) -> Coroutine[Any, Any, None]:
-        """Gives the attempt back: it doesn't count. See :meth:`Attempt.give_back`."""
-
-    def _done(self, result: str | None) -> Coroutine[Any, Any, None]: ...
+    def _complete(self, result: str | None) -> Coroutine[Any, Any, None]: ...
     def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
@@ -206,7 +199,7 @@ class Job:
 
             if attempt := client.job("mail:7").begin():
                 with attempt:
-                    attempt.done({"sent": 3})
+                    attempt.complete({"sent": 3})
 
         Raises :exc:`JobDeadError`, and what :meth:`Lock.acquire` raises.
         """
@@ -225,7 +218,7 @@ class Job:
             outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
             print(outcome.ran, outcome.result)
 
-        Raises what :meth:`begin` and :meth:`Attempt.done` raise, and what ``work`` raises.
+        Raises what :meth:`begin` and :meth:`Attempt.complete` raise, and what ``work`` raises.
         """
 
     def run_async(

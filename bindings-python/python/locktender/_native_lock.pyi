@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeVar, final, overload
 
 from ._native_held import AsyncHeld, Held
 from ._native_values import LockInfo
-from ._ran import Ran
+from ._try_outcome import TryOutcome
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -110,30 +110,30 @@ class Lock:
     ) -> Coroutine[Any, Any, None]: ...
     def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
     @overload
-    def skip(self, function: Callable[_P, Coroutine[Any, Any, _R]], /) -> Callable[_P, Coroutine[Any, Any, _R | None]]:
+    def skip_if_busy(self, function: Callable[_P, Coroutine[Any, Any, _R]], /) -> Callable[_P, Coroutine[Any, Any, _R | None]]:
         """The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
 
-            @lock("nightly").skip
+            @lock("nightly").skip_if_busy
             def nightly() -> None: ...
         """
 
     @overload
-    def skip(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
+    def skip_if_busy(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
     @overload
     def try_run(  # type: ignore[overload-overlap]
         self, function: Callable[_P, Coroutine[Any, Any, _R]], /
-    ) -> Callable[_P, Coroutine[Any, Any, Ran[_R]]]:
-        """As :meth:`skip`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`Ran`.
+    ) -> Callable[_P, Coroutine[Any, Any, TryOutcome[_R]]]:
+        """As :meth:`skip_if_busy`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
 
             @lock("nightly").try_run
             def nightly() -> int: ...
 
             if (answer := nightly()).ran:
-                print(answer.value)
+                print(answer.result)
         """
 
     @overload
-    def try_run(self, function: Callable[_P, _R], /) -> Callable[_P, Ran[_R]]: ...
+    def try_run(self, function: Callable[_P, _R], /) -> Callable[_P, TryOutcome[_R]]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __copy__(self) -> Lock: ...
     def __deepcopy__(self, memo: object, /) -> Lock: ...

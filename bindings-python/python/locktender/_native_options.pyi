@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, TypedDict, type_check_only
 from .errors import LockLostError
 
 _Seconds: TypeAlias = float | timedelta
-_OnLost: TypeAlias = Literal["cancel", "flag"] | Callable[[LockLostError], object]
+_OnLost: TypeAlias = Literal["cancel", "continue"] | Callable[[LockLostError], object]
 
 @type_check_only
 class _LockOptions(TypedDict, total=False):

@@ -221,7 +221,7 @@ class ServerReport:
         """Its address, without credentials."""
 
     @property
-    def error(self) -> str | None:
+    def failure(self) -> str | None:
         """Why it didn't answer; the rest is then ``None``."""
 
     @property

@@ -25,7 +25,7 @@ def run(self: Job, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Jo
         outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
         print(outcome.ran, outcome.result)
 
-    Raises what :meth:`begin` and :meth:`Attempt.done` raise, and what ``work`` raises.
+    Raises what :meth:`begin` and :meth:`Attempt.complete` raise, and what ``work`` raises.
     """
     from . import _job
     return _job.run(self, work, args, kwargs)

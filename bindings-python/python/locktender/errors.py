@@ -88,7 +88,7 @@ class NotHeldError(LockError):
     code = "NOT_HELD"
 
 
-class ServerError:
+class ServerFailure:
     """Why one server didn't answer as it should: its address, a kind such as ``refused`` or ``timeout``, and a sentence."""
 
     __slots__ = ("kind", "message", "server")
@@ -103,7 +103,7 @@ class ServerError:
         self.message = message
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ServerError):
+        if not isinstance(other, ServerFailure):
             return NotImplemented
         return (self.server, self.kind, self.message) == (other.server, other.kind, other.message)
 
@@ -111,17 +111,17 @@ class ServerError:
         return hash((self.server, self.kind, self.message))
 
     def __repr__(self) -> str:
-        return f"ServerError(server={self.server!r}, kind={self.kind!r}, message={self.message!r})"
+        return f"ServerFailure(server={self.server!r}, kind={self.kind!r}, message={self.message!r})"
 
 
 class _ServersError(LockError):
-    servers: list[ServerError]
+    servers: list[ServerFailure]
 
     def __init__(
         self, message: str = "", *, lock_name: str | None = None, servers: Iterable[tuple[str, str, str]] = ()
     ) -> None:
         super().__init__(message, lock_name=lock_name)
-        self.servers = [ServerError(*server) for server in servers]
+        self.servers = [ServerFailure(*server) for server in servers]
 
 
 class UnavailableError(_ServersError, ConnectionError):

@@ -58,7 +58,7 @@ impl Client {
             let reports: Vec<_> = reports.into_iter().map(ServerReport::from).collect();
             Ok(reports.into_pyobject(py)?.into_any().unbind())
         };
-        Operation::new("report_async", move |_| Ok(core.report()), listed)
+        Operation::new("check_servers_async", move |_| Ok(core.check_servers()), listed)
     }
 
     /// Asks for the locks that are held.

@@ -64,7 +64,7 @@ pub fn jobs(urls: &str, span: Duration, callers: usize) {
             loop {
                 let job = client.job(format!("{}:{process}:{number}", name(caller))).retention(Duration::from_secs(1));
                 let Begun::Attempt(attempt) = job.begin().await.unwrap() else { panic!("it is new") };
-                attempt.done("1").await.unwrap();
+                attempt.complete("1").await.unwrap();
                 number += 1;
                 if !tally.count(1) {
                     return tally;

@@ -62,7 +62,7 @@ fn done(guard: &Guard<'_>, attempt: &Attempt, output: &Kept) -> Result<(), u8> {
             .warning("result_not_text", "the output is not UTF-8: in the result that is kept, what is wrong in it is replaced"),
         None => (),
     }
-    attempt.done(text.json).wait().map_err(|error| {
+    attempt.complete(text.json).wait().map_err(|error| {
         guard.messages.failure(&error);
         code_of(&error)
     })?;
@@ -79,7 +79,7 @@ fn failed(guard: &Guard<'_>, attempt: &Attempt, why: &str) {
 
 fn given_back(guard: &Guard<'_>, attempt: &Attempt) {
     let text = format!("{:?}: attempt {} is given back, and doesn't count", attempt.name(), attempt.number());
-    noted(guard, attempt.give_back(), "given_back", &text, &[("attempt", attempt.number().into())]);
+    noted(guard, attempt.leave(), "given_back", &text, &[("attempt", attempt.number().into())]);
 }
 
 fn noted(guard: &Guard<'_>, call: Call<()>, event: &str, text: &str, fields: &[(&str, Value)]) {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use locktender::host::JobOverrides;
-use locktender::{Client, Code, JobOutcome, NotRun};
+use locktender::{Client, Code, JobOutcome, NotRunReason};
 
 use super::attempt::{ENVIRONMENT, attempt};
 use super::exit;
@@ -121,17 +121,17 @@ fn since_1970(scheduled_time: SystemTime) -> String {
 
 /// Says why nothing ran: a run that is too late always, the rest only if that is wanted, because cron sends a mail for any message.
 fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 {
-    let why = match outcome.why {
-        Some(NotRun::Dead) => {
+    let why = match outcome.reason {
+        Some(NotRunReason::Dead) => {
             let error = outcome.last_error.as_deref().unwrap_or_default();
             guard
                 .messages
                 .error(Code::JobDead.as_str(), &format!("the last attempt of {name:?} for this scheduled time failed: {error}"));
             return exit::DEAD;
         }
-        Some(NotRun::Running) => "is run by another machine",
-        Some(NotRun::Missed) => "has begun a later scheduled time",
-        Some(NotRun::TooLate) => {
+        Some(NotRunReason::Running) => "is run by another machine",
+        Some(NotRunReason::Missed) => "has begun a later scheduled time",
+        Some(NotRunReason::TooLate) => {
             // That may be so on every machine, and then the command never runs.
             guard.messages.warning(
                 "too_late",
@@ -141,7 +141,7 @@ fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 
         }
         _ => "was done for this scheduled time",
     };
-    guard.messages.progress(outcome.why.unwrap_or(NotRun::Done).as_str(), &format!("{name:?} {why}"), &[]);
+    guard.messages.progress(outcome.reason.unwrap_or(NotRunReason::Done).as_str(), &format!("{name:?} {why}"), &[]);
     code
 }
 

@@ -20,11 +20,11 @@ pub(super) struct Doctor {
 
 pub(super) fn doctor(options: &Doctor) -> u8 {
     options.asked.with_client(|client| {
-        let reports = client.report_blocking()?;
+        let reports = client.check_servers_blocking()?;
         let text: String = reports.iter().map(if options.asked.json { json_line } else { lines }).collect();
         say(&text)?;
         // Locks do without a history. A quorum has none.
-        if reports.iter().all(|report| report.error.is_none())
+        if reports.iter().all(|report| report.failure.is_none())
             && let Err(error) = client.history_blocking(None, 1)
             && error.code() != Code::InvalidArgument
         {
@@ -36,10 +36,10 @@ pub(super) fn doctor(options: &Doctor) -> u8 {
 
 fn verdict(reports: &[ServerReport]) -> u8 {
     match () {
-        () if reports.iter().filter_map(|report| report.error.as_ref()).any(|error| !is_an_answer(error.kind)) => {
+        () if reports.iter().filter_map(|report| report.failure.as_ref()).any(|error| !is_an_answer(error.kind)) => {
             exit::UNAVAILABLE
         }
-        () if reports.iter().any(|report| report.error.is_some() || !report.warnings.is_empty()) => exit::WORTH_A_LOOK,
+        () if reports.iter().any(|report| report.failure.is_some() || !report.warnings.is_empty()) => exit::WORTH_A_LOOK,
         () => 0,
     }
 }
@@ -52,7 +52,7 @@ fn is_an_answer(kind: FailureKind) -> bool {
 fn lines(report: &ServerReport) -> String {
     let mut text = format!("{}\n", on_one_line(&report.server));
     let mut line = |what: &str, value: &str| text += &format!("  {what:<12} {}\n", on_one_line(value));
-    if let Some(error) = &report.error {
+    if let Some(error) = &report.failure {
         line("error", &error.message);
     }
     let version = [report.version.as_deref(), report.role.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -66,7 +66,7 @@ fn lines(report: &ServerReport) -> String {
     match report.denied.as_deref() {
         Some([]) => line("rights", "all that locks need"),
         Some(denied) => denied.iter().for_each(|right| line("no right to", right)),
-        None if report.error.is_none() => line("rights", "unknown"),
+        None if report.failure.is_none() => line("rights", "unknown"),
         None => (),
     }
     report.warnings.iter().for_each(|warning| line("warning", warning));
@@ -74,7 +74,7 @@ fn lines(report: &ServerReport) -> String {
 }
 
 fn json_line(report: &ServerReport) -> String {
-    let error = report.error.as_ref().map(|error| json!({ "kind": error.kind.as_str(), "message": error.message }));
+    let error = report.failure.as_ref().map(|error| json!({ "kind": error.kind.as_str(), "message": error.message }));
     let line = json!({
         "server": report.server, "error": error, "version": report.version, "role": report.role, "persistence": report.persistence,
         "eviction": report.eviction, "clock_offset_ms": report.clock_offset_ms, "denied": report.denied, "warnings": report.warnings,

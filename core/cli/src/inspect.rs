@@ -136,7 +136,7 @@ impl Wait {
                     self.asked.messages().error(Code::JobDead.as_str(), &format!("the last attempt of {name:?} failed: {error}"));
                     Look::Over(exit::DEAD)
                 }
-                JobState::Running if job.worker.as_deref().is_some_and(is_held_by_parent) => self.waits_for_itself(),
+                JobState::Running if job.last_owner.as_deref().is_some_and(is_held_by_parent) => self.waits_for_itself(),
                 state => Look::Later(LOOK, format!("{name:?} is not done: {}", state.as_str())),
             });
         }

@@ -104,7 +104,7 @@ pub(super) fn job_lines(job: &JobStatus) -> String {
     lines.extend(job.retry_in.map(|left| ("next in", short(left))));
     lines.extend(job.scheduled_time.map(|at| ("scheduled time", humantime::format_rfc3339_seconds(at).to_string())));
     lines.extend(job.last_done.map(|at| ("last done", humantime::format_rfc3339_seconds(at).to_string())));
-    lines.extend(job.worker.as_ref().map(|worker| ("last by", on_one_line(worker))));
+    lines.extend(job.last_owner.as_ref().map(|worker| ("last by", on_one_line(worker))));
     lines.extend(job.last_error.as_ref().map(|error| ("error", on_one_line(error))));
     lines.extend(job.result.as_ref().map(|result| ("result", on_one_line(result))));
     lines.into_iter().map(|(what, text)| format!("{what:<10} {text}\n")).collect()
@@ -126,7 +126,7 @@ pub(super) fn job_json(name: &str, job: &JobStatus) -> String {
 
 fn of_job(job: &JobStatus) -> Value {
     json!({
-        "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "worker": job.worker,
+        "state": job.state.as_str(), "attempts": job.attempts, "max_attempts": job.max_attempts, "last_owner": job.last_owner,
         "began_ago_ms": job.began_ago.map(ms), "retry_in_ms": job.retry_in.map(ms), "scheduled_time": job.scheduled_time.map(at),
         "last_done": job.last_done.map(at), "last_error": job.last_error, "result": job.result,
     })

@@ -83,7 +83,7 @@ impl Client {
     /// It is a [`Job`] that begins anew with each later scheduled time, which [`at`](Job::at) or [`every`](Job::every) must give, and never
     /// again for one that has begun. It has one
     /// attempt: a run that fails or dies is not repeated, unless [`max_attempts`](Job::max_attempts) allows more. Its outcome says
-    /// [why](crate::JobOutcome::why) nothing ran, which is no error.
+    /// the [reason](crate::JobOutcome::reason) why nothing ran, which is no error.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-cron-job")?;
@@ -222,7 +222,7 @@ impl Client {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-report").unwrap();
-    /// for report in client.report().await? {
+    /// for report in client.check_servers().await? {
     ///     println!("{}: {:?}", report.server, report.warnings);
     /// }
     /// # Ok::<(), locktender::Error>(())
@@ -234,13 +234,13 @@ impl Client {
     ///
     /// # Errors
     /// `CLOSED`; `INVALID_ARGUMENT` if no server is named.
-    pub fn report(&self) -> Call<Vec<ServerReport>> {
+    pub fn check_servers(&self) -> Call<Vec<ServerReport>> {
         let quorum_config = self.0.quorum_config();
         let kind = if quorum_config.is_some_and(|config| config.servers > 1) { Kind::Quorum } else { Kind::Job };
         let keys = Arc::new(Keys::of_no_lock(kind, &self.0.options.prefix, quorum_config.is_none()));
-        let ClientOptions { replicas, lock, prefix, .. } = &*self.0.options;
+        let ClientOptions { min_replicas, lock, prefix, .. } = &*self.0.options;
         let (quarantine, has_one_slot) = (self.0.quorum_config().is_some(), name::has_tag(prefix));
-        let terms = ClientTerms { ttl: lock.ttl, quarantine, replicas: *replicas, has_one_slot };
+        let terms = ClientTerms { ttl: lock.ttl, quarantine, replicas: *min_replicas, has_one_slot };
         let mut ops = vec![Op::Examine, Op::Probe { keys }];
         if terms.replicas > 0 {
             // No replica is waited for: the answer says whether the command is permitted.

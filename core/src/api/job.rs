@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use self::attempt::{Attempt, Begun, JobResult};
 pub use self::attempt::{MOST_ERROR, MOST_RESULT};
-pub use self::outcome::{JobError, JobOutcome, NotRun};
+pub use self::outcome::{JobError, JobOutcome, NotRunReason};
 use crate::api::lock::Lock;
 use crate::error::{Code, Error};
 use crate::io::call::Call;
@@ -115,7 +115,7 @@ impl Job {
     /// Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most
     /// [`wait`](Job::wait).
     ///
-    /// Gives the attempt, which ends by [`Attempt::done`], [`Attempt::fail`] or [`Attempt::give_back`]; or, of a job that is done or
+    /// Gives the attempt, which ends by [`Attempt::complete`], [`Attempt::fail`] or a [release](crate::Held::release); or, of a job that is done or
     /// whose scheduled time is over, its outcome. [`Job::run`] does all of that around a closure.
     ///
     /// ```
@@ -123,7 +123,7 @@ impl Job {
     /// # use locktender::Begun;
     /// # let client = locktender::Client::open("memory://docs-job-begin").unwrap();
     /// match client.job("mail:7").begin().await? {
-    ///     Begun::Attempt(attempt) => attempt.done("\"sent\"").await?,
+    ///     Begun::Attempt(attempt) => attempt.complete("\"sent\"").await?,
     ///     Begun::Over(outcome) => println!("done by another: {:?}", outcome.result),
     /// }
     /// # Ok::<(), locktender::Error>(())
@@ -183,7 +183,7 @@ impl Job {
     /// Dropping the future drops `work`, and gives the attempt back: it doesn't count.
     ///
     /// # Errors
-    /// [`JobError::Lock`] with an error of [`Job::begin`] or [`Attempt::done`]; [`JobError::Failed`].
+    /// [`JobError::Lock`] with an error of [`Job::begin`] or [`Attempt::complete`]; [`JobError::Failed`].
     pub async fn run<R: JobResult, E: fmt::Display + 'static>(
         &self,
         work: impl AsyncFnOnce(&Attempt) -> Result<R, E>,
@@ -196,7 +196,7 @@ impl Job {
         match work(&attempt).await {
             Ok(result) => {
                 let result = result.into_text();
-                if let Err(error) = attempt.done(result.clone()).await {
+                if let Err(error) = attempt.complete(result.clone()).await {
                     if let Some(failed) = attempt.fails_by(&error) {
                         // The first error is what the caller has to hear.
                         let _ = failed.await;
@@ -288,7 +288,7 @@ impl fmt::Debug for Job {
 fn end_of_failed<E: fmt::Display + 'static>(attempt: &Attempt, error: &E) -> Call<()> {
     let is_lost = || attempt.check().is_err_and(|lost| lost.code() == Code::LockLost);
     let is_loss = |error: &Error| error.code() == Code::LockLost && error.lock_name() == Some(attempt.name());
-    if lock_error(error).is_some_and(is_loss) && is_lost() { attempt.give_back() } else { attempt.fail(error) }
+    if lock_error(error).is_some_and(is_loss) && is_lost() { attempt.leave() } else { attempt.fail(error) }
 }
 
 /// The error of a lock that an error of any type is, plain or boxed.

@@ -18,6 +18,6 @@ pub use builder::ClientBuilder;
 pub use client::{Client, Grant, HoldInfo};
 pub use election::{Election, LeadError, Leadership, Observer};
 pub use held::Held;
-pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRun};
+pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRunReason};
 pub use lock::{Lock, WithError};
 pub use urls::IntoUrls;

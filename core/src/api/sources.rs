@@ -133,7 +133,7 @@ fn check_tls(url: &str, options: &ClientOptions) -> Result<(), Error> {
 /// Refuses a wait for replicas that lasts until its answer is taken for lost: then each grant would cost a connection.
 fn check_replicas_timeout(sources: &[Source], options: &ClientOptions) -> Result<(), Error> {
     let response_timeout = options.response_timeout_for(sources.len() == 1);
-    if options.replicas == 0 || options.replicas_timeout < response_timeout {
+    if options.min_replicas == 0 || options.replicas_timeout < response_timeout {
         return Ok(());
     }
     let why = Text::new("must be below {response_timeout}, {}", [Part::Time(response_timeout)]);
@@ -154,8 +154,7 @@ fn check_cluster(sources: &[Source], options: &ClientOptions) -> Result<(), Erro
         return Err(Error::invalid("url", redis::redacted(url), why));
     }
     if options.failover == Failover::Quarantine {
-        let why =
-            "is for single servers, Sentinel, and several servers; on a cluster, {replicas} makes replicas confirm each grant";
+        let why = "is for single servers, Sentinel, and several servers; on a cluster, {min_replicas} makes replicas confirm each grant";
         return Err(Error::invalid("failover", "quarantine", Text::new(why, [])));
     }
     Ok(())
@@ -175,9 +174,9 @@ fn check_address_map(sources: &[Source], options: &ClientOptions) -> Result<(), 
 fn check_url(url: &str, options: &ClientOptions) -> Result<(), Error> {
     match memory_name(url) {
         Some("") => Err(Error::invalid("url", url, "memory:// needs a name: memory://name")),
-        Some(_) if options.replicas > 0 => {
+        Some(_) if options.min_replicas > 0 => {
             let why = Text::new("{} is a server in this process, and has no replicas", [Part::Words(url.to_owned())]);
-            Err(Error::invalid("replicas", options.replicas, why))
+            Err(Error::invalid("min_replicas", options.min_replicas, why))
         }
         Some(_) if options.credentials.is_some() => {
             Err(Error::invalid("credentials", url, "is for servers, and this is one in this process, which asks for none"))
@@ -234,7 +233,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.starts_with("credentials: is for servers"), "{error}");
-        let late = |millis| at("redis://h").replicas(1).replicas_timeout(Duration::from_millis(millis));
+        let late = |millis| at("redis://h").min_replicas(1).replicas_timeout(Duration::from_millis(millis));
         assert!(late(999).build().is_ok());
         let error = late(1_000).build().unwrap_err().to_string();
         assert!(error.starts_with("replicas_timeout: must be below response_timeout, 1s (given: 1s)"), "{error}");

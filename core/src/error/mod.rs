@@ -108,7 +108,7 @@ pub struct Holder {
 /// The failure of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ServerError {
+pub struct ServerFailure {
     /// The server's address, without credentials.
     pub server: String,
     /// The kind of failure.
@@ -119,7 +119,7 @@ pub struct ServerError {
     pub cause: Option<Cause>,
 }
 
-impl ServerError {
+impl ServerFailure {
     /// The error of a server that says only this.
     pub(crate) fn new(server: &str, kind: FailureKind, message: impl Into<String>) -> Self {
         Self { server: server.to_owned(), kind, message: message.into(), cause: None }
@@ -144,7 +144,7 @@ struct Inner {
     holder: Option<Holder>,
     rank: Option<u64>,
     loss: Option<Loss>,
-    servers: Vec<ServerError>,
+    servers: Vec<ServerFailure>,
     /// How many attempts a dead job had, and what the last one said.
     dead: Option<(u32, String)>,
 }
@@ -303,7 +303,7 @@ impl Error {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
-    pub fn servers(&self) -> &[ServerError] {
+    pub fn servers(&self) -> &[ServerFailure] {
         &self.0.servers
     }
 }

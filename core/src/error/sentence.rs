@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Code, Error, Holder, Inner, Loss, Remaining, ServerError};
+use super::{Code, Error, Holder, Inner, Loss, Remaining, ServerFailure};
 use crate::error::quoted::{on_one_line, quoted};
 use crate::op::FailureKind;
 use crate::wording::{Part, Text};
@@ -129,7 +129,7 @@ impl Error {
     }
 
     /// `UNAVAILABLE`: these of all `count` servers failed.
-    pub(crate) fn unavailable(lock: Option<&str>, count: usize, servers: Vec<ServerError>) -> Self {
+    pub(crate) fn unavailable(lock: Option<&str>, count: usize, servers: Vec<ServerFailure>) -> Self {
         let advice = match servers.iter().any(|error| error.kind == FailureKind::Quarantine) {
             true => {
                 "a server that is new votes after {max_ttl}; if no lock may be held, {initialize_quorum}() lets it vote at once; \
@@ -145,7 +145,7 @@ impl Error {
         match self.servers() {
             [silent] if self.code() == Code::Unavailable && silent.message.starts_with("no answer within") => {
                 let Some(node) = node() else { return self };
-                let silent = ServerError { message: format!("{node}: {}", silent.message), ..silent.clone() };
+                let silent = ServerFailure { message: format!("{node}: {}", silent.message), ..silent.clone() };
                 Self::unavailable(self.0.lock.as_deref(), 1, vec![silent])
             }
             _ => self,
@@ -153,17 +153,17 @@ impl Error {
     }
 
     /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which goes on.
-    pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerError>) -> Self {
+    pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerFailure>) -> Self {
         let advice = "the release goes on in the background, and at the latest its ttl ends the key";
         Self::servers_failed(Code::Unavailable, Some(lock), unusable(count), advice, servers)
     }
 
-    pub(crate) fn denied(lock: Option<&str>, servers: Vec<ServerError>) -> Self {
+    pub(crate) fn denied(lock: Option<&str>, servers: Vec<ServerFailure>) -> Self {
         let what = "the server denied access".to_owned();
         Self::servers_failed(Code::Denied, lock, what, "check the user, the password, and the user's rights", servers)
     }
 
-    fn servers_failed(code: Code, lock: Option<&str>, what: String, advice: &'static str, servers: Vec<ServerError>) -> Self {
+    fn servers_failed(code: Code, lock: Option<&str>, what: String, advice: &'static str, servers: Vec<ServerFailure>) -> Self {
         let parts = [subject(lock), Part::Words(what), Part::Words(each(&servers)), Part::Text(Text::new(advice, []))];
         let message = Text::new("{}{} ({}); {}", parts);
         Self::build(code, lock, message, |inner| inner.servers = servers)
@@ -265,7 +265,7 @@ impl Error {
 }
 
 /// The errors of servers, on one line.
-pub(crate) fn each(servers: &[ServerError]) -> String {
+pub(crate) fn each(servers: &[ServerFailure]) -> String {
     let told: Vec<_> = servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
     told.join("; ")
 }

@@ -12,11 +12,15 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["reacquire"], "here it is {extend}() of the hold"),
     (&["unlock"], "here it is {release}() of the hold"),
     (&["fromurl"], "a client is made of the URL itself: {client_of_url}"),
-    (&["ping"], "here it is {report}(), which says of each server whether it answers, and what it guarantees"),
+    (&["ping"], "here it is {check_servers}(), which says of each server whether it answers, and what it guarantees"),
     (&["quit"], "here it is {close}()"),
     (&["using"], "here it is {around}"),
     (&["elect"], "here it is {election}()"),
     (&["once"], "here it is {cron_job}()"),
+    (&["report"], "here it is {check_servers}()"),
+    (&["skip"], "here it is {skip_if_busy}"),
+    (&["done"], "here it is {complete}()"),
+    (&["giveback"], "here it is {release}(), which says whether the attempt counts"),
 ];
 
 /// The answer for a member `name` that there is not, if it is a word of another library.

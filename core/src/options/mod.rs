@@ -150,7 +150,7 @@ client_options! {
     failover(Choice(FAILOVERS)): Failover = Failover::default();
     /// How many replicas have to confirm a grant, and every extension, before it counts. Default 0; at most 100. Not for servers that
     /// have no replicas: on a server in this process (`memory://`) it is refused.
-    replicas(Count(0, MAX_REPLICAS)): u32 = 0;
+    min_replicas(Count(0, MAX_REPLICAS)): u32 = 0;
     /// How long a server waits for its replicas. Default 100 ms; from 1 ms to 366 days.
     replicas_timeout(Time): Duration = Duration::from_millis(100);
     /// What gives the user and the password, for servers whose URL has none. Default none; see
@@ -206,8 +206,8 @@ impl ClientOptions {
         check_span("unavailable_after", self.unavailable_after)?;
         check_span("max_ttl", self.max_ttl)?;
         check_span("replicas_timeout", self.replicas_timeout)?;
-        if self.replicas > MAX_REPLICAS {
-            return Err(Error::invalid("replicas", self.replicas, format!("at most {MAX_REPLICAS}")));
+        if self.min_replicas > MAX_REPLICAS {
+            return Err(Error::invalid("min_replicas", self.min_replicas, format!("at most {MAX_REPLICAS}")));
         }
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             let alone = self.tls_cert.as_ref().or(self.tls_key.as_ref()).map_or("", String::as_str);

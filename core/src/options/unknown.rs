@@ -69,6 +69,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (&["onlocklost", "onlost"], "a loss is told by {lost}"),
     (&["reentrant"], "there is no such option: a lock that is held already is busy for its own holder, too"),
+    (&["replicas"], "here it is the client's {min_replicas}"),
     (&["keyprefix", "namespace"], "here it is the client's {prefix}"),
     (&["sockettimeout", "commandtimeout"], "here it is the client's {response_timeout}"),
     (&["socketconnecttimeout"], "here it is the client's {connect_timeout}"),

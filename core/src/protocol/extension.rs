@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::error::{LossReason, ServerError};
+use crate::error::{LossReason, ServerFailure};
 use crate::mutant::mutant;
 use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use crate::protocol::{Quorum, Recipe};
@@ -127,11 +127,11 @@ impl Extension {
     }
 
     /// The errors of the servers that failed or have not answered yet.
-    pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerError> {
+    pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerFailure> {
         let failed = |(server, say): (usize, &Say)| match say {
-            Say::Failed(failure) => Some(ServerError::of(&addresses[server], failure)),
-            Say::Jumped => Some(ServerError::new(&addresses[server], FailureKind::Other, "its clock jumped forward")),
-            Say::Pending => Some(ServerError::new(&addresses[server], FailureKind::Timeout, "had not answered yet")),
+            Say::Failed(failure) => Some(ServerFailure::of(&addresses[server], failure)),
+            Say::Jumped => Some(ServerFailure::new(&addresses[server], FailureKind::Other, "its clock jumped forward")),
+            Say::Pending => Some(ServerFailure::new(&addresses[server], FailureKind::Timeout, "had not answered yet")),
             _ => None,
         };
         self.says.iter().enumerate().filter_map(failed).collect()

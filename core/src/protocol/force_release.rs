@@ -1,6 +1,6 @@
 //! Force release: whether the servers ended a hold that is another's.
 
-use crate::error::{Error, ServerError};
+use crate::error::{Error, ServerFailure};
 use crate::op::{Answer, FailureKind, Reply, Verdict};
 use crate::protocol::{Quorum, failures};
 
@@ -11,7 +11,7 @@ pub(crate) fn force_released(name: &str, servers: &[String], answers: &[Option<A
         return None;
     }
     let quorum = Quorum::of(answers.len());
-    let failed: Vec<ServerError> = failures(servers, answers);
+    let failed: Vec<ServerFailure> = failures(servers, answers);
     if quorum.blocked_by(failed.len()) {
         let denied = failed.iter().filter(|error| error.kind == FailureKind::Denied).count();
         return Some(Err(match quorum.blocked_by(denied) {

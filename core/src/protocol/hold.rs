@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::error::{Error, Loss, LossReason, ServerError};
+use crate::error::{Error, Loss, LossReason, ServerFailure};
 use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::op::{Answer, HoldState, Verb, Verdict};
@@ -384,7 +384,7 @@ impl Hold {
 }
 
 /// The answer for the caller of an extend that no majority answered.
-fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerError>) -> Command {
+fn unavailable(recipe: &Recipe, call: CallId, failures: Vec<ServerFailure>) -> Command {
     Command::Extended(call, Err(Error::unavailable(Some(recipe.name()), recipe.servers.len(), failures)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{Error, Remaining, ServerError};
+use crate::error::{Error, Remaining, ServerFailure};
 use crate::op::{Answer, FailureKind, Queued, Reply, Verdict};
 use crate::owner::OwnerFields;
 use crate::protocol::{Quorum, failures};
@@ -38,7 +38,7 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
     if replies.len() >= quorum.needed() && (pending == 0 || is_clear(&replies, pending, quorum)) {
         return Some(Ok(shown(name, &replies, quorum)));
     }
-    let failed: Vec<ServerError> = failures(servers, answers);
+    let failed: Vec<ServerFailure> = failures(servers, answers);
     if !quorum.blocked_by(conflicts.len() + failed.len()) {
         return None;
     }

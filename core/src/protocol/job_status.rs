@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::{Error, Remaining, ServerError};
+use crate::error::{Error, Remaining, ServerFailure};
 use crate::op::job::JobRecord;
 use crate::op::{Answer, FailureKind, Reply, Verdict};
 use crate::protocol::failures;
@@ -48,7 +48,7 @@ pub struct JobStatus {
     /// How many may begin; `None` before the first one.
     pub max_attempts: Option<u32>,
     /// The owner value of the last attempt. A person can read in it which worker that was.
-    pub worker: Option<String>,
+    pub last_owner: Option<String>,
     /// How long ago the last attempt began, by the server's clock.
     pub began_ago: Option<Duration>,
     /// How long the lease of a running attempt remains if nothing renews it.
@@ -86,7 +86,7 @@ impl JobStatus {
             state,
             attempts: record.attempts,
             max_attempts: Some(record.max_attempts).filter(|max| *max > 0),
-            worker: text(&record.by),
+            last_owner: text(&record.by),
             began_ago: (record.at_us > 0).then(|| Duration::from_micros(now_us.saturating_sub(record.at_us))),
             remaining: remaining.filter(|_| state == JobState::Running),
             retry_in: (state == JobState::Retrying).then(|| record.retry_in(now_us)),
@@ -112,7 +112,7 @@ pub fn job_reset(name: &str, servers: &[String], answers: &[Option<Answer>]) -> 
 }
 
 fn answer<'a>(name: &str, servers: &[String], answers: &'a [Option<Answer>]) -> Option<Result<&'a Reply, Error>> {
-    let failed: Vec<ServerError> = failures(servers, answers);
+    let failed: Vec<ServerFailure> = failures(servers, answers);
     Some(match answers.first()?.as_ref()? {
         Ok(Reply { verdict: Verdict::Conflict { found }, .. }) => Err(Error::key_conflict(name, found)),
         Ok(reply) => Ok(reply),

@@ -59,7 +59,7 @@ pub use release::{Outcome, Release};
 pub use server_report::{ClientTerms, Reports, ServerReport, trusted};
 
 use crate::clock::Tick;
-use crate::error::{Error, Loss, ServerError};
+use crate::error::{Error, Loss, ServerFailure};
 use crate::event::Event;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
@@ -387,9 +387,9 @@ pub enum Command {
 }
 
 /// The errors of the servers that failed to answer.
-pub(crate) fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerError> {
+pub(crate) fn failures(servers: &[String], answers: &[Option<Answer>]) -> Vec<ServerFailure> {
     let failure = |(server, answer): (&String, &Option<Answer>)| match answer {
-        Some(Err(failure)) => Some(ServerError::of(server, failure)),
+        Some(Err(failure)) => Some(ServerFailure::of(server, failure)),
         _ => None,
     };
     servers.iter().zip(answers).filter_map(failure).collect()

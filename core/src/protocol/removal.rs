@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::error::ServerError;
+use crate::error::ServerFailure;
 use crate::error::sentence::each;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
@@ -372,13 +372,13 @@ impl Removal {
     }
 
     /// The errors of the servers that have not answered.
-    pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerError> {
+    pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerFailure> {
         let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unheard);
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
         silent
             .map(|(server, _)| match &self.failed[server] {
-                Some(failure) => ServerError::of(&recipe.servers[server], failure),
-                None => ServerError::new(&recipe.servers[server], FailureKind::Timeout, "no answer in time"),
+                Some(failure) => ServerFailure::of(&recipe.servers[server], failure),
+                None => ServerFailure::new(&recipe.servers[server], FailureKind::Timeout, "no answer in time"),
             })
             .collect()
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::clock::Tick;
-use crate::error::ServerError;
+use crate::error::ServerFailure;
 use crate::error::sentence::each;
 use crate::mutant::mutant;
 use crate::op::Answer;
@@ -59,7 +59,7 @@ impl Rounds {
     }
 
     /// The errors of the servers that failed in the round under way, or have not answered yet.
-    pub(super) fn failures(&self, servers: &[String]) -> Vec<ServerError> {
+    pub(super) fn failures(&self, servers: &[String]) -> Vec<ServerFailure> {
         self.current.as_ref().map(|round| round.failures(servers)).unwrap_or_default()
     }
 

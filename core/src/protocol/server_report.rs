@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Now;
 use crate::error::quoted::quoted;
-use crate::error::{Error, ServerError};
+use crate::error::{Error, ServerFailure};
 use crate::op::{Answer, ClusterFacts, FailureKind, QuorumConfig, Reply, SentinelFacts, Verdict};
 use crate::protocol::failures;
 use crate::sync::Mutex;
@@ -17,7 +17,7 @@ pub struct ServerReport {
     /// The server's address, without credentials.
     pub server: String,
     /// The reason why the server didn't answer; then the other fields are empty.
-    pub error: Option<ServerError>,
+    pub failure: Option<ServerFailure>,
     /// The product and its version, such as `valkey 9.1.2`.
     pub version: Option<String>,
     /// `master` or `slave`, as the server calls itself.
@@ -97,7 +97,7 @@ impl ServerReport {
                     let blind = "INFO is not permitted: neither a restart with old data nor a server listed twice is noticed";
                     report.warnings.push(blind.to_owned());
                 }
-                report.error = Some(ServerError::of(server, failure));
+                report.failure = Some(ServerFailure::of(server, failure));
             }
         }
         report
@@ -200,13 +200,13 @@ fn unserved(facts: &ClusterFacts) -> Option<String> {
 fn replicated(connected: u32, ClientTerms { replicas, quarantine, .. }: ClientTerms) -> Option<String> {
     if connected < replicas {
         return Some(format!(
-            "replicas is {replicas}, and the number of replicas that are connected to it is {connected}: nothing is granted or extended"
+            "{replicas} replicas have to confirm each grant, and {connected} are connected to it: nothing is granted or extended"
         ));
     }
     let is_enough = replicas == 0 || connected == replicas || quarantine;
     (!is_enough).then(|| {
         format!(
-            "replicas is {replicas}, and the number of replicas that are connected to it is {connected}: a failover may choose one that \
+            "{replicas} replicas have to confirm each grant, and {connected} are connected to it: a failover may choose one that \
              doesn't know the lock; let all of them confirm it, or use failover \"quarantine\""
         )
     })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::quoted::quoted;
-use crate::error::{Error, Holder, Loss, LossReason, ServerError};
+use crate::error::{Error, Holder, Loss, LossReason, ServerFailure};
 use crate::op::FailureKind;
 use crate::op::job::JobEnd;
 use crate::protocol::Recipe;
@@ -30,7 +30,7 @@ pub(super) struct Tally {
     pub(super) holder: Option<(Holder, bool)>,
     /// Whether any of the answers shows a holder of another library.
     pub(super) shows_foreign: bool,
-    pub(super) failures: Vec<ServerError>,
+    pub(super) failures: Vec<ServerFailure>,
     /// The end of the job, if it is over.
     pub(super) end: Option<JobEnd>,
     /// When the job's next attempt may begin, if not yet, and the last error.
@@ -42,7 +42,7 @@ impl Tally {
         let mut tally = Self::default();
         let mut holders: Vec<&Holder> = Vec::new();
         for (server, refusal) in round.refusals.iter().enumerate() {
-            let error = |kind, message: String| ServerError::new(&recipe.servers[server], kind, message);
+            let error = |kind, message: String| ServerFailure::new(&recipe.servers[server], kind, message);
             match refusal {
                 None if round.ballot.is_pending(server) => {
                     tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
@@ -84,7 +84,7 @@ impl Tally {
                     if failure.kind == FailureKind::Mismatch {
                         tally.mismatch = Some(failure.message.clone());
                     }
-                    tally.failures.push(ServerError::of(&recipe.servers[server], failure));
+                    tally.failures.push(ServerFailure::of(&recipe.servers[server], failure));
                 }
             }
         }

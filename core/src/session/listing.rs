@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use wildmatch::WildMatch;
 
-use crate::error::{Code, Error, ServerError};
+use crate::error::{Code, Error, ServerFailure};
 use crate::io::call::Call;
 use crate::name::{Keys, Kind, Listed};
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
@@ -69,7 +69,7 @@ impl Listing {
                 (server, Err(failure)) => answers[server] = Some(Err(failure)),
             }
         }
-        let failed: Vec<ServerError> = failures(&session.addresses, &answers);
+        let failed: Vec<ServerFailure> = failures(&session.addresses, &answers);
         if !Quorum::of(answers.len()).blocked_by(failed.len()) {
             return Ok(all.into_iter().take(self.limit).collect());
         }

@@ -114,7 +114,7 @@ export class Scene {
   async #acquainted(step) {
     const isNew = !this.#clients.has(step.client ?? 'client')
     const client = this.#client(step)
-    if (isNew && this.#place.name === 'quorum') await client.report()
+    if (isNew && this.#place.name === 'quorum') await client.checkServers()
   }
 
   #recipe(wanted = {}) {
@@ -249,7 +249,7 @@ export class Scene {
       }
     },
 
-    done: async (step) => void (await this.#held(step).done(step.result)),
+    complete: async (step) => void (await this.#held(step).complete(step.result)),
 
     fail: async (step) => {
       const { retry, retry_in_ms: retryInMs } = step
@@ -257,7 +257,6 @@ export class Scene {
       await this.#held(step).fail(step.message, ...options)
     },
 
-    give_back: async (step) => void (await this.#held(step).giveBack()),
 
     status: async (step) => statusOf(await this.#job(step).status(), this.#start),
 

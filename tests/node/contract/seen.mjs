@@ -18,16 +18,16 @@ export function look(held) {
   return { ...seen, number: held.number, max_attempts: held.maxAttempts, is_last: held.isLast }
 }
 
-export function outcomeOf({ ran, why, result, attempts, lastError }) {
-  return { ran, why, result, attempts, last_error: lastError }
+export function outcomeOf({ ran, reason, result, attempts, lastError }) {
+  return { ran, reason, result, attempts, last_error: lastError }
 }
 
-export function statusOf({ state, attempts, maxAttempts, worker, beganAgoMs, remainingMs, retryInMs, lastError, result, scheduledTime, lastDone }, start) {
+export function statusOf({ state, attempts, maxAttempts, lastOwner, beganAgoMs, remainingMs, retryInMs, lastError, result, scheduledTime, lastDone }, start) {
   return {
     state,
     attempts,
     max_attempts: maxAttempts,
-    worker,
+    last_owner: lastOwner,
     began_ago_ms: beganAgoMs,
     remaining_ms: remainingMs,
     retry_in_ms: retryInMs,

@@ -4,7 +4,7 @@
 import type { EventEmitter } from 'node:events'
 
 import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRun, CronJobOptions, Ran, Release, ServerReport } from 'locktender'
+import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, Release, ServerReport } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -54,24 +54,24 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const later = await withLock('orders', { waitMs: 0, signal }, async () => 'text' as const)
   same<typeof later, 'text'>(true)
   const ran = await client.tryWithLock('orders', { ttlMs: 5_000 }, async () => [1])
-  same<typeof ran, Ran<number[]>>(true)
-  if (ran.ran) ran.value.length
+  same<typeof ran, TryOutcome<number[]>>(true)
+  if (ran.ran) ran.result.length
   await tryWithLock('orders', () => undefined)
   await lock('orders').acquire()
 
   const terms: JobOptions = { maxAttempts: 5, retryDelayMs: maybe, retentionMs: 86_400_000, ttlMs: 1_000, waitMs: 0, renew: true, fair: false }
   const mail: Job = client.job('mail:7', terms)
   const done: JobOutcome = await mail.run(async (attempt) => ({ sent: attempt.number, last: attempt.isLast }), { signal })
-  same<[typeof done.why, typeof done.ran, typeof done.attempts, typeof done.result], [NotRun | null, boolean, number, unknown]>(true)
+  same<[typeof done.reason, typeof done.ran, typeof done.attempts, typeof done.result], [NotRunReason | null, boolean, number, unknown]>(true)
   await mail.run(() => undefined)
   const attempt: Attempt | null = await mail.begin({ signal })
   try {
-    await attempt?.done()
-    await attempt?.done({ sent: 3 })
+    await attempt?.complete()
+    await attempt?.complete({ sent: 3 })
     attempt satisfies Held | null
   } catch (error) {
     await attempt?.fail(error, { retryInMs: maybe })
-    await attempt?.giveBack()
+    await attempt?.release()
   }
   const { state, maxAttempts, lastError }: JobStatus = await mail.status()
   same<[typeof state, typeof maxAttempts, typeof lastError], [JobState, number | null, string | null]>(true)
@@ -95,7 +95,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   client.on('dead', ({ attempt: number, message }) => [number satisfies number | null, message])
   client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)
   client.once('event', ({ kind, tookMs }) => (kind === 'race' ? tookMs : null))
-  const reports: ServerReport[] = await client.report()
+  const reports: ServerReport[] = await client.checkServers()
   reports[0]?.warnings.join()
   await client.initializeQuorum()
   await client.close()
@@ -114,7 +114,7 @@ export function errors(error: unknown): string | null {
   return error instanceof LockError ? error.lockName : null
 }
 
-export async function refused(client: Client, held: Held, ran: Ran<number>): Promise<void> {
+export async function refused(client: Client, held: Held, ran: TryOutcome<number>): Promise<void> {
   // @ts-expect-error an unknown option
   client.lock('orders', { ttl: 5 })
   // @ts-expect-error an option of another kind
@@ -138,7 +138,7 @@ export async function refused(client: Client, held: Held, ran: Ran<number>): Pro
   // @ts-expect-error it has to be said how much
   await held.extendBy()
   // @ts-expect-error not known to have run
-  ran.value
+  ran.result
   // @ts-expect-error no such event
   client.on('loss', () => undefined)
   // @ts-expect-error nobody makes a hold but acquire

@@ -101,11 +101,11 @@ class Scene:
             wanted = options(self._variables.fill(self._case.get("clients", {}).get(name, {})))
             kinds = self._kinds.setdefault(name, [])
             # Under asyncio a loss would cancel the body, which is to go on here.
-            wanted = {"on_lost": "flag", "on_event": lambda event: kinds.append(event.kind), **self._place.patience, **wanted}
+            wanted = {"on_lost": "continue", "on_event": lambda event: kinds.append(event.kind), **self._place.patience, **wanted}
             self._clients[name] = client = Client(self._place.urls or None, **wanted)
             if self._place.name == "quorum":
                 # So that no attempt has to make three connections within the time that an answer may take.
-                client.report()
+                client.check_servers()
         return self._clients[name]
 
     def _lock(self, step: dict[str, Any]) -> Any:
@@ -219,14 +219,11 @@ class Scene:
             raise BodyError(error)
         return ODD[step["odd"]] if "odd" in step else step.get("returns")
 
-    async def _do_done(self, step: dict[str, Any]) -> None:
-        await self._done(self._held(step), "done", step["result"])
+    async def _do_complete(self, step: dict[str, Any]) -> None:
+        await self._done(self._held(step), "complete", step["result"])
 
     async def _do_fail(self, step: dict[str, Any]) -> None:
         await self._done(self._held(step), "fail", step["message"], **options({key: step[key] for key in step.keys() & {"retry_in_ms", "retry"}}))
-
-    async def _do_give_back(self, step: dict[str, Any]) -> None:
-        await self._done(self._held(step), "give_back")
 
     async def _do_status(self, step: dict[str, Any]) -> dict[str, Any]:
         return status(await self._done(self._job(step), "status"), self._start)

@@ -56,11 +56,11 @@ def show(info: Any) -> dict[str, Any]:
 
 
 def outcome(outcome: Any) -> dict[str, Any]:
-    return {name: getattr(outcome, name) for name in ("ran", "why", "result", "attempts", "last_error")}
+    return {name: getattr(outcome, name) for name in ("ran", "reason", "result", "attempts", "last_error")}
 
 
 def status(status: Any, start: datetime) -> dict[str, Any]:
-    seen = {name: getattr(status, name) for name in ("state", "attempts", "max_attempts", "worker", "last_error", "result")}
+    seen = {name: getattr(status, name) for name in ("state", "attempts", "max_attempts", "last_owner", "last_error", "result")}
     for name in ("began_ago", "remaining", "retry_in"):
         seen[f"{name}_ms"] = left(getattr(status, name), False)
     for name in ("scheduled_time", "last_done"):

@@ -243,7 +243,7 @@ fn a_server_with_a_clock_of_its_own_is_refused() {
         format!(
             "the clock can't be moved while a lock is held or waited for on {}, which has a clock of its own: use memory:// or a \
              scripted server",
-            real.report_blocking().unwrap()[0].server
+            real.check_servers_blocking().unwrap()[0].server
         )
     );
     assert!(held.is_valid());

@@ -26,18 +26,18 @@ setters! { ClientBuilder, configure:
     ///
     /// ```
     /// # use locktender::Client;
-    /// let client = Client::builder().url("redis://primary.example").replicas(2).build()?;
+    /// let client = Client::builder().url("redis://primary.example").min_replicas(2).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    replicas(replicas: u32) |options| options.replicas = replicas;
+    min_replicas(min_replicas: u32) |options| options.min_replicas = min_replicas;
 
-    /// How long a server waits for its [`replicas`](ClientBuilder::replicas) to confirm a write. Default 100 ms; from 1 ms to 366 days.
+    /// How long a server waits for its [`min_replicas`](ClientBuilder::min_replicas) to confirm a write. Default 100 ms; from 1 ms to 366 days.
     /// If one of them is down or slow, each grant and each extension takes that long, and fails.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # use locktender::Client;
-    /// let client = Client::builder().url("redis://primary.example").replicas(1).replicas_timeout(Duration::from_millis(20)).build()?;
+    /// let client = Client::builder().url("redis://primary.example").min_replicas(1).replicas_timeout(Duration::from_millis(20)).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     replicas_timeout(span: Duration) |options| options.replicas_timeout = span;

@@ -39,20 +39,20 @@ impl Client {
         self.initialize_quorum().wait()
     }
 
-    /// [`Client::report`], blocking this thread.
+    /// [`Client::check_servers`], blocking this thread.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-report-blocking")?;
-    /// for report in client.report_blocking()? {
+    /// for report in client.check_servers_blocking()? {
     ///     println!("{}: {:?}", report.server, report.warnings);
     /// }
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Client::report`].
-    pub fn report_blocking(&self) -> Result<Vec<ServerReport>, Error> {
-        self.report().wait()
+    /// As [`Client::check_servers`].
+    pub fn check_servers_blocking(&self) -> Result<Vec<ServerReport>, Error> {
+        self.check_servers().wait()
     }
 
     /// [`Client::locks`], blocking this thread.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Client;
-use crate::error::{Error, ServerError};
+use crate::error::{Error, ServerFailure};
 use crate::io::call::Call;
 use crate::name::Listed;
 use crate::op::history::HISTORY_PART;
@@ -133,7 +133,7 @@ async fn part(session: &Arc<Session>, before: Option<(u64, u64)>) -> Result<Arc<
         },
         Err(failure) => failure,
     };
-    let failed = vec![ServerError::of(&session.addresses[0], &failure)];
+    let failed = vec![ServerFailure::of(&session.addresses[0], &failure)];
     Err(match failure.kind {
         _ if session.is_closing() => Error::closed(None),
         FailureKind::Denied => Error::denied(None, failed),

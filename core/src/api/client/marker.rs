@@ -1,12 +1,12 @@
 //! The markers of the servers, for an operator: whether each of them belongs to a quorum.
 
 use super::Client;
-use crate::error::{Error, ServerError};
+use crate::error::{Error, ServerFailure};
 use crate::io::call::Call;
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 
 /// The text of each server's marker with the server's address, or why it can't be told.
-pub type Markers = Vec<(String, Result<Option<String>, ServerError>)>;
+pub type Markers = Vec<(String, Result<Option<String>, ServerFailure>)>;
 
 impl Client {
     /// The servers' markers. With `remove` they are deleted instead.
@@ -22,7 +22,7 @@ impl Client {
                         },
                         Err(failure) => Err(failure.clone()),
                     };
-                    Some((server.clone(), text.map_err(|failure| ServerError::of(server, &failure))))
+                    Some((server.clone(), text.map_err(|failure| ServerFailure::of(server, &failure))))
                 });
                 told.collect::<Option<Vec<_>>>().map(Ok::<_, Error>)
             }

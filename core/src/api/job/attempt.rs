@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Job, JobOutcome, NotRun, RETRY_DELAY};
+use super::{Job, JobOutcome, NotRunReason, RETRY_DELAY};
 use crate::api::held::{Acquired, Held};
 use crate::error::{Code, Error};
 use crate::io::call::Call;
@@ -65,9 +65,11 @@ impl<T: JobResult> JobResult for Option<T> {
     }
 }
 
-/// One attempt at a job: a [`Held`], with its number, and three ways to end it.
+/// One attempt at a job: a [`Held`], with its number.
 ///
-/// Dropping it gives it back, in the background: it doesn't count. Dropping it in a panic notes it as failed.
+/// [`Attempt::complete`] and [`Attempt::fail`] note how it ended. [`Held::release`] gives it back as if it had never begun: it doesn't
+/// count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`). Dropping it gives it back, too,
+/// in the background. Dropping it in a panic notes it as failed.
 pub struct Attempt {
     held: Held,
     number: AttemptNumber,
@@ -86,7 +88,7 @@ impl Job {
             Ok(Acquired::Busy) => Err(unexpected()),
             // It was a backup to the end of its wait.
             Err(error) if error.code() == Code::AcquireTimeout && scheduled_time.is_some() => {
-                Ok(Begun::Over(JobOutcome::not_run(NotRun::Running)))
+                Ok(Begun::Over(JobOutcome::not_run(NotRunReason::Running)))
             }
             Err(error) => Err(error),
         }
@@ -127,9 +129,9 @@ impl Attempt {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use locktender::Begun;
-    /// # let client = locktender::Client::open("memory://docs-attempt-done").unwrap();
+    /// # let client = locktender::Client::open("memory://docs-attempt-complete").unwrap();
     /// let Begun::Attempt(attempt) = client.job("mail:7").begin().await? else { panic!("it is new") };
-    /// attempt.done("{\"sent\": 3}").await?;
+    /// attempt.complete("{\"sent\": 3}").await?;
     /// assert_eq!(client.job("mail:7").status().await?.result.as_deref(), Some("{\"sent\": 3}"));
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
@@ -144,7 +146,7 @@ impl Attempt {
     /// * `INVALID_ARGUMENT`: the result is longer than 64 KiB. The attempt goes on.
     /// * `UNAVAILABLE`: the outcome is still unknown after the client's
     ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after). Call it again to learn the outcome.
-    pub fn done(&self, result: impl JobResult) -> Call<()> {
+    pub fn complete(&self, result: impl JobResult) -> Call<()> {
         let result = result.into_text().unwrap_or_default();
         if result.len() > MOST_RESULT {
             let why =
@@ -171,10 +173,10 @@ impl Attempt {
     /// ```
     ///
     /// # Cancel safety
-    /// As [`Attempt::done`].
+    /// As [`Attempt::complete`].
     ///
     /// # Errors
-    /// As [`Attempt::done`], without `INVALID_ARGUMENT`.
+    /// As [`Attempt::complete`], without `INVALID_ARGUMENT`.
     pub fn fail(&self, error: impl fmt::Display) -> Call<()> {
         self.failed(&error, Some(self.delay()))
     }
@@ -193,7 +195,7 @@ impl Attempt {
     /// ```
     ///
     /// # Cancel safety
-    /// As [`Attempt::done`].
+    /// As [`Attempt::complete`].
     ///
     /// # Errors
     /// As [`Attempt::fail`]; `INVALID_ARGUMENT` for a longer delay.
@@ -217,32 +219,12 @@ impl Attempt {
     /// ```
     ///
     /// # Cancel safety
-    /// As [`Attempt::done`].
+    /// As [`Attempt::complete`].
     ///
     /// # Errors
     /// As [`Attempt::fail`].
     pub fn fail_permanently(&self, error: impl fmt::Display) -> Call<()> {
         self.failed(&error, None)
-    }
-
-    /// Gives the attempt back as if it had never begun: it doesn't count, and another worker may begin at once.
-    ///
-    /// ```
-    /// # use locktender::Begun;
-    /// # let client = locktender::Client::open("memory://docs-attempt-give-back")?;
-    /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
-    /// attempt.give_back().wait()?;
-    /// assert_eq!(client.job("mail:7").status_blocking()?.attempts, 0);
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    ///
-    /// # Cancel safety
-    /// Once started it goes on, also if the call is dropped.
-    ///
-    /// # Errors
-    /// `LOCK_LOST`: the lease was lost before, so the attempt counts. `FORKED` in a forked child.
-    pub fn give_back(&self) -> Call<()> {
-        self.held.leave()
     }
 
     /// The failure of an attempt whose result can't be noted, unless it has ended.

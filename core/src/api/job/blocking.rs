@@ -38,7 +38,7 @@ impl Job {
         match work(&attempt) {
             Ok(result) => {
                 let result = result.into_text();
-                if let Err(error) = attempt.done(result.clone()).wait() {
+                if let Err(error) = attempt.complete(result.clone()).wait() {
                     if let Some(failed) = attempt.fails_by(&error) {
                         // The first error is what the caller has to hear.
                         let _ = failed.wait();

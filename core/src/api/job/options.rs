@@ -87,13 +87,13 @@ setters! {
     ///
     /// ```
     /// # use std::time::{Duration, SystemTime};
-    /// # use locktender::NotRun;
+    /// # use locktender::NotRunReason;
     /// # let client = locktender::Client::open("memory://docs-job-at")?;
     /// # let planned = SystemTime::now();
     /// let run = |planned| client.cron_job("nightly").at(planned).run_blocking(|_| Ok::<_, String>(()));
     /// assert!(run(planned)?.ran);
-    /// assert_eq!(run(planned)?.why, Some(NotRun::Done));
-    /// assert_eq!(run(planned - Duration::from_secs(60))?.why, Some(NotRun::Missed));
+    /// assert_eq!(run(planned)?.reason, Some(NotRunReason::Done));
+    /// assert_eq!(run(planned - Duration::from_secs(60))?.reason, Some(NotRunReason::Missed));
     /// # Ok::<(), locktender::JobError<String>>(())
     /// ```
     at(scheduled_time: SystemTime) |own| own.at = Some(scheduled_time);

@@ -13,7 +13,7 @@ pub struct JobOutcome {
     /// Whether this call ran the work, which is done.
     pub ran: bool,
     /// Why this call did not run the work; `None` if it did.
-    pub why: Option<NotRun>,
+    pub reason: Option<NotRunReason>,
     /// What the work gave, in this call or in an earlier one; `None` if that was nothing.
     pub result: Option<String>,
     /// How many attempts there were, of a job that is done or dead; else 0.
@@ -25,7 +25,7 @@ pub struct JobOutcome {
 /// Why a call did not run a job's work. A job without a scheduled time has only the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum NotRun {
+pub enum NotRunReason {
     /// The job was done before, or by another worker meanwhile; for this scheduled time, if it has one.
     Done,
     /// The last attempt for this scheduled time failed, or its worker died.
@@ -38,7 +38,7 @@ pub enum NotRun {
     TooLate,
 }
 
-impl NotRun {
+impl NotRunReason {
     /// The reason's name, the same in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -54,11 +54,11 @@ impl NotRun {
 
 impl JobOutcome {
     pub(super) fn ran(attempts: u32, result: Option<String>) -> Self {
-        Self { ran: true, why: None, result, attempts, last_error: None }
+        Self { ran: true, reason: None, result, attempts, last_error: None }
     }
 
-    pub(super) fn not_run(why: NotRun) -> Self {
-        Self { ran: false, why: Some(why), result: None, attempts: 0, last_error: None }
+    pub(super) fn not_run(reason: NotRunReason) -> Self {
+        Self { ran: false, reason: Some(reason), result: None, attempts: 0, last_error: None }
     }
 
     /// The outcome for whoever began no attempt of the job `name`.
@@ -68,12 +68,12 @@ impl JobOutcome {
             (NotBegun::Dead, None) => return Err(Error::job_dead(name, attempts, text)),
             (NotBegun::TooEarly, scheduled_time) => return Err(too_early(scheduled_time, time_us)),
             (NotBegun::Done, _) => {
-                Self { result: Some(text).filter(|text| !text.is_empty()), attempts, ..Self::not_run(NotRun::Done) }
+                Self { result: Some(text).filter(|text| !text.is_empty()), attempts, ..Self::not_run(NotRunReason::Done) }
             }
-            (NotBegun::Dead, _) => Self { attempts, last_error: Some(text), ..Self::not_run(NotRun::Dead) },
-            (NotBegun::Running, _) => Self::not_run(NotRun::Running),
-            (NotBegun::Missed, _) => Self::not_run(NotRun::Missed),
-            (NotBegun::TooLate, _) => Self::not_run(NotRun::TooLate),
+            (NotBegun::Dead, _) => Self { attempts, last_error: Some(text), ..Self::not_run(NotRunReason::Dead) },
+            (NotBegun::Running, _) => Self::not_run(NotRunReason::Running),
+            (NotBegun::Missed, _) => Self::not_run(NotRunReason::Missed),
+            (NotBegun::TooLate, _) => Self::not_run(NotRunReason::TooLate),
         })
     }
 }

@@ -99,7 +99,7 @@ impl Settings {
     }
 
     fn of(target: Target, options: &ClientOptions, response_timeout: Duration) -> Self {
-        let terms = ReplicaTerms { replicas: options.replicas, timeout: options.replicas_timeout };
+        let terms = ReplicaTerms { replicas: options.min_replicas, timeout: options.replicas_timeout };
         Self {
             target,
             name: name(options.app_name().as_deref()),

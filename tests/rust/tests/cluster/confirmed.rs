@@ -8,7 +8,7 @@ use locktender_tests::{Cluster, ClusterOptions, PATIENCE, Reply, TTL, eventually
 use crate::everyday::names;
 
 fn confirmed(cluster: &Cluster) -> ClientBuilder {
-    Client::builder().url(cluster.url()).ttl(TTL).replicas(1).unavailable_after(Duration::from_millis(300))
+    Client::builder().url(cluster.url()).ttl(TTL).min_replicas(1).unavailable_after(Duration::from_millis(300))
 }
 
 #[test]

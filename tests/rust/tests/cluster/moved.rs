@@ -60,14 +60,14 @@ fn worked(client: &Client, name: &str) {
     let first = begin();
     assert_eq!(first.number(), 1, "{name}");
     first.fail("not yet").wait().unwrap();
-    begin().give_back().wait().unwrap();
+    begin().release().wait().unwrap();
     let second = begin();
     assert_eq!((second.number(), job.status_blocking().unwrap().state), (2, JobState::Running), "{name}");
-    second.done("sent").wait().unwrap();
+    second.complete("sent").wait().unwrap();
     assert!(matches!(job.begin_blocking().unwrap(), Begun::Over(_)), "{name}");
     assert_eq!(job.status_blocking().unwrap().state, JobState::Done, "{name}");
     assert!(job.reset_blocking().unwrap(), "{name}");
-    begin().done("again").wait().unwrap();
+    begin().complete("again").wait().unwrap();
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn builder(cluster: &Cluster) -> ClientBuilder {
 
 fn denied(builder: ClientBuilder) -> Vec<String> {
     {
-        let report = builder.build().unwrap().report().wait().unwrap().remove(0);
+        let report = builder.build().unwrap().check_servers().wait().unwrap().remove(0);
         report.denied.clone().unwrap_or_else(|| panic!("{report:?}"))
     }
 }
@@ -47,7 +47,7 @@ fn the_report_names_what_the_documented_user_lacks() {
         assert_eq!(denied(builder(&cluster(&rules))), expected, "{rules}");
     }
     let cluster = cluster(&all);
-    assert_eq!(denied(builder(&cluster).replicas(1)), ["WAIT, to have replicas confirm what is granted"]);
+    assert_eq!(denied(builder(&cluster).min_replicas(1)), ["WAIT, to have replicas confirm what is granted"]);
 }
 
 #[test]

@@ -37,9 +37,9 @@ fn locks_of_all_nodes_are_listed() {
 fn a_report_warns_of_any_node() {
     let mut cluster = ClusterOptions::new().replicas(1).start();
     let client = client(&cluster);
-    let report = |client: &Client| client.report_blocking().unwrap().remove(0);
+    let report = |client: &Client| client.check_servers_blocking().unwrap().remove(0);
     let warns = |word: &str| report(&client).warnings.iter().any(|warning| warning.contains(word));
-    assert_eq!((report(&client).error, report(&client).role.as_deref()), (None, Some("master")));
+    assert_eq!((report(&client).failure, report(&client).role.as_deref()), (None, Some("master")));
     assert!(!warns("evict"), "{:?}", report(&client).warnings);
     cluster.nodes[2].command(&["CONFIG", "SET", "maxmemory", "1gb"]);
     cluster.nodes[2].command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
@@ -48,18 +48,18 @@ fn a_report_warns_of_any_node() {
     cluster.fail_over(2);
     // All nodes name the successor, so that the first report asks it.
     let last = report(&client);
-    assert!(last.error.is_none() && last.eviction.as_deref() == Some("noeviction"), "{last:?}");
+    assert!(last.failure.is_none() && last.eviction.as_deref() == Some("noeviction"), "{last:?}");
 }
 
 #[test]
 fn a_report_warns_of_slots_without_a_node() {
     let cluster = Cluster::start();
     let client = client(&cluster);
-    assert!(client.report_blocking().unwrap().remove(0).warnings.iter().all(|warning| !warning.contains("slots")));
+    assert!(client.check_servers_blocking().unwrap().remove(0).warnings.iter().all(|warning| !warning.contains("slots")));
     for node in &cluster.nodes {
         node.command(&["CLUSTER", "DELSLOTS", "77"]);
     }
-    let report = client.report_blocking().unwrap().remove(0);
+    let report = client.check_servers_blocking().unwrap().remove(0);
     let words = "1 of 16384 slots are served by no node";
     assert!(report.warnings.iter().any(|warning| warning.starts_with(words)), "{report:?}");
 }

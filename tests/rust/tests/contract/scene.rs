@@ -159,7 +159,7 @@ impl<'a> Scene<'a> {
                 seen.map(|seen| observed(&seen))
             }),
             "resign" => found().resign().map(|release| released(&release)),
-            "done" => attempt().done(filled["result"].to_string()).wait().map(|()| json!({})),
+            "complete" => attempt().complete(filled["result"].to_string()).wait().map(|()| json!({})),
             "fail" => {
                 let message = text("message", "");
                 duration(&filled, "retry_in_ms")
@@ -170,7 +170,6 @@ impl<'a> Scene<'a> {
                     })
                     .map(|()| json!({}))
             }
-            "give_back" => attempt().give_back().wait().map(|()| json!({})),
             "status" => self.job(&client, &filled).and_then(|job| job.status_blocking()).map(|found| status(&found, self.start)),
             "reset" => self.job(&client, &filled).and_then(|job| job.reset_blocking()).map(|reset| json!({ "reset": reset })),
             "acquire" => self
@@ -267,7 +266,7 @@ impl<'a> Scene<'a> {
         let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
         if self.place.name == "quorum" {
             // So that no attempt has to make three connections within the time that an answer may take.
-            client.report().wait()?;
+            client.check_servers().wait()?;
         }
         self.clients.insert(name.into(), (client.clone(), kinds));
         Ok(client)

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Grant, Held, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRun, Observation};
+use locktender::{Attempt, Error, Grant, Held, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRunReason, Observation};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn result(text: Option<&String>) -> Value {
 
 pub fn outcome(outcome: &JobOutcome) -> Value {
     json!({
-        "ran": outcome.ran, "why": outcome.why.map(NotRun::as_str), "result": result(outcome.result.as_ref()),
+        "ran": outcome.ran, "reason": outcome.reason.map(NotRunReason::as_str), "result": result(outcome.result.as_ref()),
         "attempts": outcome.attempts, "last_error": outcome.last_error,
     })
 }
@@ -49,7 +49,7 @@ pub fn status(status: &JobStatus, start: SystemTime) -> Value {
         Err(earlier) => -ms(earlier.duration()),
     };
     json!({
-        "state": status.state.as_str(), "attempts": status.attempts, "max_attempts": status.max_attempts, "worker": status.worker,
+        "state": status.state.as_str(), "attempts": status.attempts, "max_attempts": status.max_attempts, "last_owner": status.last_owner,
         "began_ago_ms": status.began_ago.map(ms), "remaining_ms": status.remaining.map(ms),
         "retry_in_ms": status.retry_in.map(ms), "last_error": status.last_error, "result": result(status.result.as_ref()),
         "scheduled_time_ms": status.scheduled_time.map(since_start), "last_done_ms": status.last_done.map(since_start),

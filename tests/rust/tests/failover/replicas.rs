@@ -9,13 +9,13 @@ use crate::pair::{Pair, ms};
 use crate::trio::in_every_way;
 
 fn confirmed(pair: &Pair) -> ClientBuilder {
-    pair.builder().replicas(1).unavailable_after(ms(300))
+    pair.builder().min_replicas(1).unavailable_after(ms(300))
 }
 
 #[test]
 fn what_all_replicas_have_confirmed_has_no_second_holder_after_a_failover_and_the_rest_is_not_granted() {
     in_every_way(|mut trio, way| {
-        let holder = trio.holders().replicas(2).ttl(ms(20_000)).unavailable_after(ms(300)).build().unwrap();
+        let holder = trio.holders().min_replicas(2).ttl(ms(20_000)).unavailable_after(ms(300)).build().unwrap();
         let held: Vec<Held> = (0..20).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
         trio.cut_links();
         let refused: Vec<String> = (0..3).map(|number| format!("b{number}")).collect();
@@ -31,7 +31,7 @@ fn what_all_replicas_have_confirmed_has_no_second_holder_after_a_failover_and_th
         }
         trio.fail_over(way);
         // The new primary has one replica.
-        let rival = trio.others().replicas(1).build().unwrap();
+        let rival = trio.others().min_replicas(1).build().unwrap();
         for held in &held {
             assert!(rival.lock(held.name()).try_acquire_blocking().unwrap().is_none(), "{way:?}");
             assert!(held.is_valid(), "{way:?}: {:?}", held.check());
@@ -87,7 +87,7 @@ fn while_the_replica_stands_still_nothing_is_granted_and_a_hold_ends_when_its_la
 fn a_user_needs_the_right_to_wait() {
     let server = ServerOptions::new().user("ann", "secret", "~* &* +@all -wait").start();
     let url = format!("redis://ann:secret@127.0.0.1:{}", server.port());
-    let error = Client::builder().url(url).replicas(1).build().unwrap().lock("a").acquire_blocking().unwrap_err();
+    let error = Client::builder().url(url).min_replicas(1).build().unwrap().lock("a").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::Denied, "{error}");
     assert!(error.to_string().contains("wait"), "{error}");
     eventually("nothing is left", PATIENCE, || server.command(&["EXISTS", "a"]).int() == 0);
@@ -97,8 +97,8 @@ fn a_user_needs_the_right_to_wait() {
 fn a_report_compares_the_replicas_with_those_that_confirm() {
     let pair = Pair::start();
     let warnings = |replicas: u32| {
-        let client = pair.builder().replicas(replicas).build().unwrap();
-        client.report().wait().unwrap().remove(0).warnings.join("\n")
+        let client = pair.builder().min_replicas(replicas).build().unwrap();
+        client.check_servers().wait().unwrap().remove(0).warnings.join("\n")
     };
     assert!(!warnings(1).contains("replicas is"), "{}", warnings(1));
     assert!(warnings(2).contains("replicas is 2, and the number of replicas that are connected to it is 1"), "{}", warnings(2));

@@ -115,7 +115,7 @@ fn with_quarantine_a_failover_under_load_makes_no_second_holder_and_no_fence_sin
 
 /// A failover under load, where both replicas confirm each grant.
 fn replicas_keep_exclusion(mut watched: Watched) {
-    let confirmed = |builder: ClientBuilder| builder.replicas(2).ttl(ms(MAX_TTL_MS)).unavailable_after(ms(500));
+    let confirmed = |builder: ClientBuilder| builder.min_replicas(2).ttl(ms(MAX_TTL_MS)).unavailable_after(ms(500));
     let (holder, events) = Events::of(confirmed(watched.builder()));
     let held: Vec<Held> = (0..COUNT).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
     let resource = Resource::default();
@@ -240,7 +240,7 @@ fn a_report_says_which_sentinels_answer_and_what_a_failover_costs() {
     let [first, ..] = &sentinels;
     // One of them is in the URL, and it knows the others.
     let client = Client::open(format!("redis+sentinel://127.0.0.1:{}/main", first.port())).unwrap();
-    let warnings = || client.report().wait().unwrap()[0].warnings.join("\n");
+    let warnings = || client.check_servers().wait().unwrap()[0].warnings.join("\n");
     let all = warnings();
     for words in ["after 1.5 s of silence", "failover \"confirm\""] {
         assert!(all.contains(words), "{words:?} is not in {all}");
@@ -271,7 +271,7 @@ fn a_sentinel_of_another_group_is_not_followed() {
         held.release().wait().unwrap();
     }
     let client = Client::open(url(&[&foreign, first, second])).unwrap();
-    let warnings = client.report().wait().unwrap()[0].warnings.join("\n");
+    let warnings = client.check_servers().wait().unwrap()[0].warnings.join("\n");
     let said = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
     assert!(warnings.contains(&said), "{warnings}");
     let error = Client::open(url(&[&foreign, first])).unwrap().lock("b").acquire_blocking().unwrap_err();

@@ -94,7 +94,7 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     quorum.settled(&client, &held);
     // A check is answered behind everything that was sent before it, and is a script itself.
     let scripts = || {
-        client.report().wait().unwrap();
+        client.check_servers().wait().unwrap();
         scripts_run(&quorum.servers[2])
     };
     let extensions = || {

@@ -9,7 +9,7 @@ use crate::ensemble::{Ensemble, TIDY, ms};
 
 /// Waits until the client has noticed what befell its links, and has replaced them.
 fn every_link_works(client: &Client) {
-    let works = || client.report().wait().unwrap().iter().all(|report| report.error.is_none());
+    let works = || client.check_servers().wait().unwrap().iter().all(|report| report.failure.is_none());
     eventually("every link works", TIDY, works);
 }
 

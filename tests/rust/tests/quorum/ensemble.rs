@@ -92,7 +92,7 @@ impl Ensemble {
     /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
     pub fn settled(&self, client: &Client, held: &Held) {
         eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
-        assert!(client.report().wait().unwrap().iter().all(|report| report.error.is_none()));
+        assert!(client.check_servers().wait().unwrap().iter().all(|report| report.failure.is_none()));
     }
 
     /// Waits until no server has the key.

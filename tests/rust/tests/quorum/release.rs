@@ -116,5 +116,5 @@ fn f28_close_with_servers_down_releases_on_the_others_and_ends_in_time() {
     }
     quorum.servers[1].resume();
     assert_eq!(client.lock("b").acquire_blocking().unwrap_err().code(), Code::Closed);
-    assert_eq!(client.report().wait().unwrap_err().code(), Code::Closed);
+    assert_eq!(client.check_servers().wait().unwrap_err().code(), Code::Closed);
 }

@@ -101,9 +101,9 @@ fn servers_that_do_not_permit_info_form_a_quorum_all_the_same() {
     limited.initialize_quorum().wait().unwrap();
     let held = limited.lock("a").acquire_blocking().unwrap();
     assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-    let reports = limited.report().wait().unwrap();
+    let reports = limited.check_servers().wait().unwrap();
     for report in &reports {
-        assert_eq!(report.error.as_ref().unwrap().kind, FailureKind::Denied, "{report:?}");
+        assert_eq!(report.failure.as_ref().unwrap().kind, FailureKind::Denied, "{report:?}");
         assert!(report.warnings.iter().any(|warning| warning.contains("INFO is not permitted")), "{report:?}");
     }
     // Beside clients that know the run id, nobody takes the other's marker for a restart.
@@ -143,7 +143,7 @@ fn a_check_reports_what_each_server_guarantees() {
     let client = urls.into_iter().fold(Client::builder(), locktender::ClientBuilder::url);
     // The silent server keeps the report waiting; that must not look like slow clocks.
     let client = client.configure(|options| options.connect_timeout = LENIENT + ms(1_000)).build().unwrap();
-    let reports = client.report().wait().unwrap();
+    let reports = client.check_servers().wait().unwrap();
     assert_eq!(reports[0].eviction.as_deref(), Some("allkeys-lru"));
     assert!(reports[0].warnings.iter().any(|warning| warning.contains("noeviction")), "{reports:?}");
     assert_eq!((reports[1].role.as_deref(), reports[1].persistence.as_deref()), (Some("master"), Some("aof")));

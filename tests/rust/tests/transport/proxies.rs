@@ -27,6 +27,6 @@ fn locks_are_granted_renewed_waited_for_and_released_where_only_scripts_pass() {
         waiting.join().unwrap().release().wait().unwrap();
     });
     assert_eq!(events.count(EventKind::Lost), 0);
-    let report = client.report().wait().unwrap().remove(0);
-    assert!(report.error.is_some(), "it says that INFO is missing: {report:?}");
+    let report = client.check_servers().wait().unwrap().remove(0);
+    assert!(report.failure.is_some(), "it says that INFO is missing: {report:?}");
 }

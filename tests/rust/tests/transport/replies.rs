@@ -180,7 +180,7 @@ fn all_that_is_shown(url: &str) -> String {
     for error in [&acquired, &seen] {
         shown.push_str(&format!("\n{error} {error:?} {:?}", error.servers()));
     }
-    shown.push_str(&format!("\n{:?}\n{:?}", client.report().wait(), client.initialize_quorum().wait()));
+    shown.push_str(&format!("\n{:?}\n{:?}", client.check_servers().wait(), client.initialize_quorum().wait()));
     shown + &told.lock().unwrap()
 }
 

@@ -28,7 +28,7 @@ fn client(servers: &[RealServer]) -> Client {
 }
 
 fn check(servers: &[RealServer]) -> Vec<ServerReport> {
-    client(servers).report().wait().unwrap()
+    client(servers).check_servers().wait().unwrap()
 }
 
 #[test]
@@ -72,11 +72,11 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
             "PUBLISH, to tell observers of an election who leads",
         ];
         assert_eq!(lacking.denied.as_deref().unwrap(), expected, "{name}");
-        assert!(lacking.error.is_none(), "{name}: {lacking:?}");
+        assert!(lacking.failure.is_none(), "{name}: {lacking:?}");
         let warned =
             |report: &ServerReport| report.warnings.iter().filter(|warning| warning.contains("a right is missing")).count();
         assert_eq!(warned(&lacking), expected.len(), "{name}");
-        assert!(blind.error.is_some() && blind.denied.as_deref() == Some(&[]), "{name}: {blind:?}");
+        assert!(blind.failure.is_some() && blind.denied.as_deref() == Some(&[]), "{name}: {blind:?}");
         let forgetful = check(&[server(&binary, &all.replace(" ~{~lt}:log", ""))]).remove(0);
         let history = [
             "XADD of {~lt}:log, to note holds in the history, unless the option `history` is off",
@@ -92,7 +92,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
 #[test]
 fn rights_of_a_server_that_does_not_answer_are_unknown() {
     let client = Client::open("redis://127.0.0.1:1").unwrap();
-    let report = client.report().wait().unwrap().remove(0);
+    let report = client.check_servers().wait().unwrap().remove(0);
     assert_eq!(report.denied, None);
     assert!(report.warnings.is_empty(), "{report:?}");
 }

@@ -71,11 +71,11 @@ fn a_cluster_of_one_node_serves_and_a_check_says_what_will_happen() {
     eventually("the cluster serves", PATIENCE, || state().contains("cluster_state:ok"));
     let client = at(&node.url());
     client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
-    let report = client.report().wait().unwrap().remove(0);
+    let report = client.check_servers().wait().unwrap().remove(0);
     let warned = |report: &ServerReport| report.warnings.iter().any(|warning| warning.contains("node of a cluster"));
     assert!(warned(&report), "{report:?}");
     let alone = RealServer::start();
-    assert!(!warned(&at(&alone.url()).report().wait().unwrap()[0]));
+    assert!(!warned(&at(&alone.url()).check_servers().wait().unwrap()[0]));
 }
 
 #[test]

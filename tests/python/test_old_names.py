@@ -1,0 +1,76 @@
+"""Names that nothing has any more, in any of the three languages: none is in a list of public names, and each is answered with the new one."""
+
+import re
+from pathlib import Path
+
+import pytest
+from locktender import Client, InvalidArgumentError
+
+ROOT = Path(__file__).parents[2]
+STUBS = ROOT / "bindings-python/python/locktender"
+
+# The old name in the spelling of Python and Rust, and the new one. An option or a member is answered with it.
+OPTIONS = {"late": "max_lateness", "overlap": "on_overlap", "keep": "retention", "replicas": "min_replicas"}
+MEMBERS = {
+    "client": {"once": "cron_job", "elect": "election", "report": "check_servers"},
+    "lock": {"skip": "skip_if_busy"},
+    "attempt": {"done": "complete", "give_back": "release"},
+}
+TYPES = {
+    "OnceOptions": "CronJobOptions",
+    "NotRun": "NotRunReason",
+    "Ran": "TryOutcome",
+    "ServerError": "ServerFailure",
+}
+FIELDS = {"fire_time": "scheduled_time"}
+
+
+def camel(name: str) -> str:
+    return re.sub("_([a-z])", lambda letter: letter[1].upper(), name)
+
+
+@pytest.fixture(scope="module")
+def lists() -> dict[str, str]:
+    """The lists of public names. Comments are prose."""
+    node = (ROOT / "bindings-node/public-types.txt").read_text()
+    node = re.sub(r"/\*\*.*?\*/", "", node, flags=re.DOTALL)
+    stubs = "\n".join(path.read_text() for path in sorted(STUBS.glob("*.pyi")))
+    stubs = re.sub(r'""".*?"""', "", stubs, flags=re.DOTALL)
+    return {"rust": (ROOT / "core/public-api.txt").read_text(), "node": node, "python": stubs}
+
+
+@pytest.mark.parametrize("old", [*TYPES, *FIELDS])
+def test_an_old_name_is_no_identifier_any_more(lists: dict[str, str], old: str):
+    for language, text in lists.items():
+        # Rust's list has the hidden modules, too, which speak with the wire.
+        for name in {old, camel(old)} if language != "rust" else {old}:
+            assert not re.search(rf"\b{name}\b", text), (language, name)
+
+
+@pytest.mark.parametrize("old", [*OPTIONS, *(name for names in MEMBERS.values() for name in names)])
+def test_an_old_option_or_method_is_in_no_list(lists: dict[str, str], old: str):
+    # EventEmitter has a `once`, which is not ours.
+    methods = {
+        "rust": rf"pub fn (Attempt|Client|ClientBuilder|Job|Lock)::{old}\(",
+        "python": rf"^    (async )?def {old}\(|^    {old}: ",
+        "node": rf"^    (async )?{camel(old)}\((?!<)|^    {camel(old)}(Ms)?\?: ",
+    }
+    for language, pattern in methods.items():
+        assert not re.search(pattern, lists[language], re.MULTILINE), (language, old)
+
+
+@pytest.mark.parametrize(("old", "new"), OPTIONS.items())
+def test_an_old_option_is_answered_with_the_new_one(client: Client, old: str, new: str):
+    call = (lambda **option: Client("memory://old", **option)) if old == "replicas" else (lambda **option: client.cron_job("x", every=60, **option))
+    if old == "keep":  # a cron job has none
+        call = lambda **option: client.job("x", **option)  # noqa: E731
+    with pytest.raises(InvalidArgumentError, match=rf"^{old}: .*{new}"):
+        call(**{old: 1})
+
+
+@pytest.mark.parametrize(("subject", "old", "new"), [(subject, *pair) for subject, names in MEMBERS.items() for pair in names.items()])
+def test_an_old_method_is_answered_with_the_new_one(client: Client, name: str, subject: str, old: str, new: str):
+    with client.job(name).begin() as attempt:  # type: ignore[union-attr]
+        which = {"client": client, "lock": client.lock(name), "attempt": attempt}[subject]
+        with pytest.raises(AttributeError, match=rf"no attribute '{old}'; here it is {new}"):
+            getattr(which, old)
