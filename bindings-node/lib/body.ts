@@ -1,12 +1,12 @@
 import { InvalidArgumentError, LockLostError } from './errors.js'
-import type { Held } from './held.js'
+import type { Hold } from './hold.js'
 import type { AcquireOptions, LockOptions } from './options.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
 
 /** The body: it runs while the lock is held. */
-export type Body<T> = (held: Held) => T | PromiseLike<T>
+export type Body<T> = (held: Hold) => T | PromiseLike<T>
 
 /** Options of `adopt`. */
 export type AdoptOptions = WithLockOptions & {
@@ -20,7 +20,7 @@ export type AdoptOptions = WithLockOptions & {
 export type TryOutcome<T> = { readonly ran: true; readonly result: T } | { readonly ran: false }
 
 /** Runs `body` with `held`, and releases the lock on every way out. @internal */
-export async function during<T>(held: Held, body: (held: Held) => T | PromiseLike<T>): Promise<T> {
+export async function during<T>(held: Hold, body: (held: Hold) => T | PromiseLike<T>): Promise<T> {
   let value: T
   try {
     value = await body(held)

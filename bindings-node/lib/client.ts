@@ -8,7 +8,7 @@ import { Election, type MadeElection } from './election.js'
 import type { Listener } from './emitter.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
 import { diagnostics, enrol, isEvent, ofNormalLife, type ClientEvents } from './events.js'
-import { Held } from './held.js'
+import { Hold } from './hold.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
 import { Lock, type Made } from './lock.js'
@@ -39,8 +39,8 @@ import { answerWords } from './words.js'
  * ```js
  * const client = new Client('memory://example')   // redis://localhost is a real server
  * client.on('lost', ({ lockName, reason }) => console.error(lockName, reason))
- * await client.withLock('orders:42', async (held) => {
- *   console.log(held.isValid())   // true
+ * await client.withLock('orders:42', async (hold) => {
+ *   console.log(hold.isValid())   // true
  * })
  * await client.close()
  * ```
@@ -109,8 +109,8 @@ export class Client extends Overview implements AsyncDisposable {
    * ```js
    * const client = new Client('memory://example')
    * const lock = client.lock('orders:42', { ttlMs: 30_000, waitMs: 5_000 })
-   * const held = await lock.acquire()
-   * await held.release()
+   * const hold = await lock.acquire()
+   * await hold.release()
    * ```
    */
   lock(name: string, options?: LockOptions): Lock {
@@ -205,14 +205,14 @@ export class Client extends Overview implements AsyncDisposable {
    * Acquires the lock, runs `body` while holding it, and releases the lock on every way out.
    *
    * Resolves to the result of the body. Rejects with the body's error; an error of the lock is then its `lockError`. Rejects with
-   * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `held.signal` is aborted on
+   * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `hold.signal` is aborted on
    * loss. The option `signal` ends the wait for the lock; locktender ignores it after the body has begun.
    *
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const page = await client.withLock('orders:42', { waitMs: 5_000 }, async (held) => {
-   *   const answer = await fetch('data:,paid', { signal: held.signal })   // ends at once if the lock is lost
+   * const page = await client.withLock('orders:42', { waitMs: 5_000 }, async (hold) => {
+   *   const answer = await fetch('data:,paid', { signal: hold.signal })   // ends at once if the lock is lost
    *   return await answer.text()
    * })
    * console.log(page)   // paid
@@ -259,19 +259,19 @@ export class Client extends Overview implements AsyncDisposable {
    * ```js
    * const client = new Client('memory://example')
    * const ticket = (await client.lock('report').acquire()).handOver()   // in one process
-   * const held = await client.adopt(ticket)                             // in another one
-   * console.log(held.name)   // report
-   * await held.release()
+   * const hold = await client.adopt(ticket)                             // in another one
+   * console.log(hold.name)   // report
+   * await hold.release()
    * ```
    */
-  async adopt(ticket: string, options?: AdoptOptions): Promise<Held> {
+  async adopt(ticket: string, options?: AdoptOptions): Promise<Hold> {
     this.#hear()
     const own = lockOptions(options, ['signal', 'orAcquire'])
     const lock = valueOf(this.#native.adoption(text('ticket', ticket), flag('orAcquire', options?.orAcquire), own))
     suspect(this.#native, lock.name, own, Client.prototype.adopt)
     return await traced('acquire', lock.name, async () => {
       const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
-      return new Held(lock.name, this, granted)
+      return new Hold(lock.name, this, granted)
     })
   }
 
@@ -286,8 +286,8 @@ export class Client extends Overview implements AsyncDisposable {
    * ```js
    * const client = new Client(['memory://a', 'memory://b', 'memory://c'])
    * await client.initializeQuorum()   // these servers are new, and nobody holds a lock on them
-   * const held = await client.lock('nightly').acquire()   // without it: after maxTtlMs, a minute
-   * await held.release()
+   * const hold = await client.lock('nightly').acquire()   // without it: after maxTtlMs, a minute
+   * await hold.release()
    * ```
    */
   async initializeQuorum(): Promise<void> {
@@ -295,15 +295,15 @@ export class Client extends Overview implements AsyncDisposable {
   }
 
   /**
-   * Closes the client. Acquires under way reject with `ClosedError`. Held locks are lost (reason `closed`) and released. Then the
+   * Closes the client. Acquires under way reject with `ClosedError`. Hold locks are lost (reason `closed`) and released. Then the
    * connections are closed. This takes about a response timeout at most. To close a client twice does nothing.
    *
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const held = await client.lock('nightly').acquire()
+   * const hold = await client.lock('nightly').acquire()
    * await client.close()
-   * console.log(held.isValid(), (await held.lost).reason)   // false closed
+   * console.log(hold.isValid(), (await hold.lost).reason)   // false closed
    * ```
    */
   async close(): Promise<void> {

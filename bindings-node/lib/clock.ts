@@ -12,9 +12,9 @@ import { outcome, queue, resultOf } from './queue.js'
  * @example
  * ```js
  * const clock = new Clock()
- * const held = await new Client('memory://example').lock('report').acquire()
+ * const hold = await new Client('memory://example').lock('report').acquire()
  * await clock.advance(3_600_000)   // the ttl is 10 s: the hold is renewed for an hour
- * console.log(held.isValid())   // true
+ * console.log(hold.isValid())   // true
  * clock.close()
  * ```
  */

@@ -47,8 +47,8 @@ export function configure(servers: Server | readonly Server[] | ClientOptions, o
  * @example
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
- * const held = await lock('orders:42', { ttlMs: 30_000 }).acquire()
- * await held.release()
+ * const hold = await lock('orders:42', { ttlMs: 30_000 }).acquire()
+ * await hold.release()
  * ```
  */
 export function lock(name: string, options?: LockOptions): Lock {
@@ -114,8 +114,8 @@ export function election(name: string, options?: LockOptions): Election {
  * @example
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
- * const value = await withLock('orders:42', { waitMs: 5_000 }, async (held) => `held: ${held.isValid()}`)
- * console.log(value)   // held: true
+ * const value = await withLock('orders:42', { waitMs: 5_000 }, async (hold) => `hold: ${hold.isValid()}`)
+ * console.log(value)   // hold: true
  * ```
  */
 export function withLock<T>(name: string, body: Body<T>): Promise<T>

@@ -1,6 +1,6 @@
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
-import { Held, type Release } from './held.js'
+import { Hold, type Release } from './hold.js'
 import { onlySignal, type AcquireOptions } from './options.js'
 import { outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
@@ -9,7 +9,7 @@ import { traced } from './tracing.js'
 export type LeaderWork = (leadership: Leadership) => unknown
 
 /**
- * One term of a leader: a `Held` with a number that only rises.
+ * One term of a leader: a `Hold` with a number that only rises.
  *
  * @example
  * ```js
@@ -18,7 +18,7 @@ export type LeaderWork = (leadership: Leadership) => unknown
  * await leadership.resign()
  * ```
  */
-export class Leadership extends Held {
+export class Leadership extends Hold {
   readonly #stop: AbortSignal | undefined
   #either: AbortSignal | undefined
 
@@ -37,7 +37,7 @@ export class Leadership extends Held {
   }
 
   /**
-   * A signal that is aborted when the term is lost, as that of a `Held`. In the work of `lead` it is also aborted when the `signal` of
+   * A signal that is aborted when the term is lost, as that of a `Hold`. In the work of `lead` it is also aborted when the `signal` of
    * `lead` is: the work should end. A wait for it keeps no process alive.
    *
    * @example

@@ -19,7 +19,7 @@ export interface ServerFailure {
  * @example
  * ```js
  * const lock = new Client('memory://example').lock('nightly', { waitMs: 0 })
- * const held = await lock.acquire()
+ * const hold = await lock.acquire()
  * const error = await lock.acquire().catch((error) => error)
  * console.log(error instanceof LockError, error.name, error.code)   // true AcquireTimeoutError ACQUIRE_TIMEOUT
  * ```
@@ -93,7 +93,7 @@ export type LossReason = 'expired' | 'missing' | 'taken' | 'superseded' | 'confl
  * @example
  * ```js
  * const client = new Client(new ScriptedServer('always extend: gone'))
- * const work = client.withLock('report', async (held) => { await held.extend() })
+ * const work = client.withLock('report', async (hold) => { await hold.extend() })
  * const error = await work.catch((error) => error)
  * console.log(error instanceof LockLostError, error.reason)   // true missing
  * ```
@@ -150,9 +150,9 @@ export class JobDeadError extends LockError {
  *
  * @example
  * ```js
- * const held = await new Client('memory://example').lock('nightly').acquire()
- * await held.release()
- * const error = await held.extend().catch((error) => error)
+ * const hold = await new Client('memory://example').lock('nightly').acquire()
+ * await hold.release()
+ * const error = await hold.extend().catch((error) => error)
  * console.log(error instanceof NotHeldError, error.lockName)   // true nightly
  * ```
  */

@@ -1,6 +1,6 @@
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, LockLostError } from './errors.js'
-import { Held } from './held.js'
+import { Hold } from './hold.js'
 import { messageOf } from './messages.js'
 import { failOptions, onlySignal, type AcquireOptions, type FailOptions } from './options.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
@@ -77,7 +77,7 @@ export interface JobStatus {
 export type Work = (attempt: Attempt) => unknown
 
 /**
- * One attempt at a job: a `Held`, with a number.
+ * One attempt at a job: a `Hold`, with a number.
  *
  * `complete` and `fail` note how it ended. A release, and the end of an `await using` block, give it back as if it had never begun: it
  * doesn't count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`).
@@ -89,7 +89,7 @@ export type Work = (attempt: Attempt) => unknown
  * await attempt.complete({ sent: 3, fence: attempt.fence })
  * ```
  */
-export class Attempt extends Held {
+export class Attempt extends Hold {
   /** The number of this attempt; the first is 1. */
   readonly number: number
   /** The number of attempts that may begin. */

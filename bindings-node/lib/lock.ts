@@ -2,7 +2,7 @@ import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { text as textOf } from './checks.js'
 import { NotHeldError } from './errors.js'
-import { Held } from './held.js'
+import { Hold } from './hold.js'
 import { forceReleaseOptions, onlySignal, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
@@ -103,8 +103,8 @@ export interface Made {
  * @example
  * ```js
  * const nightly = new Client('memory://example').lock('nightly', { ttlMs: 30_000, waitMs: 5_000 })
- * const held = await nightly.acquire()
- * await held.release()
+ * const hold = await nightly.acquire()
+ * await hold.release()
  * ```
  */
 export class Lock {
@@ -131,23 +131,23 @@ export class Lock {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('orders:42').acquire({ signal: AbortSignal.timeout(5_000) })
+   * const hold = await new Client('memory://example').lock('orders:42').acquire({ signal: AbortSignal.timeout(5_000) })
    * try {
-   *   console.log(held.isValid())   // true
+   *   console.log(hold.isValid())   // true
    * } finally {
-   *   await held.release()
+   *   await hold.release()
    * }
    * ```
    */
-  acquire(options?: AcquireOptions): Promise<Held> {
+  acquire(options?: AcquireOptions): Promise<Hold> {
     return traced('acquire', this.name, () => this.#acquire(options))
   }
 
-  async #acquire(options: AcquireOptions | undefined): Promise<Held> {
+  async #acquire(options: AcquireOptions | undefined): Promise<Hold> {
     const signal = onlySignal(options)
     const { native, client } = this.#opened
     const granted = resultOf<Granted>(await outcomeUnless(signal, () => native.acquire()))
-    return new Held(this.name, client, granted)
+    return new Hold(this.name, client, granted)
   }
 
   /**
@@ -156,20 +156,20 @@ export class Lock {
    * @example
    * ```js
    * const nightly = new Client('memory://example').lock('nightly')
-   * const held = await nightly.tryAcquire()
+   * const hold = await nightly.tryAcquire()
    * console.log(await nightly.tryAcquire())   // null
-   * await held?.release()
+   * await hold?.release()
    * ```
    */
-  tryAcquire(options?: AcquireOptions): Promise<Held | null> {
+  tryAcquire(options?: AcquireOptions): Promise<Hold | null> {
     return traced('acquire', this.name, () => this.#tryAcquire(options))
   }
 
-  async #tryAcquire(options: AcquireOptions | undefined): Promise<Held | null> {
+  async #tryAcquire(options: AcquireOptions | undefined): Promise<Hold | null> {
     const signal = onlySignal(options)
     const { native, client } = this.#opened
     const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))
-    return granted ? new Held(this.name, client, granted) : null
+    return granted ? new Hold(this.name, client, granted) : null
   }
 
   /**
@@ -180,9 +180,9 @@ export class Lock {
    * ```js
    * const lock = new Client('memory://example').lock('orders:42')
    * console.log(await lock.inspect())   // null
-   * const held = await lock.acquire()
+   * const hold = await lock.acquire()
    * const { owner, fields, remainingMs } = await lock.inspect()
-   * console.log(owner === held.owner, fields.pid === process.pid, remainingMs <= 10_000)   // true true true
+   * console.log(owner === hold.owner, fields.pid === process.pid, remainingMs <= 10_000)   // true true true
    * ```
    */
   async inspect(): Promise<LockInfo | null> {
@@ -203,9 +203,9 @@ export class Lock {
    * @example
    * ```js
    * const lock = new Client('memory://example').lock('orders:42')
-   * const held = await lock.acquire()
-   * const ended = await lock.forceRelease({ owner: held.owner })   // say whose hold it was, and ask, before this
-   * console.log(ended.owner === held.owner, await lock.inspect())   // true null
+   * const hold = await lock.acquire()
+   * const ended = await lock.forceRelease({ owner: hold.owner })   // say whose hold it was, and ask, before this
+   * console.log(ended.owner === hold.owner, await lock.inspect())   // true null
    * ```
    */
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {

@@ -52,9 +52,9 @@ export class Overview extends ClientEmitter {
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const held = await client.lock('orders:42').acquire()
+   * const hold = await client.lock('orders:42').acquire()
    * for (const { name, owner } of await client.locks('orders:*', { limit: 100 })) {
-   *   console.log(name, owner === held.owner)   // orders:42 true
+   *   console.log(name, owner === hold.owner)   // orders:42 true
    * }
    * ```
    */
@@ -99,8 +99,8 @@ export class Overview extends ClientEmitter {
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const held = await client.lock('orders:42').acquire()
-   * console.log(client.holds().map(({ name, kind, fence }) => [name, kind, fence === held.fence]))   // [ [ 'orders:42', 'lock', true ] ]
+   * const hold = await client.lock('orders:42').acquire()
+   * console.log(client.holds().map(({ name, kind, fence }) => [name, kind, fence === hold.fence]))   // [ [ 'orders:42', 'lock', true ] ]
    * ```
    */
   holds(): HoldInfo[] {

@@ -22,7 +22,7 @@ export interface Seen {
  * const server = new ScriptedServer('acquire: busy owner=somebody ttl=500')   // the first acquire; then it behaves
  * const lock = new Client(server).lock('orders')
  * console.log(await lock.tryAcquire(), server.unplayed)   // null 0
- * const held = await lock.tryAcquire()
+ * const hold = await lock.tryAcquire()
  * console.log(server.seen.map(({ op }) => op))   // [ 'acquire', 'acquire' ]
  * ```
  */
@@ -50,9 +50,9 @@ export class ScriptedServer {
    * @example
    * ```js
    * const server = new ScriptedServer()
-   * const held = await new Client(server).lock('report', { ttlMs: 600 }).acquire()
+   * const hold = await new Client(server).lock('report', { ttlMs: 600 }).acquire()
    * server.play('extend: gone')   // the first renewal, after 200 ms
-   * console.log((await held.lost).reason)   // missing
+   * console.log((await hold.lost).reason)   // missing
    * ```
    */
   play(script: string): this {

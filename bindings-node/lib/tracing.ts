@@ -9,7 +9,7 @@ export interface TraceContext {
   readonly operation: TracedOperation
   /** The lock's name, without the client's prefix. */
   readonly lockName: string
-  /** The `Held` (or `null`) of an acquire, the `Release` of a release, once there is one. */
+  /** The `Hold` (or `null`) of an acquire, the `Release` of a release, once there is one. */
   result?: unknown
   /** The error, if the operation failed. */
   error?: unknown

@@ -5,8 +5,8 @@ use locktender::host::milliseconds;
 use napi::Env;
 use napi_derive::napi;
 
+use crate::any_hold::AnyHold;
 use crate::client::CompletionQueue;
-use crate::hold::Hold;
 use crate::item::Value;
 
 /// The functions that JavaScript calls on an attempt, besides those of a hold: see `Attempt` in lib/job.ts.
@@ -31,9 +31,9 @@ impl CompletionQueue {
     }
 }
 
-fn attempt(hold: &Hold) -> napi::Result<&Attempt> {
+fn attempt(hold: &AnyHold) -> napi::Result<&Attempt> {
     match hold {
-        Hold::Attempt(attempt) => Ok(attempt),
+        AnyHold::Attempt(attempt) => Ok(attempt),
         _ => Err(napi::Error::from_reason(format!("the hold of {:?} is no attempt", hold.name()))),
     }
 }

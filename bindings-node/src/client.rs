@@ -12,12 +12,12 @@ use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function
 use napi::{Env, Result};
 use napi_derive::napi;
 
+use crate::any_hold::AnyHold;
 use crate::credentials::Provider;
 use crate::election::Election;
 use crate::error::{Failure, ms};
 use crate::event::{self, Forward};
 use crate::exit::{exit, gone};
-use crate::hold::Hold;
 use crate::host::Host;
 use crate::item::{Item, Value};
 use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
@@ -112,18 +112,18 @@ impl CompletionQueue {
             }
             Item::Settled(id, Ok(Value::Held(held))) => {
                 let fence = held.fence();
-                self.queue.keep_hold(id, Hold::Lock(*held));
+                self.queue.keep_hold(id, AnyHold::Lock(*held));
                 (Kind::Held, id, fence as f64)
             }
             Item::Settled(id, Ok(Value::Led(leadership))) => {
                 let term = leadership.term();
-                self.queue.keep_hold(id, Hold::Leadership(*leadership));
+                self.queue.keep_hold(id, AnyHold::Leadership(*leadership));
                 (Kind::Held, id, term as f64)
             }
             Item::Settled(id, Ok(Value::Begun(begun))) => match *begun {
                 Begun::Attempt(attempt) => {
                     let told = BegunAttempt::new(id, &attempt);
-                    self.queue.keep_hold(id, Hold::Attempt(attempt));
+                    self.queue.keep_hold(id, AnyHold::Attempt(attempt));
                     rich.with(Kind::Resolved, id, told)?
                 }
                 Begun::Over(outcome) => rich.with(Kind::Resolved, id, JobOutcome::from(outcome))?,

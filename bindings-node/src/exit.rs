@@ -7,7 +7,7 @@ use locktender::Client;
 use locktender::host::sync::Mutex;
 use locktender::host::{EXIT_TIMEOUT, is_open, wait_for_all};
 
-use crate::hold::Hold;
+use crate::any_hold::AnyHold;
 use crate::queue::Queue;
 
 /// The crash of the main thread: it ends the workers, too, of which nobody else tells it.
@@ -34,8 +34,8 @@ pub(crate) fn gone(queue: &Queue) {
 
 /// Notes that the attempts have failed whose work is under way.
 fn fail_attempts(queue: &Queue, crash: &str, until: Instant) {
-    let failed = |hold: &Arc<Hold>| match &**hold {
-        Hold::Attempt(attempt) if is_open(attempt) => Some(attempt.fail(crash)),
+    let failed = |hold: &Arc<AnyHold>| match &**hold {
+        AnyHold::Attempt(attempt) if is_open(attempt) => Some(attempt.fail(crash)),
         _ => None,
     };
     wait_for_all(queue.holds().iter().filter_map(failed).collect(), until);

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
 use locktender::host::{Queued, Record};
-use locktender::{Begun, Error, Event, Grant, Held, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
+use locktender::{Begun, Error, Event, Grant, Hold, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -48,7 +48,7 @@ pub(crate) enum Value {
     Nothing,
     /// The client is closed.
     Closed,
-    Held(Box<Held>),
+    Held(Box<Hold>),
     Begun(Box<Begun>),
     Led(Box<Leadership>),
     Observed(Box<Observation>),

@@ -3,6 +3,7 @@
 //!
 //! This crate makes no JavaScript promises: a call returns a number, and its result comes out of the [`queue`] under that number.
 
+mod any_hold;
 mod attempt;
 mod client;
 mod clock;
@@ -13,7 +14,6 @@ mod error;
 mod event;
 mod exit;
 mod follow;
-mod held;
 mod hold;
 mod host;
 mod item;

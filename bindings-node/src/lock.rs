@@ -51,7 +51,7 @@ impl Lock {
 
     #[napi]
     pub fn try_acquire(&self, env: Env) -> i64 {
-        let held = |held: Option<locktender::Held>| held.map_or(Value::Nothing, |held| Value::Held(Box::new(held)));
+        let held = |held: Option<locktender::Hold>| held.map_or(Value::Nothing, |held| Value::Held(Box::new(held)));
         self.queue.call(&env, Ok(self.core.try_acquire()), held)
     }
 

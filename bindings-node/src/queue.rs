@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use locktender::host::sync::Mutex;
 use locktender::host::{Driver, EventQueue, Follower};
 use locktender::metrics::Metrics;
-use locktender::{Call, Cancel, Client, Error, Held, Loss};
+use locktender::{Call, Cancel, Client, Error, Hold, Loss};
 use napi::Env;
 use napi::bindgen_prelude::FunctionRef;
 
-use crate::hold::Hold;
+use crate::any_hold::AnyHold;
 use crate::item::{Item, Value};
 use crate::questions::Questions;
 use crate::wake::Wake;
@@ -31,7 +31,7 @@ pub(crate) struct Queue {
     /// What clients that are gone have counted. Locked only while `clients` is.
     gone: Mutex<Metrics>,
     /// The holds that JavaScript has not forgotten, by the numbers of the calls that got them.
-    holds: Mutex<HashMap<i64, Arc<Hold>>>,
+    holds: Mutex<HashMap<i64, Arc<AnyHold>>>,
     pub(crate) questions: Questions,
     /// The acquires that instrumentations follow.
     pub(crate) follower: Mutex<Follower>,
@@ -107,7 +107,7 @@ impl Queue {
 
     /// Waits for the end of a hold. This keeps the environment alive as any call does. Gives the number under which the end comes
     /// out.
-    pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Held) -> i64 {
+    pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Hold) -> i64 {
         let (id, _) = self.expect(env);
         let (queue, name) = (Arc::clone(self), held.name().to_owned());
         let ended = move |loss: Option<Loss>| Value::Ended(loss.map(|loss| Error::lost(&name, loss)));
@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// Lets the end of a hold come out under its own number. This keeps nothing alive.
-    pub(crate) fn watch(self: &Arc<Self>, env: &Env, hold: i64, held: &Held) {
+    pub(crate) fn watch(self: &Arc<Self>, env: &Env, hold: i64, held: &Hold) {
         {
             let mut state = self.state.lock();
             state.open(env);
@@ -230,20 +230,20 @@ impl Queue {
     }
 
     /// Keeps a hold under the number of the call that got it.
-    pub(crate) fn keep_hold(&self, number: i64, hold: Hold) {
+    pub(crate) fn keep_hold(&self, number: i64, hold: AnyHold) {
         self.holds.lock().insert(number, Arc::new(hold));
     }
 
-    pub(crate) fn hold(&self, number: i64) -> Option<Arc<Hold>> {
+    pub(crate) fn hold(&self, number: i64) -> Option<Arc<AnyHold>> {
         self.holds.lock().get(&number).cloned()
     }
 
     /// Forgets a hold that was released.
-    pub(crate) fn forget_released(&self, number: i64) -> Option<Arc<Hold>> {
+    pub(crate) fn forget_released(&self, number: i64) -> Option<Arc<AnyHold>> {
         self.hold(number).filter(|held| held.is_released()).inspect(|_| drop(self.forget_hold(number)))
     }
 
-    pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<Hold>> {
+    pub(crate) fn forget_hold(&self, number: i64) -> Option<Arc<AnyHold>> {
         self.holds.lock().remove(&number)
     }
 
@@ -288,7 +288,7 @@ impl Queue {
     }
 
     /// The holds that JavaScript has not forgotten.
-    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+    pub(crate) fn holds(&self) -> Vec<Arc<AnyHold>> {
         self.holds.lock().values().cloned().collect()
     }
 

@@ -5,7 +5,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::guarded::{Guarded, Refer};
-use crate::held::Held;
+use crate::hold::Hold;
 use crate::lock::Lock;
 
 /// A context manager for one use. Gives the hold; `None` if it tries only once, and the lock is busy.
@@ -13,7 +13,7 @@ use crate::lock::Lock;
 pub(crate) struct Around {
     lock: Py<Lock>,
     tries_once: bool,
-    held: Guarded<Option<Py<Held>>>,
+    held: Guarded<Option<Py<Hold>>>,
 }
 
 #[pymethods]
@@ -23,7 +23,7 @@ impl Around {
         Self { lock, tries_once, held: Guarded::default() }
     }
 
-    fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Hold>>> {
         let lock = self.lock.get();
         let held = if self.tries_once { lock.tried(py)? } else { Some(lock.acquired(py)?) };
         held.as_ref().map(|held| held.get().begin(py)).transpose()?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use crate::arguments::{refuse, seconds, switch};
-use crate::async_held::AsyncHeld;
-use crate::held::Held;
-use crate::hold::{Core, Hold, said};
+use crate::async_hold::AsyncHold;
+use crate::hold::Hold;
+use crate::hold_inner::{Core, HoldInner, said};
 use crate::job_values::JobOutcome;
 use crate::operation::Operation;
 use crate::options::OnLost;
@@ -18,7 +18,7 @@ fn encoded(py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Option
     own::call(py, |own| &own.encoded, (result,))?.extract()
 }
 
-impl Hold {
+impl HoldInner {
     fn attempt(&self) -> PyResult<&locktender::Attempt> {
         match &self.core {
             Core::Attempt(attempt) => Ok(attempt),
@@ -43,7 +43,7 @@ impl Hold {
     }
 }
 
-/// One attempt at a job: a :class:`Held`, with its number. Made by :meth:`Job.begin`.
+/// One attempt at a job: a :class:`Hold`, with its number. Made by :meth:`Job.begin`.
 ///
 /// :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count, and
 /// another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
@@ -53,9 +53,9 @@ impl Hold {
 ///     if attempt := client.job("mail:7").begin():
 ///         with attempt:
 ///             attempt.complete({"sent": 3})
-#[pyclass(module = "locktender", extends = Held, frozen, weakref)]
+#[pyclass(module = "locktender", extends = Hold, frozen, weakref)]
 pub(crate) struct Attempt {
-    hold: Arc<Hold>,
+    hold: Arc<HoldInner>,
 }
 
 impl Attempt {
@@ -65,11 +65,11 @@ impl Attempt {
         attempt: locktender::Attempt,
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<Self>> {
-        let hold = Arc::new(Hold::new(py, Core::Attempt(attempt), on_lost)?);
-        Py::new(py, Held::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
+        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), on_lost)?);
+        Py::new(py, Hold::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
     }
 
-    /// See [`Hold::undo`].
+    /// See [`HoldInner::undo`].
     pub(crate) fn undo(&self) {
         self.hold.undo();
     }
@@ -139,10 +139,10 @@ impl Attempt {
 
 /// One attempt at a job, under asyncio. As :class:`Attempt`; what waits is a coroutine.
 ///
-/// In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
-#[pyclass(module = "locktender", extends = AsyncHeld, frozen, weakref)]
+/// In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHold`.
+#[pyclass(module = "locktender", extends = AsyncHold, frozen, weakref)]
 pub(crate) struct AsyncAttempt {
-    hold: Arc<Hold>,
+    hold: Arc<HoldInner>,
 }
 
 impl AsyncAttempt {
@@ -153,15 +153,15 @@ impl AsyncAttempt {
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<Self>> {
         let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(Hold::new(py, Core::Attempt(attempt), on_lost)?);
-        Py::new(py, AsyncHeld::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
+        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), on_lost)?);
+        Py::new(py, AsyncHold::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
     }
 
     /// An operation of this attempt, which lives at least as long as it.
     fn operation(
         slf: &Bound<'_, Self>,
         name: &'static str,
-        call: impl FnOnce(Python<'_>, &Hold) -> PyResult<locktender::Call<()>> + Send + 'static,
+        call: impl FnOnce(Python<'_>, &HoldInner) -> PyResult<locktender::Call<()>> + Send + 'static,
     ) -> Operation {
         let (attempt, kept) = (slf.clone().unbind(), slf.clone().unbind());
         Operation::new(

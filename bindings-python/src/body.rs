@@ -14,12 +14,12 @@ use pyo3::prelude::*;
 use crate::bridge::drain_of;
 use crate::context;
 use crate::guarded::Guarded;
-use crate::hold::Hold;
+use crate::hold_inner::HoldInner;
 
 /// One open body.
 #[pyclass(module = "locktender._native", name = "_Body", frozen)]
 pub(crate) struct Body {
-    hold: Arc<Hold>,
+    hold: Arc<HoldInner>,
     task: Py<PyAny>,
     /// How many cancellations the task had been asked for when the body began.
     cancelling: i64,
@@ -41,7 +41,7 @@ pub(crate) enum End {
 
 impl Body {
     /// The body of the current task: a loss of `hold` will cancel it.
-    pub(crate) fn begin(py: Python<'_>, hold: &Arc<Hold>) -> PyResult<Py<Self>> {
+    pub(crate) fn begin(py: Python<'_>, hold: &Arc<HoldInner>) -> PyResult<Py<Self>> {
         let no_task = || PyRuntimeError::new_err("the body of an `async with` runs in a task of asyncio");
         let event_loop = context::running_loop(py)?.ok_or_else(no_task)?;
         let task = context::task(py)?.ok_or_else(no_task)?;

@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::arguments::switch;
-use crate::async_held::AsyncHeld;
+use crate::async_hold::AsyncHold;
 use crate::clients::Callback;
 use crate::election::Election;
 use crate::garbage::{Farewell, during_a_visit};
 use crate::guarded::Guarded;
-use crate::held::Held;
+use crate::hold::Hold;
 use crate::job::Job;
 use crate::lock::Lock;
 use crate::lock_values::{Grant, HoldInfo, LockInfo};
@@ -144,7 +144,7 @@ impl Client {
     /// Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
     /// larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
     ///
-    ///     held = client.adopt(ticket)  # what hand_over() returned
+    ///     hold = client.adopt(ticket)  # what hand_over() returned
     ///
     /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
     /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
@@ -156,7 +156,7 @@ impl Client {
         ticket: &Bound<'_, PyAny>,
         or_acquire: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<Held>> {
+    ) -> PyResult<Py<Hold>> {
         let py = slf.py();
         let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
         Self::adopted(slf, ticket, or_acquire, &LockChoice::parse(py, options)?)
@@ -177,7 +177,7 @@ impl Client {
         let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
-        let taken = move |py: Python<'_>, held| Ok(AsyncHeld::new(py, slf.into_any(), held, on_lost)?.into_any());
+        let taken = move |py: Python<'_>, held| Ok(AsyncHold::new(py, slf.into_any(), held, on_lost)?.into_any());
         Ok(Operation::new("adopt_async", call, taken).acquiring())
     }
 

@@ -12,9 +12,9 @@ use crate::waiting;
 /// Time goes on by itself, too, and is never moved back. One test has the clock at a time: making a second one before the first is
 /// closed raises :exc:`InvalidArgumentError`.
 ///
-///     with Clock() as clock, client.lock("report") as held:
+///     with Clock() as clock, client.lock("report") as hold:
 ///         clock.advance(3600)
-///         assert held.is_valid()  # its ttl is 10 s, and it was renewed for an hour
+///         assert hold.is_valid()  # its ttl is 10 s, and it was renewed for an hour
 #[pyclass(module = "locktender.testing", frozen)]
 pub(crate) struct Clock(testing::Clock);
 

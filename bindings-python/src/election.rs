@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::errors::raised;
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
-use crate::held::Held;
+use crate::hold::Hold;
 use crate::leadership::{AsyncLeadership, Leadership};
 use crate::lock::checked;
 use crate::observer::Observer;
@@ -313,6 +313,6 @@ impl Drop for Leading {
     }
 }
 
-fn held<'py>(leadership: &Bound<'py, Leadership>) -> Bound<'py, Held> {
+fn held<'py>(leadership: &Bound<'py, Leadership>) -> Bound<'py, Hold> {
     leadership.as_super().clone()
 }

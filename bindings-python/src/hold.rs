@@ -1,246 +1,120 @@
-//! A hold: what the handles for threads and for tasks have in common.
+//! `Hold`: one acquisition, for code that blocks.
 
-use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktender::host::is_open;
-use locktender::{Call, Code};
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
-use crate::arguments::{refuse, seconds};
-use crate::errors::{LockError, LockLostError, invalid, raised};
+use crate::arguments::seconds;
+use crate::entries::Entered;
+use crate::errors::raised;
 use crate::frames::Caller;
-use crate::garbage::{during_a_visit, warn_of_hold};
-use crate::guarded::Guarded;
-use crate::losses::Watched;
-use crate::members::missing;
+use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
 use crate::options::OnLost;
-use crate::seconds::in_seconds;
-use crate::{frames, own};
+use crate::values::{Loss, Release};
+use crate::waiting;
 
-/// The core's hold: of a lock, an attempt of a job, or a term of a leader.
-pub(crate) enum Core {
-    Lock(locktender::Held),
-    Attempt(locktender::Attempt),
-    Leadership(locktender::Leadership),
-}
-
-impl Deref for Core {
-    type Target = locktender::Held;
-
-    fn deref(&self) -> &locktender::Held {
-        match self {
-            Self::Lock(held) => held,
-            Self::Attempt(attempt) => attempt,
-            Self::Leadership(leadership) => leadership,
-        }
-    }
-}
-
-/// The core's hold with what `Held` and `AsyncHeld` share: they differ in how they wait.
+/// A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
+///
+/// It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
+/// that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body. It has one body:
+/// entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
+/// :exc:`InvalidArgumentError` inside of the body itself.
+///
+/// Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`, which Python
+/// shows only if asked to. So the lock stays taken for its ttl, as behind ``if lock.acquire():``, which drops the hold at once.
+#[pyclass(module = "locktender", extends = BaseHold, frozen, weakref, subclass)]
 pub(crate) struct Hold {
-    pub(crate) core: Core,
-    /// A body was entered.
-    entered: AtomicBool,
-    /// The frame of the open body, kept so that the core can know the body by its address.
-    frame: Guarded<Option<Py<PyAny>>>,
-    watched: Option<Watched>,
+    hold: Arc<HoldInner>,
 }
 
 impl Hold {
-    pub(crate) fn new(py: Python<'_>, held: Core, on_lost: Option<OnLost>) -> PyResult<Self> {
-        let watched = match on_lost {
-            Some(OnLost::Call(callable)) => Some(Watched::new(py, &held, callable)?),
-            _ => None,
-        };
-        Ok(Self { core: held, entered: AtomicBool::new(false), frame: Guarded::default(), watched })
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
+        Py::new(py, Self::of(hold, client))
     }
 
-    /// Begins a body: the lock is held, and no other body's end will release it.
-    pub(crate) fn enter<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
-        raised(py, self.core.check())?;
-        if self.entered.swap(true, Ordering::Relaxed) {
-            let text = format!(
-                "lock {:?}: this hold is in a `with` already, whose end would release it inside of this one",
-                self.core.name()
-            );
-            return Err(invalid(py, self.core.name(), &text));
-        }
-        let caller = frames::caller(py)?;
-        let number = caller.running.as_ref().map_or(0, |frame| frame.as_ptr() as u64);
-        drop(self.frame.replace(caller.running.clone().map(Bound::unbind)));
-        self.core.enter(caller.task, caller.place.as_deref(), number);
-        Ok(caller)
+    /// The handle of a hold.
+    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>) -> PyClassInitializer<Self> {
+        hold.base(client).add_subclass(Self { hold })
     }
 
-    pub(crate) fn extend(&self, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<Call<()>> {
-        match (ttl, by) {
-            (None, None) => Ok(self.core.renew_now()),
-            (Some(ttl), None) => Ok(self.core.extend(seconds("ttl", ttl)?)),
-            (None, Some(by)) => Ok(self.core.extend_by(seconds("by", by)?)),
-            (Some(_), Some(by)) => Err(refuse("by", by, "extend() takes a ttl or by, not both")),
-        }
+    /// Begins the body of a lock that was acquired for it: without a body it is given back.
+    pub(crate) fn begin<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
+        self.hold.enter(py).inspect_err(|_| self.hold.undo())
     }
 
-    /// What is noted if a body ends by this error: `None` unless it is the failure of a job's attempt. An interrupt meanwhile gives
-    /// the attempt back.
-    pub(crate) fn failure(&self, error: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
-        let is_open = matches!(&self.core, Core::Attempt(attempt) if is_open(attempt));
-        let Some(error) = error.filter(|_| is_open) else { return Ok(None) };
-        let failure = || match self.is_lost() && self.is_loss(error)? {
-            true => Ok(None),
-            false => own::call(error.py(), |own| &own.failure, (error,))?.extract(),
-        };
-        failure().inspect_err(|_| self.give_back())
+    /// Ends a body, which may have failed.
+    pub(crate) fn leave(&self, py: Python<'_>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let failure = self.hold.failure(error.as_ref())?;
+        settle(py, waiting::block(py, self.hold.leave(failure)), error)
     }
 
-    /// Ends a body. Of a job's attempt it may be a failure, unless the attempt was ended before.
-    pub(crate) fn leave(&self, failure: Option<String>) -> Call<()> {
-        drop(self.frame.take());
-        match (&self.core, failure) {
-            (Core::Attempt(attempt), Some(failure)) if is_open(attempt) => attempt.fail(failure),
-            _ => self.core.leave(),
-        }
-    }
-
-    fn is_lost(&self) -> bool {
-        self.core.check().is_err_and(|error| error.code() == Code::LockLost)
-    }
-
-    /// Whether this error is the loss of this lock, also after its release.
-    pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if !error.is_instance_of::<LockLostError>() {
-            return Ok(false);
-        }
-        Ok(error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>().is_ok_and(|name| name == self.core.name()))
-    }
-
-    /// Gives back in the background what its caller did not get, or could not use: nobody has worked under it.
+    /// See [`HoldInner::undo`].
     pub(crate) fn undo(&self) {
-        self.core.undo();
-    }
-
-    /// Releases in the background, for nobody who could wait.
-    pub(crate) fn give_back(&self) {
-        drop(self.frame.take());
-        self.core.leave().then(drop);
-    }
-
-    /// The base of a handle of this hold.
-    pub(crate) fn base(self: &Arc<Self>, client: Py<PyAny>) -> PyClassInitializer<BaseHeld> {
-        BaseHeld { hold: Arc::clone(self), client }.into()
+        self.hold.undo();
     }
 }
 
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let check = self.core.check();
-        let is_garbage = check.is_ok();
-        // Not released: the work may still be running.
-        if is_garbage {
-            self.core.abandon();
-        }
-        if let Some(watched) = &self.watched {
-            // The callable may be garbage, too.
-            during_a_visit(|_| watched.end(&check));
-        }
-        if is_garbage {
-            warn_of_hold(self.core.name());
-        }
+impl Entered for Hold {
+    fn is_held(&self) -> bool {
+        self.hold.core.is_valid()
     }
-}
-
-/// What an error says, of an exception or of a text.
-pub(crate) fn said(error: &Bound<'_, PyAny>) -> PyResult<String> {
-    own::call(error.py(), |own| &own.said, (error,))?.extract()
-}
-
-/// The end of a body: the error of the body always wins over the lock's, which is attached to it.
-pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-    match (left, error) {
-        (Err(lock_error), Some(error)) if lock_error.is_instance_of::<LockError>(py) => {
-            own::call(py, |own| &own.attach, (lock_error, error)).map(drop)
-        }
-        (left, _) => left,
-    }
-}
-
-/// What holds for threads and for tasks have in common: they answer without I/O.
-#[pyclass(module = "locktender._native", name = "_BaseHeld", frozen, subclass)]
-pub(crate) struct BaseHeld {
-    hold: Arc<Hold>,
-    /// Kept alive: while somebody holds a lock of it, the exit closes it.
-    client: Py<PyAny>,
 }
 
 #[pymethods]
-impl BaseHeld {
-    /// The lock's name.
-    #[getter]
-    fn name(&self) -> &str {
-        self.hold.core.name()
-    }
-
-    /// The owner value: the value on the servers begins with it. Unique, and readable in ``redis-cli``.
-    #[getter]
-    fn owner(&self) -> &str {
-        self.hold.core.owner()
-    }
-
-    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
-    #[getter]
-    fn fence(&self) -> u64 {
-        self.hold.core.fence()
-    }
-
-    /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
+impl Hold {
+    /// Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
+    /// shortens.
     ///
-    ///     if held.remaining() > 5:
-    ///         work_a_little()
-    fn remaining(&self) -> f64 {
-        in_seconds(self.hold.core.remaining())
-    }
-
-    /// Whether the lock is held now. No I/O; never true later than the servers' expiry.
+    ///     hold.extend(60)     # at least a minute from now
+    ///     hold.extend(by=10)  # ten seconds more than now
     ///
-    ///     if held.is_valid():
-    ///         work_a_little()
-    fn is_valid(&self) -> bool {
-        self.hold.core.is_valid()
+    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`InvalidArgumentError`, :exc:`ForkedError`, and
+    /// :exc:`UnavailableError` if no majority answers (the lock is still held while :meth:`is_valid` says so).
+    #[pyo3(signature = (ttl=None, *, by=None))]
+    fn extend(&self, py: Python<'_>, ttl: Option<&Bound<'_, PyAny>>, by: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        waiting::block(py, self.hold.extend(ttl, by)?)
     }
 
-    /// Raises unless the lock is held now. No I/O.
+    /// Waits, at most ``timeout`` seconds, until the lock is lost: how, or ``None`` if it isn't, or was released.
     ///
-    ///     held.check()
-    ///     write(row, fence=held.fence)
+    ///     if loss := hold.wait_lost(0.1):
+    ///         print(loss.reason)
+    #[pyo3(signature = (timeout=None))]
+    fn wait_lost(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Loss>> {
+        let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+        let loss = waiting::block_for(py, self.hold.core.ended(), timeout)?;
+        Ok(loss.flatten().map(Loss::from))
+    }
+
+    /// Gives the lock back, and tells what was found.
     ///
-    /// Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        raised(py, self.hold.core.check())
+    ///     if hold.release().outcome == "taken":
+    ///         print("somebody else had the lock, too")
+    ///
+    /// Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
+    /// to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
+    fn release(&self, py: Python<'_>) -> PyResult<Release> {
+        waiting::block(py, self.hold.core.release()).map(Release::from)
     }
 
-    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
-        missing(slf, name)
+    /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
+    /// at most for what remains of the ttl, the lock stays taken.
+    ///
+    ///     ticket = hold.hand_over()
+    ///
+    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
+    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
+        let result = py.detach(|| self.hold.core.hand_over());
+        raised(py, result)
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.client)?;
-        self.hold.frame.traverse(|frame| visit.call(frame))
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().hold.enter(py)?;
+        Ok(slf)
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        let text = "a held lock can't be pickled: to move it to another process, send what hand_over() returns, and adopt() that";
-        Err(PyTypeError::new_err(text))
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (class, core) = (slf.get_type().name()?, &slf.get().hold.core);
-        let state = if core.is_valid() { "valid" } else { "not valid" };
-        Ok(format!("<locktender.{class} {:?} fence={} {state}>", core.name(), core.fence()))
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
+        self.leave(py, error)
     }
 }

@@ -11,7 +11,7 @@ use crate::attempt::{AsyncAttempt, Attempt};
 use crate::client::Client;
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
-use crate::held::Held;
+use crate::hold::Hold;
 use crate::job_values::{JobOutcome, JobStatus};
 use crate::lock::checked;
 use crate::operation::Operation;
@@ -303,6 +303,6 @@ impl Drop for AroundAttempt {
     }
 }
 
-fn held<'py>(attempt: &Bound<'py, Attempt>) -> Bound<'py, Held> {
+fn held<'py>(attempt: &Bound<'py, Attempt>) -> Bound<'py, Hold> {
     attempt.as_super().clone()
 }

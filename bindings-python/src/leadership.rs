@@ -5,15 +5,15 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::async_held::AsyncHeld;
-use crate::held::Held;
-use crate::hold::{Core, Hold};
+use crate::async_hold::AsyncHold;
+use crate::hold::Hold;
+use crate::hold_inner::{Core, HoldInner};
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::values::Release;
 use crate::waiting;
 
-impl Hold {
+impl HoldInner {
     fn leadership(&self) -> PyResult<&locktender::Leadership> {
         match &self.core {
             Core::Leadership(leadership) => Ok(leadership),
@@ -22,13 +22,13 @@ impl Hold {
     }
 }
 
-/// One term of a leader: a :class:`Held` with a number that only rises. Made by :meth:`Election.campaign`.
+/// One term of a leader: a :class:`Hold` with a number that only rises. Made by :meth:`Election.campaign`.
 ///
 ///     with client.election("scheduler").campaign() as leadership:
 ///         write(row, fence=leadership.term)
-#[pyclass(module = "locktender", extends = Held, frozen, weakref)]
+#[pyclass(module = "locktender", extends = Hold, frozen, weakref)]
 pub(crate) struct Leadership {
-    hold: Arc<Hold>,
+    hold: Arc<HoldInner>,
 }
 
 impl Leadership {
@@ -38,16 +38,16 @@ impl Leadership {
         leadership: locktender::Leadership,
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<Self>> {
-        let hold = Arc::new(Hold::new(py, Core::Leadership(leadership), on_lost)?);
-        Py::new(py, Held::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
+        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), on_lost)?);
+        Py::new(py, Hold::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
     }
 
-    /// See [`Hold::undo`].
+    /// See [`HoldInner::undo`].
     pub(crate) fn undo(&self) {
         self.hold.undo();
     }
 
-    /// See [`Hold::is_loss`].
+    /// See [`HoldInner::is_loss`].
     pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.hold.is_loss(error)
     }
@@ -68,11 +68,11 @@ impl Leadership {
         self.hold.leadership().map(locktender::Leadership::is_stopping)
     }
 
-    /// Ends the term, and tells the next candidate: :meth:`Held.release`.
+    /// Ends the term, and tells the next candidate: :meth:`Hold.release`.
     ///
     ///     leadership.resign()
     ///
-    /// Raises what :meth:`Held.release` raises.
+    /// Raises what :meth:`Hold.release` raises.
     fn resign(&self, py: Python<'_>) -> PyResult<Release> {
         waiting::block(py, self.hold.core.release()).map(Release::from)
     }
@@ -80,10 +80,10 @@ impl Leadership {
 
 /// One term of a leader, under asyncio. As :class:`Leadership`; what waits is a coroutine.
 ///
-/// In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
-#[pyclass(module = "locktender", extends = AsyncHeld, frozen, weakref)]
+/// In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHold`.
+#[pyclass(module = "locktender", extends = AsyncHold, frozen, weakref)]
 pub(crate) struct AsyncLeadership {
-    hold: Arc<Hold>,
+    hold: Arc<HoldInner>,
 }
 
 impl AsyncLeadership {
@@ -94,8 +94,8 @@ impl AsyncLeadership {
         on_lost: Option<OnLost>,
     ) -> PyResult<Py<Self>> {
         let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(Hold::new(py, Core::Leadership(leadership), on_lost)?);
-        Py::new(py, AsyncHeld::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
+        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), on_lost)?);
+        Py::new(py, AsyncHold::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
     }
 }
 
@@ -115,7 +115,7 @@ impl AsyncLeadership {
 
     /// Ends the term, and tells the next candidate. See :meth:`Leadership.resign`.
     fn resign(slf: &Bound<'_, Self>) -> Operation {
-        AsyncHeld::release(slf.as_super())
+        AsyncHold::release(slf.as_super())
     }
 
     fn _is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {

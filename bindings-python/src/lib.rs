@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! | --- | --- |
-//! | the classes | `client`, `lock`, `held` and `async_held` (what both have is `hold`), `values`; `job`, `attempt`, `job_values`; `election`, `leadership`, `observer` |
+//! | the classes | `client`, `lock`, `hold` and `async_hold` (what both have is `hold_inner`), `values`; `job`, `attempt`, `job_values`; `election`, `leadership`, `observer` |
 //! | what users give | `credentials`, `arguments`, `options`, `parts`, `name`; `default` is the client behind the module's own `lock()`; `signatures` show it |
 //! | what goes wrong | `errors`, `causes` |
 //! | waiting: a blocked thread, a greenlet, a coroutine | `waiting`; `green` and `operation` on the completion queue of `bridge`, fed by `turns` and `wake` |
@@ -25,7 +25,7 @@ mod signatures;
 
 mod arguments;
 mod around;
-mod async_held;
+mod async_hold;
 mod attempt;
 mod body;
 mod bridge;
@@ -45,8 +45,8 @@ mod exit;
 mod frames;
 mod green;
 mod guarded;
-mod held;
 mod hold;
+mod hold_inner;
 mod job;
 mod job_values;
 mod leadership;
@@ -79,7 +79,7 @@ mod _native {
     #[pymodule_export]
     use crate::{
         around::Around,
-        async_held::AsyncHeld,
+        async_hold::AsyncHold,
         attempt::{AsyncAttempt, Attempt},
         client::{Client, opening::number_of},
         clock::Clock,
@@ -88,8 +88,8 @@ mod _native {
         delivery::{Record, next_events},
         election::{Election, Leading},
         exit::{close_all, forked},
-        held::Held,
-        hold::BaseHeld,
+        hold::Hold,
+        hold_inner::BaseHold,
         job::{AroundAttempt, Job},
         job_values::{JobOutcome, JobStatus},
         leadership::{AsyncLeadership, Leadership},

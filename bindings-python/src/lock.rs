@@ -1,4 +1,4 @@
-//! `Lock`: a name and options; what it acquires is a `Held`, or an `AsyncHeld`.
+//! `Lock`: a name and options; what it acquires is a `Hold`, or an `AsyncHold`.
 
 mod acquired;
 mod named;
@@ -12,14 +12,14 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use self::named::Name;
 pub(crate) use self::named::checked;
 use crate::arguments::{refuse, text};
-use crate::async_held::AsyncHeld;
+use crate::async_hold::AsyncHold;
 use crate::client::Client;
 use crate::entries::{Entered, Entries};
 use crate::errors::NotHeldError;
 use crate::garbage::Farewell;
 use crate::guarded::Refer;
-use crate::held::Held;
-use crate::hold::settle;
+use crate::hold::Hold;
+use crate::hold_inner::settle;
 use crate::lock_values::LockInfo;
 use crate::members::missing;
 use crate::not_taken::{NoArguments, NoOptions};
@@ -35,8 +35,8 @@ use crate::{context, default, frames, own, waiting};
 /// attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead. Where the ``with`` is in a suspended generator, another thread
 /// may end it: there it waits, and after 5 s an event ``warning`` says that it may wait for itself.
 ///
-///     with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
-///     async with lock as held: ...      # the body is cancelled if it is lost
+///     with lock as hold: ...            # blocks; LockLostError at the end if it was lost meanwhile
+///     async with lock as hold: ...      # the body is cancelled if it is lost
 ///     @lock
 ///     def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
 ///
@@ -56,8 +56,8 @@ pub(crate) struct Lock {
     core: PyOnceLock<locktender::Lock>,
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
-    entries: Entries<Held>,
-    async_entries: Entries<AsyncHeld>,
+    entries: Entries<Hold>,
+    async_entries: Entries<AsyncHold>,
     farewell: Farewell,
 }
 
@@ -169,16 +169,16 @@ impl Lock {
 impl Lock {
     /// Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
     ///
-    ///     held = client.lock("orders:42", wait=5).acquire()
+    ///     hold = client.lock("orders:42", wait=5).acquire()
     ///     try:
-    ///         write(row, fence=held.fence)
+    ///         write(row, fence=hold.fence)
     ///     finally:
-    ///         held.release()
+    ///         hold.release()
     ///
     /// Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
     /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
-    fn acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Py<Held>> {
+    fn acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Py<Hold>> {
         self.acquired(py)
     }
 
@@ -186,17 +186,17 @@ impl Lock {
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
     fn acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
-            Ok(lock.async_held(py, client, held)?.into_any())
+            Ok(lock.async_hold(py, client, held)?.into_any())
         })
         .map(Operation::acquiring)
     }
 
     /// Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
     ///
-    ///     if held := client.lock("nightly").try_acquire():
-    ///         with held: ...
+    ///     if hold := client.lock("nightly").try_acquire():
+    ///         with hold: ...
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
-    fn try_acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Option<Py<Held>>> {
+    fn try_acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Option<Py<Hold>>> {
         self.tried(py)
     }
 
@@ -204,7 +204,7 @@ impl Lock {
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
     fn try_acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, |py, lock, client, held| {
-            held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_held(py, client, held)?.into_any()))
+            held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_hold(py, client, held)?.into_any()))
         })
         .map(Operation::acquiring)
     }
@@ -267,7 +267,7 @@ impl Lock {
         Err(self.not_held("extend"))
     }
 
-    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Held>> {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Hold>> {
         let held = self.acquired(py)?;
         let caller = held.get().begin(py)?;
         self.entries.open(caller.task, caller.frame, held.clone_ref(py));
@@ -283,7 +283,7 @@ impl Lock {
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "__aenter__", locktender::Lock::acquire, |py, lock, client, held| {
-            let held = lock.async_held(py, client, held)?;
+            let held = lock.async_hold(py, client, held)?;
             let caller = held.get().begin(py)?;
             lock.async_entries.open(caller.task, caller.frame, held.clone_ref(py));
             Ok(held.into_any())
@@ -298,7 +298,7 @@ impl Lock {
         error: Option<Bound<'_, PyAny>>,
         _traceback: Py<PyAny>,
     ) -> PyResult<Operation> {
-        AsyncHeld::leave(self.closing(py, &self.async_entries)?.bind(py), error)
+        AsyncHold::leave(self.closing(py, &self.async_entries)?.bind(py), error)
     }
 
     /// The decorator.

@@ -22,8 +22,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Has `callable` called when `held` is lost.
-    pub(crate) fn new(py: Python<'_>, held: &locktender::Held, callable: Py<PyAny>) -> PyResult<Self> {
+    /// Has `callable` called when `hold` is lost.
+    pub(crate) fn new(py: Python<'_>, held: &locktender::Hold, callable: Py<PyAny>) -> PyResult<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         events::refresh(py, true)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use crate::arguments::text;
 /// and so is ``%``. Of a text whose name would be too long the beginning stays, with the SHA-256 of the whole. Use it for all
 /// texts of a kind or for none: ``safe_name("50%")`` is not the lock ``50%``. ::
 ///
-///     with client.lock(safe_name(user)) as held: ...
+///     with client.lock(safe_name(user)) as hold: ...
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn safe_name(text: &Bound<'_, PyAny>) -> PyResult<String> {

@@ -1,7 +1,7 @@
 //! Host: functions for a binding to another language. They are the words of its language, processes that fork, and the I/O of its
 //! own event loop. It may change in any release.
 //!
-//! Methods that only bindings need are hidden methods of the public types: `Held::enter`, `Call::then_driven`, `Client::warn`, …
+//! Methods that only bindings need are hidden methods of the public types: `Hold::enter`, `Call::then_driven`, `Client::warn`, …
 
 mod follower;
 

@@ -9,11 +9,11 @@
 //! let client = Client::open("memory://docs")?; // redis://localhost is a real server
 //! let lock = client.lock("orders:42").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
 //!
-//! let held = lock.acquire().await?; // ACQUIRE_TIMEOUT after 5 s
-//! println!("write with fence {}", held.fence()); // the resource refuses smaller ones
-//! held.release().await?;
+//! let hold = lock.acquire().await?; // ACQUIRE_TIMEOUT after 5 s
+//! println!("write with fence {}", hold.fence()); // the resource refuses smaller ones
+//! hold.release().await?;
 //!
-//! let rows = lock.with(async |held| held.fence() > 0).await?; // released on every way out
+//! let rows = lock.with(async |hold| hold.fence() > 0).await?; // released on every way out
 //! # assert!(rows);
 //! # Ok::<(), locktender::Error>(())
 //! # }).unwrap();
@@ -26,15 +26,15 @@
 //!
 //! * [`Lock::with`]: the lock is held while a closure runs. [`Lock::acquire`]: you release it. [`Lock::try_acquire`]: busy is
 //!   an answer (`None`), not an error. Each has a `_blocking` twin for code without an executor.
-//! * A [`Held`] is renewed in the background, so a short `ttl` is right also for long work: a process that dies blocks the
+//! * A [`Hold`] is renewed in the background, so a short `ttl` is right also for long work: a process that dies blocks the
 //!   others for one ttl, not for the length of the job.
-//! * [`Held::is_valid`] and [`Held::remaining`] need no I/O and are never wrong on the unsafe side; [`Held::lost`] tells a loss.
+//! * [`Hold::is_valid`] and [`Hold::remaining`] need no I/O and are never wrong on the unsafe side; [`Hold::lost`] tells a loss.
 //!
 //! # Modules
 //!
 //! | module | inside |
 //! | --- | --- |
-//! | `api` | the types at the top of this crate: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s, their verbs are [`Call`]s |
+//! | `api` | the types at the top of this crate: [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Hold`]s, their verbs are [`Call`]s |
 //! | `session` | a client's running parts: the registry of acquisitions, an actor around each, wake-ups |
 //! | `protocol` | one acquisition over N servers, as a pure state machine |
 //! | `wait` | the waiters of this process, and when each tries again |
@@ -84,7 +84,7 @@ mod wait;
 mod wording;
 
 pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRunReason};
-pub use api::{Call, Cancel, Client, ClientBuilder, Held, IntoUrls, Lock, WithError};
+pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoUrls, Lock, WithError};
 pub use api::{Election, Grant, HoldInfo, LeadError, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};

@@ -36,9 +36,9 @@ const WORK: Duration = Duration::from_millis(1);
 ///
 /// let clock = Clock::take()?;
 /// let client = Client::open("memory://docs-clock")?;
-/// let held = client.lock("nightly").ttl(Duration::from_secs(10)).acquire_blocking()?;
+/// let hold = client.lock("nightly").ttl(Duration::from_secs(10)).acquire_blocking()?;
 /// clock.advance_blocking(Duration::from_secs(3600))?;
-/// assert!(held.is_valid()); // renewed for an hour
+/// assert!(hold.is_valid()); // renewed for an hour
 ///
 /// let left = client.lock("report").ttl(Duration::from_secs(10)).renew(false).acquire_blocking()?;
 /// clock.advance_blocking(Duration::from_secs(10))?;

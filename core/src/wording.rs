@@ -78,7 +78,7 @@ impl Language {
             (Self::Node, "units") => "milliseconds".into(),
             (Self::Node, "since_1970") => "milliseconds since 1970".into(),
             (_, "since_1970") => "seconds since 1970".into(),
-            (Self::Rust, "lost") => "Held::on_lost()".into(),
+            (Self::Rust, "lost") => "Hold::on_lost()".into(),
             (Self::Python, "lost") => "on_lost".into(),
             (Self::Node, "lost") => "held.signal".into(),
             (Self::Node, "by") => "ms".into(),

@@ -11,9 +11,9 @@ const app = express()
 app.post('/orders/:id/charge', async (request, response) => {
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const receipt = await client.withLock(`orders:${request.params.id}`, { ttlMs: 5_000, waitMs: 100, signal: gone.signal }, async (held) => {
-    await charge(AbortSignal.any([held.signal, gone.signal]))
-    return { order: request.params.id, fence: held.fence }    // send the fence along with each write
+  const receipt = await client.withLock(`orders:${request.params.id}`, { ttlMs: 5_000, waitMs: 100, signal: gone.signal }, async (hold) => {
+    await charge(AbortSignal.any([hold.signal, gone.signal]))
+    return { order: request.params.id, fence: hold.fence }    // send the fence along with each write
   })
   response.json(receipt)
 })

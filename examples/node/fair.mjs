@@ -7,7 +7,7 @@ import { Client } from 'locktender'
 
 const client = new Client()
 const counter = client.lock('example:counter', { fair: true })
-const held = await counter.acquire()
+const hold = await counter.acquire()
 
 const customers = []
 for (let number = 1; number <= 3; number++) {
@@ -15,6 +15,6 @@ for (let number = 1; number <= 3; number++) {
   while ((await counter.inspect()).waiters < number) await sleep(10) // let each customer take a place before the next one comes
 }
 console.log('in line:', ...(await counter.inspect()).queue)
-await held.release()
+await hold.release()
 await Promise.all(customers)
 await client.close()

@@ -27,9 +27,9 @@ const app = Fastify()
 await app.register(locks)
 
 app.post('/orders/:id/charge', async ({ params: { id }, signal }) =>
-  app.locks.withLock(`orders:${id}`, { waitMs: 100, signal }, async (held) => {
-    await charge(AbortSignal.any([held.signal, signal]))        // called off if the lock is lost, or the customer hangs up
-    return { order: id, fence: held.fence }                     // send the fence along with each write
+  app.locks.withLock(`orders:${id}`, { waitMs: 100, signal }, async (hold) => {
+    await charge(AbortSignal.any([hold.signal, signal]))        // called off if the lock is lost, or the customer hangs up
+    return { order: id, fence: hold.fence }                     // send the fence along with each write
   }))
 
 /** Stands for the payment provider: takes a while, unless it is called off. */

@@ -3,8 +3,8 @@
 import { lock, withLock } from 'locktender'
 
 // Renewed in the background until the body ends; AcquireTimeoutError after 5 s.
-const total = await withLock('orders:42', { ttlMs: 10_000, waitMs: 5_000 }, async (held) => {
-  console.log(`${held.name} is held with fence ${held.fence}`)
+const total = await withLock('orders:42', { ttlMs: 10_000, waitMs: 5_000 }, async (hold) => {
+  console.log(`${hold.name} is held with fence ${hold.fence}`)
   console.log(`somebody else gets ${await lock('orders:42').tryAcquire()}`)
   return 42
 })

@@ -46,9 +46,9 @@ class OrdersController {
   @Post(':id/charge')
   @HttpCode(200)
   pay(@Param('id') id: string, @HangUp() signal: AbortSignal) {
-    return this.locks.withLock(`orders:${id}`, { waitMs: 100, signal }, async (held) => {
-      await charge(AbortSignal.any([held.signal, signal]))   // called off if the lock is lost, or the customer hangs up
-      return { order: id, fence: held.fence }                // send the fence along with each write
+    return this.locks.withLock(`orders:${id}`, { waitMs: 100, signal }, async (hold) => {
+      await charge(AbortSignal.any([hold.signal, signal]))   // called off if the lock is lost, or the customer hangs up
+      return { order: id, fence: hold.fence }                // send the fence along with each write
     })
   }
 }

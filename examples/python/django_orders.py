@@ -27,11 +27,11 @@ def refused(status: int, error: LockError) -> JsonResponse:
 @require_POST
 def pay(request: HttpRequest, order: int) -> JsonResponse:
     try:
-        with client.lock(f"orders:{order}", wait=0.1) as held:
+        with client.lock(f"orders:{order}", wait=0.1) as hold:
             # The transaction ends within the lock: `with transaction.atomic()` belongs here, and ATOMIC_REQUESTS would end it too late.
             time.sleep(0.3)  # stands for the payment
-            held.check()  # before the write, whose database refuses older fences
-            return JsonResponse({"order": order, "fence": held.fence})
+            hold.check()  # before the write, whose database refuses older fences
+            return JsonResponse({"order": order, "fence": hold.fence})
     except AcquireTimeoutError as busy:
         return refused(409, busy)
     except UnavailableError as down:

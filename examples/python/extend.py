@@ -5,14 +5,14 @@ from locktender import LockLostError, lock
 work = lock("example:extend", ttl=1, renew=False)
 
 try:
-    with work as held:
+    with work as hold:
         for page in range(5):
-            held.extend(1)  # until a second from now, if less remains
-            print(f"page {page}: {held.remaining():.1f} s remain")
-        held.extend(by=2)
-        print(f"two more for the summary: {held.remaining():.1f} s remain")
+            hold.extend(1)  # until a second from now, if less remains
+            print(f"page {page}: {hold.remaining():.1f} s remain")
+        hold.extend(by=2)
+        print(f"two more for the summary: {hold.remaining():.1f} s remain")
         print("now the work gets stuck ...")
-        loss = held.wait_lost(10)
+        loss = hold.wait_lost(10)
         print(f"the lock was lost: {loss.reason if loss else 'not yet'}")
 except LockLostError as lost:
     print(f"leaving says so too: {lost}")

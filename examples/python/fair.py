@@ -13,14 +13,14 @@ async def customer(client: Client, number: int) -> None:
 async def main() -> None:
     async with Client() as client:
         counter = client.lock("example:counter", fair=True)
-        held = await counter.acquire_async()
+        hold = await counter.acquire_async()
         customers = []
         for number in range(1, 4):
             customers.append(asyncio.create_task(customer(client, number)))
             while (info := await counter.inspect_async()) is None or info.waiters < number:
                 await asyncio.sleep(0.01)  # let each customer take a place before the next one comes
         print("in line:", *info.queue, sep="\n  ")
-        await held.release()
+        await hold.release()
         await asyncio.gather(*customers)
 
 

@@ -48,9 +48,9 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
 async def pay(order: int, request: Request) -> dict[str, int]:
     try:
         # Who hangs up cancels the wait, or the payment. A lost lock cancels the payment.
-        async with while_connected(request), request.app.state.locks.lock(f"example:order:{order}", wait=5) as held:
+        async with while_connected(request), request.app.state.locks.lock(f"example:order:{order}", wait=5) as hold:
             await charge(order)
-            return {"order": order, "fence": held.fence}
+            return {"order": order, "fence": hold.fence}
     except AcquireTimeoutError as busy:
         raise HTTPException(409, "this order is being paid", {"Retry-After": "1"}) from busy
     except UnavailableError as down:

@@ -23,8 +23,8 @@ late = turn.acquire()
 print(f"the first holder has fence {late.fence}, and is stopped for longer than its ttl ...")
 late.wait_lost(10)
 
-with turn as held:
-    print(f"the second has fence {held.fence}; its withdrawal: {account.withdraw(10, held.fence)}")
+with turn as hold:
+    print(f"the second has fence {hold.fence}; its withdrawal: {account.withdraw(10, hold.fence)}")
 
 print(f"the first goes on, without looking; its withdrawal: {account.withdraw(10, late.fence)}")
 print(f"balance {account.balance}; the first gives back what it no longer has: {late.release().outcome}")

@@ -5,8 +5,8 @@ from locktender import AcquireTimeoutError, lock
 greeting = lock("example:hello", ttl=10, wait=5)
 
 try:
-    with greeting as held:
-        print(f"holding {held.name!r}, fence {held.fence}, for at least {held.remaining():.0f} s; it is renewed while this runs")
+    with greeting as hold:
+        print(f"holding {hold.name!r}, fence {hold.fence}, for at least {hold.remaining():.0f} s; it is renewed while this runs")
         holder = greeting.inspect()
         print(f"everybody sees: {holder.owner if holder else 'nobody'}")
 except AcquireTimeoutError as busy:

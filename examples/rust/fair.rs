@@ -10,7 +10,7 @@ use locktender::{Client, Error};
 async fn main() -> Result<(), Error> {
     let client = Client::from_env()?;
     let counter = client.lock("example:counter").fair(true);
-    let held = counter.acquire().await?;
+    let hold = counter.acquire().await?;
 
     let mut customers = tokio::task::JoinSet::new();
     for number in 1..=3 {
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Error> {
         }
     }
     println!("in line: {:#?}", counter_line(&client).await?);
-    held.release().await?;
+    hold.release().await?;
     customers.join_all().await;
     client.close().await
 }

@@ -12,8 +12,8 @@ async fn main() -> Result<(), Error> {
 
     // Renewed in the background until the body ends; ACQUIRE_TIMEOUT after 5 s.
     let total = orders
-        .with(async |held| {
-            println!("{} is held with fence {}", held.name(), held.fence());
+        .with(async |hold| {
+            println!("{} is held with fence {}", hold.name(), hold.fence());
             let second = client.lock("orders:42").try_acquire().await?;
             println!("somebody else gets {second:?}");
             Ok::<_, Error>(42)

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from locktender import AcquireTimeoutError, Client, Held, LockLostError
+from locktender import AcquireTimeoutError, Client, Hold, LockLostError
 
 NAME = "Diego"
 
@@ -16,14 +16,14 @@ def tell(event: str, **details: object) -> None:
     print(json.dumps({"event": event, **details}), flush=True)
 
 
-def write(shared: Path, held: Held, event: str, since: float, checked: float, until: float) -> None:
+def write(shared: Path, held: Hold, event: str, since: float, checked: float, until: float) -> None:
     """Appends a line to the shared file. Its readers refuse a line whose fence is smaller than an earlier one."""
     line = {"fence": held.fence, "who": NAME, "event": event, "since": since, "checked": checked, "until": until, "at": time.time()}
     with shared.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def eat(held: Held, shared: Path, ttl: float, since: float) -> None:
+def eat(held: Hold, shared: Path, ttl: float, since: float) -> None:
     """The work that must happen while the lock is held."""
     for bite in range(random.randint(2, 6)):
         if bite == 2:

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use locktender::{Client, ClientOptions, Code, Held};
+use locktender::{Client, ClientOptions, Code, Hold};
 
 const NAME: &str = "Milten";
 
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The work that must happen while the lock is held.
-fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<dyn Error>> {
+fn eat(held: &Hold, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<dyn Error>> {
     for bite in 0..fastrand::u32(2..=6) {
         if bite == 2 {
             held.extend_by(ttl / 2).wait()?;
@@ -71,7 +71,7 @@ fn eat(held: &Held, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<
 }
 
 /// Appends a line to the shared file. Its readers refuse a line whose fence is smaller than an earlier one.
-fn write(shared: &Path, held: &Held, event: &str, since: f64, checked: f64, until: f64) -> Result<(), Box<dyn Error>> {
+fn write(shared: &Path, held: &Hold, event: &str, since: f64, checked: f64, until: f64) -> Result<(), Box<dyn Error>> {
     let line = format!(
         r#"{{"fence": {}, "who": "{NAME}", "event": "{event}", "since": {since:.6}, "checked": {checked:.6}, "until": {until:.6}, "at": {:.6}}}"#,
         held.fence(),

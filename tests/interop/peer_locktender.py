@@ -9,18 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from locktender import AcquireTimeoutError, Attempt, Client, Held, Leadership, LockError, LockLostError
+from locktender import AcquireTimeoutError, Attempt, Client, Hold, Leadership, LockError, LockLostError
 
 
-def shown(held: Held | None) -> dict[str, Any]:
+def shown(held: Hold | None) -> dict[str, Any]:
     return {"owner": held.owner, "fence": held.fence} if held else {"owner": None}
 
 
 class Peer:
     def __init__(self, url: str) -> None:
         self._client = Client(url, app="peer python")
-        self._held: Held | None = None
-        self._kept: list[Held] = []
+        self._held: Hold | None = None
+        self._kept: list[Hold] = []
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["do"]:

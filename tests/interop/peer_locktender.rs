@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, io, thread};
 
-use locktender::{Client, Code, Error, Held, JobError, LeadError, NotRunReason, Outcome};
+use locktender::{Client, Code, Error, Hold, JobError, LeadError, NotRunReason, Outcome};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -32,8 +32,8 @@ fn main() {
 
 struct Peer {
     client: Client,
-    held: Option<Held>,
-    kept: Vec<Held>,
+    held: Option<Hold>,
+    kept: Vec<Hold>,
 }
 
 impl Peer {
@@ -61,7 +61,7 @@ impl Peer {
             "keep" => {
                 let take = |name| self.client.lock(name).ttl(span("ttl_ms")).acquire_blocking();
                 self.kept = names().map(take).collect::<Result<_, _>>()?;
-                return Ok(json!({ "fences": self.kept.iter().map(Held::fence).collect::<Vec<_>>() }));
+                return Ok(json!({ "fences": self.kept.iter().map(Hold::fence).collect::<Vec<_>>() }));
             }
             "let_go" => return self.let_go(),
             "rotate" => return self.rotate(&names().collect::<Vec<_>>(), text("file"), text("stop").as_ref(), span("wait_ms")),

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { Client, configure, election, Held, InvalidArgumentError, Leadership, LockLostError } from 'locktender'
+import { Client, configure, election, Hold, InvalidArgumentError, Leadership, LockLostError } from 'locktender'
 
 import { PATIENCE_MS, until } from './support/observe.mjs'
 import { sharedServer } from './support/server.mjs'
@@ -19,7 +19,7 @@ const untilAborted = (signal) => new Promise((_, reject) => signal.addEventListe
 
 test('a leadership is a hold, whose term is its fence', async (t) => {
   const leadership = await client.election(t.name).campaign()
-  assert.ok(leadership instanceof Leadership && leadership instanceof Held)
+  assert.ok(leadership instanceof Leadership && leadership instanceof Hold)
   assert.equal(leadership.term, leadership.fence)
   assert.equal(await client.election(t.name).tryCampaign(), null)
   assert.equal((await leadership.resign()).outcome, 'released')

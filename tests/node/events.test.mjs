@@ -5,7 +5,7 @@ import diagnostics from 'node:diagnostics_channel'
 import { EventEmitter } from 'node:events'
 import { after, test } from 'node:test'
 
-import { Client, Held } from 'locktender'
+import { Client, Hold } from 'locktender'
 
 import { PATIENCE_MS, until } from './support/observe.mjs'
 import { run } from './support/script.mjs'
@@ -180,7 +180,7 @@ test('each operation is traced on a channel of its own, from its start to its en
   for (const channel of channels) channel.unsubscribe(steps)
   await client.withLock(t.name, () => undefined)
   await client.close()
-  const told = ([step, operation, lockName, outcome]) => [step, operation, lockName === t.name, outcome instanceof Held ? 'a hold' : outcome]
+  const told = ([step, operation, lockName, outcome]) => [step, operation, lockName === t.name, outcome instanceof Hold ? 'a hold' : outcome]
   assert.deepEqual(seen.map(told), [
     ['start', 'acquire', true, undefined], ['asyncEnd', 'acquire', true, 'a hold'],
     ['start', 'acquire', true, undefined], ['error', 'acquire', true, 'ACQUIRE_TIMEOUT'], ['asyncEnd', 'acquire', true, 'ACQUIRE_TIMEOUT'],

@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { inspect } from 'node:util'
 import { runInNewContext } from 'node:vm'
 
-import { Attempt, Client, Held, InvalidArgumentError, Job, LockLostError, configure, job as jobOfDefault } from 'locktender'
+import { Attempt, Client, Hold, InvalidArgumentError, Job, LockLostError, configure, job as jobOfDefault } from 'locktender'
 
 import { PATIENCE_MS, until } from './support/observe.mjs'
 import { sharedServer } from './support/server.mjs'
@@ -186,7 +186,7 @@ test('an attempt is a hold, and leaving its block gives it back', async (t) => {
   const job = client.job(t.name, { maxAttempts: 1 })
   assert.ok(job instanceof Job)
   const attempt = await job.begin()
-  assert.ok(attempt instanceof Attempt && attempt instanceof Held)
+  assert.ok(attempt instanceof Attempt && attempt instanceof Hold)
   assert.match(inspect(attempt), /^Attempt \{\s+name: .*\sfence: \d+,\s+remainingMs: /s)
   assert.deepEqual(await record(job), ['running', 1, null, null])
   await attempt[Symbol.asyncDispose]()

@@ -9,7 +9,7 @@ import time
 import pytest
 from locktender import (
     AcquireTimeoutError,
-    AsyncHeld,
+    AsyncHold,
     Client,
     ClosedError,
     InvalidArgumentError,
@@ -25,7 +25,7 @@ def test_everything_is_a_coroutine(each_client, name):
 
     async def main():
         held = await asyncio.create_task(lock.acquire_async())
-        assert isinstance(held, AsyncHeld) and held.name == name and held.is_valid() and held.fence > 0
+        assert isinstance(held, AsyncHold) and held.name == name and held.is_valid() and held.fence > 0
         assert await lock.try_acquire_async() is None
         info = await lock.inspect_async()
         assert info.owner == held.owner

@@ -272,7 +272,7 @@ def test_the_choices_of_prometheus_s_dashboard_are_the_applications_and_families
 
 
 def test_all_applications_of_prometheus_s_dashboard_are_also_the_one_without_a_name(prometheus: Prometheus) -> None:
-    (query,) = [query for query in queries("prometheus") if query.panel == "Held, by application"]
+    (query,) = [query for query in queries("prometheus") if query.panel == "Hold, by application"]
     found = [len(prometheus.numbers(query._replace(instant=True), filled(query.text, variables))) for variables in chosen("prometheus")]
     assert found == [len(CLIENTS), len(APPS)]
 

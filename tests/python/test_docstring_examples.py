@@ -30,7 +30,7 @@ def needs_one(dotted):
     """A verb, but no twin for asyncio, nor what only says where the verb is."""
     node, kind = DOCUMENTED[dotted], dotted.partition(".")[0]
     is_verb = isinstance(node, ast.FunctionDef) and not node.decorator_list
-    return is_verb and not dotted.endswith("_async") and kind not in ("AsyncHeld", "AsyncAttempt", "AsyncLeadership") and "Not here" not in ast.get_docstring(node)
+    return is_verb and not dotted.endswith("_async") and kind not in ("AsyncHold", "AsyncAttempt", "AsyncLeadership") and "Not here" not in ast.get_docstring(node)
 
 
 def test_every_verb_has_an_example():
@@ -70,8 +70,8 @@ def program(url, text):
         "schedule_async": sent,
         "work_a_little": lambda: given.get("stop", stop).set(),
     }
-    if "held." in text and "held =" not in text and "as held" not in text:
-        given["held"] = client.lock("orders").acquire()
+    if "hold." in text and not any(made in text for made in ("hold =", "as hold", "for hold in")):
+        given["hold"] = client.lock("orders").acquire()
     if text.startswith("attempt."):
         given["attempt"] = client.job("mail").begin()
     if text.startswith("leadership."):
@@ -104,6 +104,6 @@ def run_example(dotted):
             await done
 
     asyncio.run(run_async()) if code.co_flags & inspect.CO_COROUTINE else eval(code, given)
-    if isinstance(given.get("held"), locktender.Held) and given["held"].is_valid():
-        given["held"].release()
+    if isinstance(given.get("hold"), locktender.Hold) and given["hold"].is_valid():
+        given["hold"].release()
     given["client"].close()

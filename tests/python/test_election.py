@@ -5,7 +5,7 @@ import os
 import threading
 
 import pytest
-from locktender import AsyncLeadership, Client, Held, InvalidArgumentError, Leadership, LockLostError, configure, election
+from locktender import AsyncLeadership, Client, Hold, InvalidArgumentError, Leadership, LockLostError, configure, election
 from support.observe import PATIENCE, until
 
 
@@ -19,7 +19,7 @@ def test_a_leadership_is_a_hold_and_work_gets_it_before_its_arguments(client: Cl
     election, seen = client.election("x"), []
 
     def work(leadership, day, *, urgent):
-        seen.append((isinstance(leadership, Leadership) and isinstance(leadership, Held), day, urgent, leadership.term == leadership.fence))
+        seen.append((isinstance(leadership, Leadership) and isinstance(leadership, Hold), day, urgent, leadership.term == leadership.fence))
         election.stop()
 
     election.lead(work, "monday", urgent=True)

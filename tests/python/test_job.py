@@ -10,7 +10,7 @@ import time
 from datetime import datetime, timedelta, timezone, tzinfo
 
 import pytest
-from locktender import AsyncAttempt, Attempt, Client, Held, InvalidArgumentError, JobDeadError, JobOutcome, LockLostError
+from locktender import AsyncAttempt, Attempt, Client, Hold, InvalidArgumentError, JobDeadError, JobOutcome, LockLostError
 from locktender._failure import failure
 from support.script import run
 
@@ -25,7 +25,7 @@ def test_an_attempt_is_a_hold_and_work_gets_it_before_its_arguments(client: Clie
     seen = []
 
     def work(attempt, day, *, urgent):
-        seen.append((isinstance(attempt, Attempt) and isinstance(attempt, Held), day, urgent, attempt.is_valid()))
+        seen.append((isinstance(attempt, Attempt) and isinstance(attempt, Hold), day, urgent, attempt.is_valid()))
         return [1, {"a": None}]
 
     outcome = client.job("mail").run(work, "monday", urgent=True)

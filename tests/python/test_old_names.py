@@ -17,6 +17,8 @@ MEMBERS = {
     "attempt": {"done": "complete", "give_back": "release"},
 }
 TYPES = {
+    "Held": "Hold",
+    "AsyncHeld": "AsyncHold",
     "OnceOptions": "CronJobOptions",
     "NotRun": "NotRunReason",
     "Ran": "TryOutcome",
@@ -42,9 +44,10 @@ def lists() -> dict[str, str]:
 @pytest.mark.parametrize("old", [*TYPES, *FIELDS])
 def test_an_old_name_is_no_identifier_any_more(lists: dict[str, str], old: str):
     for language, text in lists.items():
-        # Rust's list has the hidden modules, too, which speak with the wire.
-        for name in {old, camel(old)} if language != "rust" else {old}:
-            assert not re.search(rf"\b{name}\b", text), (language, name)
+        # A state may be `Held`, but no type.
+        kind = r"\b(struct|enum|trait|type) " if language == "rust" and old in TYPES else r"\b"
+        for name in {old, camel(old)}:
+            assert not re.search(rf"{kind}{name}\b", text), (language, name)
 
 
 @pytest.mark.parametrize("old", [*OPTIONS, *(name for names in MEMBERS.values() for name in names)])

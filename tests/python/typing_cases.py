@@ -5,11 +5,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from locktender import (
-    AsyncHeld,
+    AsyncHold,
     Client,
     Credentials,
     Event,
-    Held,
+    Hold,
     Lock,
     LockInfo,
     LockLostError,
@@ -44,7 +44,7 @@ configure("redis://localhost", prefix="p:", app="billing")
 
 def blocking() -> None:
     with client, client.lock("orders:42", ttl=10, wait=5.5, renew=False, max_hold=60) as held:
-        assert_type(held, Held)
+        assert_type(held, Hold)
         assert_type(held.fence, int)
         assert_type(held.remaining(), float)
         assert_type(held.wait_lost(1), Loss | None)
@@ -57,18 +57,18 @@ def blocking() -> None:
             pass
     assert_type(client.lock("a"), Lock)
     assert_type(client.lock("a").inspect(), LockInfo | None)
-    assert_type(client.adopt("ticket", ttl=5, or_acquire=True), Held)
+    assert_type(client.adopt("ticket", ttl=5, or_acquire=True), Hold)
 
 
 async def awaiting() -> None:
     async with client, client.lock("orders:42", on_lost="continue") as held:
-        assert_type(held, AsyncHeld)
+        assert_type(held, AsyncHold)
         assert_type(await held.release(), Release)
         assert_type(await held.wait_lost(), Loss | None)
-    assert_type(await client.lock("a").acquire_async(), AsyncHeld)
-    assert_type(await client.lock("a").try_acquire_async(), AsyncHeld | None)
+    assert_type(await client.lock("a").acquire_async(), AsyncHold)
+    assert_type(await client.lock("a").try_acquire_async(), AsyncHold | None)
     async with await client.adopt_async("ticket") as adopted:
-        assert_type(adopted, AsyncHeld)
+        assert_type(adopted, AsyncHold)
 
 
 @lock("user:{user_id}", wait=2)

@@ -12,7 +12,7 @@ from . import _work as _work
 from ._children import settle_in as _settle_in
 from ._native import (
     AsyncAttempt,
-    AsyncHeld,
+    AsyncHold,
     AsyncLeadership,
     Attempt,
     Client,
@@ -20,7 +20,7 @@ from ._native import (
     Election,
     Event,
     Grant,
-    Held,
+    Hold,
     HoldInfo,
     Job,
     JobOutcome,
@@ -69,7 +69,7 @@ _settle_in()
 __all__ = [
     "AcquireTimeoutError",
     "AsyncAttempt",
-    "AsyncHeld",
+    "AsyncHold",
     "AsyncLeadership",
     "Attempt",
     "Client",
@@ -80,7 +80,7 @@ __all__ = [
     "Event",
     "ForkedError",
     "Grant",
-    "Held",
+    "Hold",
     "HoldInfo",
     "InternalError",
     "InvalidArgumentError",

@@ -20,7 +20,7 @@ from ._native_election import (
     _Leading as _Leading,
 )
 from ._native_events import Event as Event, _Record as _Record
-from ._native_held import AsyncHeld as AsyncHeld, Held as Held, _BaseHeld as _BaseHeld
+from ._native_hold import AsyncHold as AsyncHold, Hold as Hold, _BaseHold as _BaseHold
 from ._native_job import (
     AsyncAttempt as AsyncAttempt,
     Attempt as Attempt,
@@ -47,7 +47,7 @@ from ._native_values import (
 
 __all__ = [
     "AsyncAttempt",
-    "AsyncHeld",
+    "AsyncHold",
     "AsyncLeadership",
     "Attempt",
     "Client",
@@ -56,7 +56,7 @@ __all__ = [
     "Election",
     "Event",
     "Grant",
-    "Held",
+    "Hold",
     "HoldInfo",
     "Job",
     "JobOutcome",
@@ -79,7 +79,7 @@ __all__ = [
     "_Around",
     "_AroundAttempt",
     "_Asked",
-    "_BaseHeld",
+    "_BaseHold",
     "_Leading",
     "_Record",
     "__version__",
@@ -157,7 +157,7 @@ def safe_name(text: str, /) -> str:
     and so is ``%``. Of a text whose name would be too long the beginning stays, with the SHA-256 of the whole. Use it for all
     texts of a kind or for none: ``safe_name("50%")`` is not the lock ``50%``. ::
 
-        with client.lock(safe_name(user)) as held: ...
+        with client.lock(safe_name(user)) as hold: ...
     """
 
 def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]) -> None:

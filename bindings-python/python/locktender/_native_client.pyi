@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from ._native_election import Election
 from ._native_events import Event
-from ._native_held import AsyncHeld, Held
+from ._native_hold import AsyncHold, Hold
 from ._native_job import Job
 from ._native_lock import Lock
 from ._native_metrics import Metrics
@@ -55,8 +55,8 @@ class Client:
     child's operations connect anew. ``with`` and ``async with`` close it.
 
         client = Client("redis://localhost")
-        with client.lock("orders:42", ttl=10, wait=5) as held:
-            write(row, fence=held.fence)
+        with client.lock("orders:42", ttl=10, wait=5) as hold:
+            write(row, fence=hold.fence)
 
     ``servers``
         ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service``, ``redis+cluster://host,host`` (with TLS
@@ -232,11 +232,11 @@ class Client:
         Raises :exc:`InvalidArgumentError` for a wrong option or name.
         """
 
-    def adopt(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Held:
+    def adopt(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Hold:
         """Takes a lock over from another process, by what its ``hand_over()`` returned. The hold is a new one: new owner, new and
         larger fence. The ``ttl`` is that of the lock which was handed over, unless given.
 
-            held = client.adopt(ticket)  # what hand_over() returned
+            hold = client.adopt(ticket)  # what hand_over() returned
 
         Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
         this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
@@ -244,7 +244,7 @@ class Client:
         text, or if this client's prefix differs from that of the other client.
         """
 
-    def adopt_async(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Coroutine[Any, Any, AsyncHeld]:
+    def adopt_async(self, ticket: str, *, or_acquire: bool = False, **options: Unpack[_LockOptions]) -> Coroutine[Any, Any, AsyncHold]:
         """:meth:`adopt`, under asyncio."""
 
     def initialize_quorum(self) -> None:

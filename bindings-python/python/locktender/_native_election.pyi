@@ -4,14 +4,14 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, final
 
-from ._native_held import AsyncHeld, Held
+from ._native_hold import AsyncHold, Hold
 from ._native_values import Release
 
 _P = ParamSpec("_P")
 
 @final
-class Leadership(Held):
-    """One term of a leader: a :class:`Held` with a number that only rises. Made by :meth:`Election.campaign`.
+class Leadership(Hold):
+    """One term of a leader: a :class:`Hold` with a number that only rises. Made by :meth:`Election.campaign`.
 
         with client.election("scheduler").campaign() as leadership:
             write(row, fence=leadership.term)
@@ -28,20 +28,20 @@ class Leadership(Held):
         """Whether :meth:`Election.stop` was called, so that the work should return soon. The term goes on until then."""
 
     def resign(self) -> Release:
-        """Ends the term, and tells the next candidate: :meth:`Held.release`.
+        """Ends the term, and tells the next candidate: :meth:`Hold.release`.
 
             leadership.resign()
 
-        Raises what :meth:`Held.release` raises.
+        Raises what :meth:`Hold.release` raises.
         """
 
     def __enter__(self) -> Leadership: ...
 
 @final
-class AsyncLeadership(AsyncHeld):
+class AsyncLeadership(AsyncHold):
     """One term of a leader, under asyncio. As :class:`Leadership`; what waits is a coroutine.
 
-    In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
+    In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHold`.
     """
 
     @property

@@ -5,7 +5,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, final, overload
 
-from ._native_held import AsyncHeld, Held
+from ._native_hold import AsyncHold, Hold
 from ._native_options import _Seconds
 
 _P = ParamSpec("_P")
@@ -90,8 +90,8 @@ class JobStatus:
         """When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail."""
 
 @final
-class Attempt(Held):
-    """One attempt at a job: a :class:`Held`, with its number. Made by :meth:`Job.begin`.
+class Attempt(Hold):
+    """One attempt at a job: a :class:`Hold`, with its number. Made by :meth:`Job.begin`.
 
     :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count, and
     another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
@@ -141,10 +141,10 @@ class Attempt(Held):
     def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
-class AsyncAttempt(AsyncHeld):
+class AsyncAttempt(AsyncHold):
     """One attempt at a job, under asyncio. As :class:`Attempt`; what waits is a coroutine.
 
-    In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHeld`.
+    In the body of an ``async with`` a loss cancels the body's task, as with :class:`AsyncHold`.
     """
 
     @property

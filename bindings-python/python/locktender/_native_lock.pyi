@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, final, overload
 
-from ._native_held import AsyncHeld, Held
+from ._native_hold import AsyncHold, Hold
 from ._native_values import LockInfo
 from ._try_outcome import TryOutcome
 
@@ -20,8 +20,8 @@ class Lock:
     attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead. Where the ``with`` is in a suspended generator, another thread
     may end it: there it waits, and after 5 s an event ``warning`` says that it may wait for itself.
 
-        with lock as held: ...            # blocks; LockLostError at the end if it was lost meanwhile
-        async with lock as held: ...      # the body is cancelled if it is lost
+        with lock as hold: ...            # blocks; LockLostError at the end if it was lost meanwhile
+        async with lock as hold: ...      # the body is cancelled if it is lost
         @lock
         def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
 
@@ -37,30 +37,30 @@ class Lock:
     def name(self) -> str | None:
         """The name; ``None`` if a callable makes it."""
 
-    def acquire(self) -> Held:
+    def acquire(self) -> Hold:
         """Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
 
-            held = client.lock("orders:42", wait=5).acquire()
+            hold = client.lock("orders:42", wait=5).acquire()
             try:
-                write(row, fence=held.fence)
+                write(row, fence=hold.fence)
             finally:
-                held.release()
+                hold.release()
 
         Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
         :exc:`InvalidArgumentError`, :exc:`ClosedError`.
         """
 
-    def acquire_async(self) -> Coroutine[Any, Any, AsyncHeld]:
+    def acquire_async(self) -> Coroutine[Any, Any, AsyncHold]:
         """:meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind."""
 
-    def try_acquire(self) -> Held | None:
+    def try_acquire(self) -> Hold | None:
         """Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
 
-            if held := client.lock("nightly").try_acquire():
-                with held: ...
+            if hold := client.lock("nightly").try_acquire():
+                with hold: ...
         """
 
-    def try_acquire_async(self) -> Coroutine[Any, Any, AsyncHeld | None]:
+    def try_acquire_async(self) -> Coroutine[Any, Any, AsyncHold | None]:
         """:meth:`try_acquire`, under asyncio."""
 
     def inspect(self) -> LockInfo | None:
@@ -100,11 +100,11 @@ class Lock:
     def extend(self, *_arguments: object, **_options: object) -> None:
         """Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
 
-    def __enter__(self) -> Held: ...
+    def __enter__(self) -> Hold: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
-    def __aenter__(self) -> Coroutine[Any, Any, AsyncHeld]: ...
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncHold]: ...
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...
@@ -142,7 +142,7 @@ class Lock:
 @final
 class _Around:
     def __new__(cls, lock: Lock, tries_once: bool) -> _Around: ...
-    def __enter__(self) -> Held | None: ...
+    def __enter__(self) -> Hold | None: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...

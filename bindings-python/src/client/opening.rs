@@ -14,7 +14,7 @@ use crate::errors::raised;
 use crate::events::{self, ClientSink};
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
-use crate::held::Held;
+use crate::hold::Hold;
 use crate::lock_values::{Grant, LockInfo};
 use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
@@ -176,12 +176,12 @@ impl Client {
         ticket: &Bound<'_, PyAny>,
         or_acquire: Option<bool>,
         choice: &LockChoice,
-    ) -> PyResult<Py<Held>> {
+    ) -> PyResult<Py<Hold>> {
         let py = slf.py();
         let lock = Self::adoption(slf, ticket, or_acquire, choice)?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
         let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
-        Held::new(py, slf.clone().into_any().unbind(), held, on_lost)
+        Hold::new(py, slf.clone().into_any().unbind(), held, on_lost)
     }
 
     pub(super) fn adoption(

@@ -5,7 +5,7 @@ use std::io::stdin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktender::{Client, Event, EventKind, Held, Lock};
+use locktender::{Client, Event, EventKind, Hold, Lock};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What everybody waits for.
@@ -21,7 +21,7 @@ fn now() -> u64 {
 pub fn holder(url: &str) {
     let client = Client::open(url).unwrap();
     let lock = client.lock(NAME);
-    let mut held: Option<Held> = None;
+    let mut held: Option<Hold> = None;
     for line in stdin().lines() {
         if line.unwrap() == "acquire" {
             held = Some(lock.acquire_blocking().unwrap());

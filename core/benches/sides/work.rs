@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use locktender::host::sync::Mutex;
-use locktender::{Client, Held};
+use locktender::{Client, Hold};
 
 use crate::callers::name;
 
@@ -19,7 +19,7 @@ pub fn new_name() -> String {
 }
 
 /// A hold of a lock, and the bytes of its acquire. The client has had a lock before.
-fn acquired(urls: &str, named: &str) -> (Recorder, Client, Held, Vec<u8>) {
+fn acquired(urls: &str, named: &str) -> (Recorder, Client, Hold, Vec<u8>) {
     let recorder = Recorder::before(urls);
     let client = Client::open(&recorder.urls).unwrap();
     client.lock(name(0)).acquire_blocking().unwrap().release().wait().unwrap();

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use locktender::{Client, Code, Error, Held};
+use locktender::{Client, Code, Error, Hold};
 use nix::sys::signal::Signal;
 use nix::unistd::getpid;
 
@@ -76,7 +76,7 @@ impl<'a> Deref for Guard<'a> {
 
 impl Guard<'_> {
     /// Runs the command while a lock is held that was waited for since `began`; or gives the exit code, if it can't run.
-    pub(super) fn run(&self, held: &Held, began: Instant, own: Environment, keeps_output: bool) -> Result<End, u8> {
+    pub(super) fn run(&self, held: &Hold, began: Instant, own: Environment, keeps_output: bool) -> Result<End, u8> {
         let name = held.name();
         let fields = [("fence", held.fence().into()), ("owner", held.owner().into())];
         let took = began.elapsed().as_secs_f64();
@@ -98,7 +98,7 @@ impl Guard<'_> {
         }
     }
 
-    fn started(&self, held: &Held, own: Environment, keeps_output: bool) -> io::Result<(Child, Option<Output>)> {
+    fn started(&self, held: &Hold, own: Environment, keeps_output: bool) -> io::Result<(Child, Option<Output>)> {
         let valid_until = (SystemTime::now() + held.remaining()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut environment = vec![
             ("LOCKTENDER_NAME", held.name().to_owned()),
@@ -122,7 +122,7 @@ impl Guard<'_> {
     }
 
     /// Watches the command until it ends.
-    fn watched(&self, held: &Held, child: &Child) -> End {
+    fn watched(&self, held: &Hold, child: &Child) -> End {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
         let (mut is_lost, mut is_asked_to_stop, mut goes_on, mut ended, mut asked) = (false, false, false, None, None);
@@ -224,7 +224,7 @@ impl Guard<'_> {
     }
 
     /// Says that the lock of a command that ended by itself was lost meanwhile, if so. This process may have been stopped.
-    pub(super) fn was_lost(&self, held: &Held) -> bool {
+    pub(super) fn was_lost(&self, held: &Hold) -> bool {
         if self.on_lost == OnLost::Warn {
             return false;
         }
@@ -236,7 +236,7 @@ impl Guard<'_> {
     }
 
     /// Why the command has to end.
-    fn reason(&self, held: &Held, began: Instant) -> String {
+    fn reason(&self, held: &Hold, began: Instant) -> String {
         if let Err(error) = held.check() {
             return in_words(&error);
         }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use clap::Args;
-use locktender::{Client, Held, Lock};
+use locktender::{Client, Lock};
 use rustix::fs::{FileType, fstat};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn holds(holder: &Holder<'_>, lock: &Lock, options: &Hold) -> Ending {
 }
 
 /// Holds the lock.
-fn until_its_end(holder: &Holder<'_>, held: &Held, options: &Hold) -> Ending {
+fn until_its_end(holder: &Holder<'_>, held: &locktender::Hold, options: &Hold) -> Ending {
     let cannot = |what: &str, error: &io::Error, code: u8| {
         holder.messages.error("CANNOT_HOLD", &format!("can't {what}: {error}"));
         code.into()

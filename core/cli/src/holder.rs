@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use locktender::{Call, Client, Code, Error, Held, LockInfo};
+use locktender::{Call, Client, Code, Error, Hold, LockInfo};
 use nix::sys::signal::Signal;
 
 use super::end::Ending;
@@ -164,7 +164,7 @@ impl Holder<'_> {
         code.into()
     }
 
-    pub(super) fn release(&self, held: &Held) {
+    pub(super) fn release(&self, held: &Hold) {
         match held.release().wait_for(RELEASE) {
             Some(Ok(release)) => {
                 let outcome = release.outcome.as_str();

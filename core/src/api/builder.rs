@@ -25,9 +25,9 @@ use crate::server::Server;
 /// use locktender::Client;
 ///
 /// let client = Client::builder().url("memory://docs-builder").prefix("prod:").app("billing").ttl(Duration::from_secs(30)).build()?;
-/// let held = client.lock("orders:42").acquire_blocking()?; // the key is prod:orders:42
-/// assert!(held.owner().starts_with("app=billing "));
-/// assert!(held.remaining() > Duration::from_secs(20));
+/// let hold = client.lock("orders:42").acquire_blocking()?; // the key is prod:orders:42
+/// assert!(hold.owner().starts_with("app=billing "));
+/// assert!(hold.remaining() > Duration::from_secs(20));
 /// # Ok::<(), locktender::Error>(())
 /// ```
 pub struct ClientBuilder {
@@ -89,7 +89,7 @@ impl ClientBuilder {
     /// # use locktender::{Client, server::memory::MemoryServer};
     /// let apart = Arc::new(MemoryServer::new("docs-builder-server")); // no other client can reach it
     /// let client = Client::builder().server(apart).build()?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -134,8 +134,8 @@ setters! { ClientBuilder, configure:
     /// ```
     /// # use locktender::Client;
     /// let client = Client::builder().url("memory://docs-app").app("billing").build()?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// assert!(held.owner().starts_with("app=billing host="));
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// assert!(hold.owner().starts_with("app=billing host="));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     app(app: impl Into<String>) |options| options.app = Some(app.into());
@@ -188,7 +188,7 @@ setters! { ClientBuilder, configure:
     /// # use locktender::Client;
     /// let servers = ["memory://docs-max-ttl-1", "memory://docs-max-ttl-2", "memory://docs-max-ttl-3"];
     /// let client = Client::builder().urls(servers).max_ttl(Duration::from_millis(200)).ttl(Duration::from_millis(200)).build()?;
-    /// let held = client.lock("nightly").acquire_blocking()?; // granted once new servers vote: after max_ttl
+    /// let hold = client.lock("nightly").acquire_blocking()?; // granted once new servers vote: after max_ttl
     /// # Ok::<(), locktender::Error>(())
     /// ```
     max_ttl(span: Duration) |options| options.max_ttl = span;
@@ -253,7 +253,7 @@ setters! { ClientBuilder, configure:
     ///     .max_hold(Duration::from_secs(60))
     ///     .fair(true)
     ///     .build()?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
     /// assert_eq!(client.lock("nightly").acquire_blocking().unwrap_err().code(), Code::AcquireTimeout);
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -266,8 +266,8 @@ setters! { ClientBuilder, configure:
     /// # use std::time::Duration;
     /// # use locktender::Client;
     /// let client = Client::builder().url("memory://docs-builder-renew").renew(false).build()?;
-    /// let held = client.lock("nightly").ttl(Duration::from_millis(20)).acquire_blocking()?;
-    /// assert_eq!(held.ended_blocking()?.expect("nothing renews it").reason.as_str(), "expired");
+    /// let hold = client.lock("nightly").ttl(Duration::from_millis(20)).acquire_blocking()?;
+    /// assert_eq!(hold.ended_blocking()?.expect("nothing renews it").reason.as_str(), "expired");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     renew(renew: bool) |options| options.lock.renew = renew;
@@ -279,8 +279,8 @@ setters! { ClientBuilder, configure:
     /// # use std::time::Duration;
     /// # use locktender::Client;
     /// let client = Client::builder().url("memory://docs-builder-max-hold").max_hold(Duration::from_millis(20)).build()?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// assert_eq!(held.ended_blocking()?.expect("it is lost after 20 ms").reason.as_str(), "max_hold");
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// assert_eq!(hold.ended_blocking()?.expect("it is lost after 20 ms").reason.as_str(), "max_hold");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     max_hold(span: impl Into<Option<Duration>>) |options| options.lock.max_hold = span.into();

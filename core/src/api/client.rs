@@ -15,7 +15,7 @@ pub(crate) use self::inner::{Inner, Sinks};
 pub use self::locks::HoldInfo;
 pub use self::marker::Markers;
 use crate::api::election::Election;
-use crate::api::held::Held;
+use crate::api::hold::Hold;
 use crate::api::job::Job;
 use crate::api::lock::Lock;
 use crate::api::sources::Source;
@@ -41,7 +41,7 @@ use crate::wording::Text;
 /// use locktender::Client;
 ///
 /// let client = Client::open("memory://docs-client")?;
-/// let held = client.lock("orders:42").acquire_blocking()?;
+/// let hold = client.lock("orders:42").acquire_blocking()?;
 /// # Ok::<(), locktender::Error>(())
 /// ```
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl Client {
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-lock")?;
     /// let orders = client.lock("orders:42");
-    /// let held = orders.acquire_blocking()?;
+    /// let hold = orders.acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn lock(&self, name: impl Into<String>) -> Lock {
@@ -111,7 +111,7 @@ impl Client {
         Election::new(self.lock(name))
     }
 
-    /// Takes a lock over from another process, by the ticket that its [`Held::hand_over`] gave.
+    /// Takes a lock over from another process, by the ticket that its [`Hold::hand_over`] gave.
     ///
     /// The hold is a new one, with another owner and a larger fence. The lock was never free in between.
     ///
@@ -119,8 +119,8 @@ impl Client {
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-adopt").unwrap();
     /// let ticket = client.lock("report").acquire().await?.hand_over()?; // in one process
-    /// let held = client.adopt(&ticket).await?; // in another
-    /// held.release().await?;
+    /// let hold = client.adopt(&ticket).await?; // in another
+    /// hold.release().await?;
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -133,7 +133,7 @@ impl Client {
     ///   this call that lost its answer may have adopted it. See [`Lock::or_acquire`].
     /// * `INVALID_ARGUMENT`: no `hand_over` gave that string, or its lock has another key here, because the prefix differs.
     /// * Otherwise as [`Lock::acquire`].
-    pub fn adopt(&self, ticket: &str) -> Call<Held> {
+    pub fn adopt(&self, ticket: &str) -> Call<Hold> {
         match self.adoption(ticket) {
             Ok(lock) => lock.acquire(),
             Err(error) => Call::ready(Err(error)),
@@ -147,8 +147,8 @@ impl Client {
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-adoption")?;
     /// let ticket = client.lock("report").acquire_blocking()?.hand_over()?;
-    /// let held = client.adoption(&ticket)?.max_hold(Duration::from_secs(3600)).acquire_blocking()?;
-    /// assert_eq!(held.name(), "report");
+    /// let hold = client.adoption(&ticket)?.max_hold(Duration::from_secs(3600)).acquire_blocking()?;
+    /// assert_eq!(hold.name(), "report");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -191,7 +191,7 @@ impl Client {
     /// # let urls = ["memory://docs-new-1", "memory://docs-new-2", "memory://docs-new-3"];
     /// let client = locktender::Client::open(urls)?;
     /// client.initialize_quorum().await?; // these servers are new, and nobody holds a lock on them
-    /// let held = client.lock("nightly").acquire().await?; // without it: after max_ttl, a minute
+    /// let hold = client.lock("nightly").acquire().await?; // without it: after max_ttl, a minute
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -272,7 +272,7 @@ impl Client {
 
     /// Closes the client and all its clones. Takes about a response timeout at most.
     ///
-    /// Acquires under way fail with `CLOSED`. Held locks are lost, with the reason [`Closed`](crate::LossReason::Closed), and
+    /// Acquires under way fail with `CLOSED`. Hold locks are lost, with the reason [`Closed`](crate::LossReason::Closed), and
     /// released. Then the connections are closed. Closing twice does nothing.
     ///
     /// ```

@@ -18,7 +18,7 @@ pub use self::leadership::Leadership;
 use self::leading::Candidate;
 pub use self::leading::Leading;
 pub use self::observer::Observer;
-use crate::api::held::Acquired;
+use crate::api::hold::Acquired;
 use crate::api::lock::Lock;
 use crate::error::Error;
 use crate::io::call::Call;

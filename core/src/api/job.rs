@@ -46,7 +46,7 @@ type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error
 ///
 /// The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not
 /// come twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send
-/// [`fence`](crate::Held::fence) with each write, and let the resource refuse a smaller one.
+/// [`fence`](crate::Hold::fence) with each write, and let the resource refuse a smaller one.
 ///
 /// A job needs one server: a client of several gets `INVALID_ARGUMENT`.
 ///
@@ -115,7 +115,7 @@ impl Job {
     /// Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most
     /// [`wait`](Job::wait).
     ///
-    /// Gives the attempt, which ends by [`Attempt::complete`], [`Attempt::fail`] or a [release](crate::Held::release); or, of a job that is done or
+    /// Gives the attempt, which ends by [`Attempt::complete`], [`Attempt::fail`] or a [release](crate::Hold::release); or, of a job that is done or
     /// whose scheduled time is over, its outcome. [`Job::run`] does all of that around a closure.
     ///
     /// ```
@@ -163,7 +163,7 @@ impl Job {
     ///   `ran` false.
     ///
     /// An attempt whose lease is lost while `work` runs is still done, or has failed, if no other worker has begun since. An error that
-    /// is the loss itself, as [`check`](crate::Held::check) gives it, plain or boxed, is no failure of the work: the attempt counts as
+    /// is the loss itself, as [`check`](crate::Hold::check) gives it, plain or boxed, is no failure of the work: the attempt counts as
     /// one whose lease was lost.
     ///
     /// ```

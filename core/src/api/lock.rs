@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use self::force::may_be_no_lock;
 pub use self::with_error::WithError;
 use crate::api::client::Inner;
-use crate::api::held::{Acquired, Held};
+use crate::api::hold::{Acquired, Hold};
 use crate::clock::millis;
 use crate::error::Error;
 use crate::io::call::{Call, Undo};
@@ -30,7 +30,7 @@ use crate::wording::{Part, Text};
 
 /// A lock, as a name and options: what a caller acquires, inspects, and acquires again.
 ///
-/// It is cheap, and made without I/O. It may be shared and cloned; each acquire makes a [`Held`] of its own, also at the same time.
+/// It is cheap, and made without I/O. It may be shared and cloned; each acquire makes a [`Hold`] of its own, also at the same time.
 /// A mistake in the name or the options is an error of every operation, and of [`Lock::validate`], which does no I/O.
 #[derive(Clone)]
 pub struct Lock {
@@ -230,10 +230,10 @@ impl Lock {
     /// # use locktender::{Client, Code};
     /// # use std::time::Duration;
     /// # let client = Client::open("memory://docs-acquire").unwrap();
-    /// let held = client.lock("nightly").acquire().await?;
+    /// let hold = client.lock("nightly").acquire().await?;
     /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire().await;
     /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
-    /// held.release().await?;
+    /// hold.release().await?;
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -249,11 +249,11 @@ impl Lock {
     /// * `KEY_CONFLICT`: a key of the lock holds something that no lock writes.
     /// * `INVALID_ARGUMENT`: the name or an option is wrong, or the caller would wait for itself ([`Lock::caller`]).
     /// * `CLOSED`: the client is closed.
-    pub fn acquire(&self) -> Call<Held> {
+    pub fn acquire(&self) -> Call<Hold> {
         self.begin(
             false,
             None,
-            |held: Held| held.undo(),
+            |held: Hold| held.undo(),
             |acquired| match acquired? {
                 Acquired::Held(held) => Ok(held),
                 Acquired::Busy | Acquired::Over(_) => Err(unanswered()),
@@ -266,7 +266,7 @@ impl Lock {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-try-acquire").unwrap();
-    /// let held = client.lock("nightly").try_acquire().await?.expect("nobody has it");
+    /// let hold = client.lock("nightly").try_acquire().await?.expect("nobody has it");
     /// assert!(client.lock("nightly").try_acquire().await?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
@@ -277,11 +277,11 @@ impl Lock {
     ///
     /// # Errors
     /// As [`Lock::acquire`], without `ACQUIRE_TIMEOUT`.
-    pub fn try_acquire(&self) -> Call<Option<Held>> {
+    pub fn try_acquire(&self) -> Call<Option<Hold>> {
         self.begin(
             true,
             None,
-            |held: Option<Held>| held.iter().for_each(Held::undo),
+            |held: Option<Hold>| held.iter().for_each(Hold::undo),
             |acquired| match acquired? {
                 Acquired::Held(held) => Ok(Some(held)),
                 Acquired::Busy => Ok(None),
@@ -324,7 +324,7 @@ impl Lock {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-with").unwrap();
-    /// let fence = client.lock("orders:42").with(async |held| held.fence()).await?;
+    /// let fence = client.lock("orders:42").with(async |hold| hold.fence()).await?;
     /// assert!(fence > 0);
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
@@ -336,7 +336,7 @@ impl Lock {
     /// # Errors
     /// A [`WithError`]. If the body didn't run: the error of [`Lock::acquire`]. If the lock was lost while it ran: `LOCK_LOST`, with
     /// the body's result.
-    pub async fn with<T>(&self, body: impl AsyncFnOnce(&Held) -> T) -> Result<T, WithError<T>> {
+    pub async fn with<T>(&self, body: impl AsyncFnOnce(&Hold) -> T) -> Result<T, WithError<T>> {
         let held = self.acquire().await.map_err(WithError::before)?;
         self.enter(&held);
         let result = body(&held).await;
@@ -348,9 +348,9 @@ impl Lock {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-inspect").unwrap();
-    /// let held = client.lock("nightly").acquire().await?;
+    /// let hold = client.lock("nightly").acquire().await?;
     /// let info = client.lock("nightly").inspect().await?.expect("it is held");
-    /// assert_eq!((info.owner.as_str(), info.waiters), (held.owner(), 0));
+    /// assert_eq!((info.owner.as_str(), info.waiters), (hold.owner(), 0));
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```

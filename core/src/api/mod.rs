@@ -1,4 +1,4 @@
-//! API: the types that a program uses. A [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Held`]s, and each of their verbs is a
+//! API: the types that a program uses. A [`Client`] makes [`Lock`]s, a [`Lock`] makes [`Hold`]s, and each of their verbs is a
 //! [`Call`].
 //!
 //! Nothing is decided here: a verb starts an acquisition in the client's session, or brings it an input.
@@ -6,7 +6,7 @@
 pub(crate) mod builder;
 pub(crate) mod client;
 pub(crate) mod election;
-pub(crate) mod held;
+pub(crate) mod hold;
 pub(crate) mod job;
 pub(crate) mod lock;
 mod setters;
@@ -17,7 +17,7 @@ pub use crate::io::call::{Call, Cancel};
 pub use builder::ClientBuilder;
 pub use client::{Client, Grant, HoldInfo};
 pub use election::{Election, LeadError, Leadership, Observer};
-pub use held::Held;
+pub use hold::Hold;
 pub use job::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRunReason};
 pub use lock::{Lock, WithError};
 pub use urls::IntoUrls;

@@ -156,7 +156,7 @@ impl Error {
     /// # use std::time::Duration;
     /// # use locktender::{Client, Code};
     /// # let client = Client::open("memory://docs-error-code")?;
-    /// # let held = client.lock("nightly").acquire_blocking()?;
+    /// # let hold = client.lock("nightly").acquire_blocking()?;
     /// match client.lock("nightly").wait(Duration::ZERO).acquire_blocking() {
     ///     Err(error) if error.code() == Code::AcquireTimeout => println!("somebody else is at it"),
     ///     other => drop(other?),
@@ -173,9 +173,9 @@ impl Error {
     /// ```
     /// # use locktender::Client;
     /// # let client = Client::open("memory://docs-error-lock-name")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// held.release_blocking()?;
-    /// assert_eq!(held.check().unwrap_err().lock_name(), Some("nightly"));
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// hold.release_blocking()?;
+    /// assert_eq!(hold.check().unwrap_err().lock_name(), Some("nightly"));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -220,9 +220,9 @@ impl Error {
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-error-holder")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
     /// let error = client.lock("nightly").wait(Duration::ZERO).acquire_blocking().unwrap_err();
-    /// assert_eq!(error.holder().expect("it is held").owner, held.owner());
+    /// assert_eq!(error.holder().expect("it is held").owner, hold.owner());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -236,7 +236,7 @@ impl Error {
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-error-rank")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
     /// let error = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking().unwrap_err();
     /// assert_eq!(error.rank(), Some(0)); // it was the first of the queue
     /// # Ok::<(), locktender::Error>(())
@@ -252,9 +252,9 @@ impl Error {
     /// # use std::time::Duration;
     /// # use locktender::LossReason;
     /// # let client = locktender::Client::open("memory://docs-error-loss")?;
-    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
-    /// held.ended_blocking()?;
-    /// assert_eq!(held.check().unwrap_err().loss().expect("it is lost").reason, LossReason::MaxHold);
+    /// let hold = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// hold.ended_blocking()?;
+    /// assert_eq!(hold.check().unwrap_err().loss().expect("it is lost").reason, LossReason::MaxHold);
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]

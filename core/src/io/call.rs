@@ -91,7 +91,7 @@ impl<T: Send + 'static> Call<T> {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-call-wait")?;
-    /// let held = client.lock("nightly").acquire().wait()?; // the same as acquire_blocking()
+    /// let hold = client.lock("nightly").acquire().wait()?; // the same as acquire_blocking()
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -158,7 +158,7 @@ impl<T: Send + 'static> Call<T> {
     /// # let client = locktender::Client::open("memory://docs-call-then")?;
     /// let (sender, receiver) = mpsc::channel();
     /// client.lock("nightly").acquire().then(move |result| sender.send(result).unwrap());
-    /// let held = receiver.recv().unwrap()?;
+    /// let hold = receiver.recv().unwrap()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn then(self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {

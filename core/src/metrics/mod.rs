@@ -53,7 +53,7 @@ pub struct Metric {
 ///
 /// ```
 /// # let client = locktender::Client::open("memory://docs-metrics")?;
-/// let held = client.lock("orders:42").acquire_blocking()?;
+/// let hold = client.lock("orders:42").acquire_blocking()?;
 /// let metrics = client.metrics();
 /// assert_eq!(metrics.value("locktender_held", &[("family", "orders")]), 1.0);
 /// assert!(metrics.openmetrics().contains("# TYPE locktender_held gauge"));

@@ -19,8 +19,8 @@ const HEAD: usize = 200;
 ///
 /// let client = Client::open("memory://docs-safe-name")?;
 /// let user = "smith}{x";
-/// let held = client.lock(safe_name(user)).acquire_blocking()?;
-/// assert_eq!(held.name(), "smith%7D%7Bx");
+/// let hold = client.lock(safe_name(user)).acquire_blocking()?;
+/// assert_eq!(hold.name(), "smith%7D%7Bx");
 /// assert_eq!(safe_name("orders:42"), "orders:42");
 /// # Ok::<(), locktender::Error>(())
 /// ```

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::op::{Failure, FailureKind};
 use crate::server::Notice;
 use crate::session::puppet::{Puppet, client, warnings};
-use crate::{Client, Code, Error, EventKind, Held, Wait};
+use crate::{Client, Code, Error, EventKind, Hold, Wait};
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// A waiter that waits without an end.
-fn waits(client: &Client, lock: &str, fair: bool) -> Receiver<Result<Held, Error>> {
+fn waits(client: &Client, lock: &str, fair: bool) -> Receiver<Result<Hold, Error>> {
     let (tell, told) = mpsc::channel();
     client.lock(lock).ttl(LONG).wait(Wait::Forever).fair(fair).acquire().then(move |held| drop(tell.send(held)));
     told

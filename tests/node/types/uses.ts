@@ -4,7 +4,7 @@
 import type { EventEmitter } from 'node:events'
 
 import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Election, Held, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, Release, ServerReport } from 'locktender'
+import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, Release, ServerReport } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -29,7 +29,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const recipe: Lock = client.lock('orders', given)
   await using held = await recipe.acquire({ signal })
   const perhaps = await recipe.tryAcquire()
-  same<typeof perhaps, Held | null>(true)
+  same<typeof perhaps, Hold | null>(true)
   const info: LockInfo | null = await recipe.inspect()
   const [pid, remaining] = [info?.fields?.pid, info?.remainingMs]
   same<typeof pid, number | null | undefined>(true)
@@ -46,7 +46,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const { outcome, rival, rivalFence, overrunMs, keptMs }: Release = await held.release()
   same<typeof outcome, 'released' | 'expired' | 'taken'>(true)
   same<[typeof rival, typeof rivalFence, typeof overrunMs, typeof keptMs], [string | null, number | null, number, number]>(true)
-  const adopted: Held = await client.adopt(held.handOver(), { ttlMs: 1_000, orAcquire: true, signal })
+  const adopted: Hold = await client.adopt(held.handOver(), { ttlMs: 1_000, orAcquire: true, signal })
   adopted.isValid() && adopted.remainingMs().toFixed()
 
   const plain = await client.withLock('orders', (inside) => inside.fence)
@@ -68,7 +68,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   try {
     await attempt?.complete()
     await attempt?.complete({ sent: 3 })
-    attempt satisfies Held | null
+    attempt satisfies Hold | null
   } catch (error) {
     await attempt?.fail(error, { retryInMs: maybe })
     await attempt?.release()
@@ -87,7 +87,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const election: Election = client.election('scheduler', { ttlMs: 5_000, waitMs: maybe })
   const leadership: Leadership = await election.campaign({ signal })
   same<[typeof leadership.term, Awaited<ReturnType<typeof leadership.resign>>], [number, Release]>(true)
-  leadership satisfies Held
+  leadership satisfies Hold
   same<Leadership | null, Awaited<ReturnType<typeof election.tryCampaign>>>(true)
   for await (const { leader, unknown } of election.observe({ signal })) same<[typeof leader, typeof unknown], [Leader | null, boolean]>(true)
   if (maybe === 0) return await election.lead(async ({ term, signal: own }) => [term, own.aborted], { signal })
@@ -114,7 +114,7 @@ export function errors(error: unknown): string | null {
   return error instanceof LockError ? error.lockName : null
 }
 
-export async function refused(client: Client, held: Held, ran: TryOutcome<number>): Promise<void> {
+export async function refused(client: Client, held: Hold, ran: TryOutcome<number>): Promise<void> {
   // @ts-expect-error an unknown option
   client.lock('orders', { ttl: 5 })
   // @ts-expect-error an option of another kind

@@ -35,7 +35,7 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server
     }
     proxy.latency(ms(100), ms(100));
     std::thread::sleep(2 * ttl);
-    assert!(held.iter().all(locktender::Held::is_valid), "renewed in time over 200 ms");
+    assert!(held.iter().all(locktender::Hold::is_valid), "renewed in time over 200 ms");
     proxy.black_hole();
     let mut connection = server.connection().unwrap();
     let kept: Vec<Instant> = (0..1_000)
@@ -74,7 +74,7 @@ fn f04_holds_behind_a_server_that_stands_still_are_kept_where_enough_was_left() 
         held.extend(grants.iter().take(500).map(|held| held.expect("the lock is free")));
     }
     // All are renewed by now, or about to be: their renewals fall into the time in which the server stands still.
-    let least = || held.iter().map(locktender::Held::remaining).min().unwrap();
+    let least = || held.iter().map(locktender::Hold::remaining).min().unwrap();
     std::thread::sleep(least().saturating_sub(ttl * 2 / 3));
     server.pause();
     std::thread::sleep(ms(3_000));

@@ -102,7 +102,7 @@ fn hundreds_of_holds_are_kept_through_one_long_step() {
     let (client, events) = memory("hundreds");
     let holds: Vec<_> = (0..500).map(|number| client.lock(number.to_string()).acquire_blocking().unwrap()).collect();
     clock.advance_blocking(s(120)).unwrap();
-    assert!(holds.iter().all(locktender::Held::is_valid));
+    assert!(holds.iter().all(locktender::Hold::is_valid));
     assert_eq!(events.count(EventKind::Lost), 0);
 }
 
@@ -212,7 +212,7 @@ fn holds_are_kept_while_other_threads_work() {
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    assert!(kept.iter().all(locktender::Held::is_valid));
+    assert!(kept.iter().all(locktender::Hold::is_valid));
     assert_eq!(events.count(EventKind::Lost), 0);
 }
 

@@ -1,7 +1,7 @@
 //! Blocking twins: the verbs of a client for code without an executor.
 
 use super::{Client, Grant};
-use crate::api::held::Held;
+use crate::api::hold::Hold;
 use crate::error::Error;
 use crate::protocol::{LockInfo, ServerReport};
 
@@ -10,16 +10,16 @@ impl Client {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-adopt-blocking")?;
-    /// let held = client.lock("report").acquire_blocking()?;
-    /// let ticket = held.hand_over()?; // send it to another process
+    /// let hold = client.lock("report").acquire_blocking()?;
+    /// let ticket = hold.hand_over()?; // send it to another process
     /// let mine = client.adopt_blocking(&ticket)?;
-    /// assert!(mine.fence() > held.fence());
+    /// assert!(mine.fence() > hold.fence());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Client::adopt`].
-    pub fn adopt_blocking(&self, ticket: &str) -> Result<Held, Error> {
+    pub fn adopt_blocking(&self, ticket: &str) -> Result<Hold, Error> {
         self.adopt(ticket).wait()
     }
 
@@ -29,7 +29,7 @@ impl Client {
     /// # let urls = ["memory://docs-blocking-1", "memory://docs-blocking-2", "memory://docs-blocking-3"];
     /// let client = locktender::Client::open(urls)?;
     /// client.initialize_quorum_blocking()?; // these servers are new, and nobody holds a lock on them
-    /// let held = client.lock("nightly").acquire_blocking()?; // without it: after max_ttl, a minute
+    /// let hold = client.lock("nightly").acquire_blocking()?; // without it: after max_ttl, a minute
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -91,9 +91,9 @@ impl Client {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-close")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
     /// client.close_blocking()?;
-    /// assert!(client.is_closed() && !held.is_valid());
+    /// assert!(client.is_closed() && !hold.is_valid());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///

@@ -43,7 +43,7 @@ impl Client {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-locks").unwrap();
-    /// let held = client.lock("orders:42").acquire().await?;
+    /// let hold = client.lock("orders:42").acquire().await?;
     /// for lock in client.locks("orders:*", None).await? {
     ///     println!("{} is held by {}", lock.name, lock.owner);
     /// }
@@ -107,9 +107,9 @@ impl Client {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-holds")?;
-    /// let held = client.lock("orders:42").acquire_blocking()?;
+    /// let hold = client.lock("orders:42").acquire_blocking()?;
     /// let holds = client.holds();
-    /// assert_eq!((holds[0].name.as_str(), holds[0].fence), ("orders:42", held.fence()));
+    /// assert_eq!((holds[0].name.as_str(), holds[0].fence), ("orders:42", hold.fence()));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]

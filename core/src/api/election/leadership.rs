@@ -5,25 +5,25 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::api::held::Held;
+use crate::api::hold::Hold;
 use crate::error::Error;
 use crate::io::call::Call;
 use crate::protocol::Release;
 
-/// One term of a leader: a [`Held`] with a number that only rises.
+/// One term of a leader: a [`Hold`] with a number that only rises.
 ///
 /// Dropping it resigns, in the background.
 pub struct Leadership {
-    held: Held,
+    held: Hold,
     stopping: Arc<AtomicBool>,
 }
 
 impl Leadership {
-    pub(super) fn new(held: Held, stopping: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(held: Hold, stopping: Arc<AtomicBool>) -> Self {
         Self { held, stopping }
     }
 
-    /// The term: the [`fence`](Held::fence), larger than every earlier leader's. Send it with all that the leader does, and let who
+    /// The term: the [`fence`](Hold::fence), larger than every earlier leader's. Send it with all that the leader does, and let who
     /// gets it refuse a smaller one: a leader may be late.
     ///
     /// ```
@@ -39,7 +39,7 @@ impl Leadership {
         self.held.fence()
     }
 
-    /// Ends the term, and tells the next candidate: [`Held::release`].
+    /// Ends the term, and tells the next candidate: [`Hold::release`].
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -52,10 +52,10 @@ impl Leadership {
     /// ```
     ///
     /// # Cancel safety
-    /// As [`Held::release`].
+    /// As [`Hold::release`].
     ///
     /// # Errors
-    /// As [`Held::release`].
+    /// As [`Hold::release`].
     pub fn resign(&self) -> Call<Release> {
         self.held.release()
     }
@@ -89,9 +89,9 @@ impl Leadership {
 }
 
 impl Deref for Leadership {
-    type Target = Held;
+    type Target = Hold;
 
-    fn deref(&self) -> &Held {
+    fn deref(&self) -> &Hold {
         &self.held
     }
 }

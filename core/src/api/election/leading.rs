@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::leadership::Leadership;
-use crate::api::held::Held;
+use crate::api::hold::Hold;
 use crate::api::lock::Lock;
 use crate::clock::Tick;
 use crate::entropy;
@@ -58,7 +58,7 @@ struct Campaign {
 }
 
 impl Candidate {
-    pub(super) fn leadership(&self, held: Held) -> Leadership {
+    pub(super) fn leadership(&self, held: Hold) -> Leadership {
         Leadership::new(held, Arc::clone(&self.stopping))
     }
 
@@ -135,7 +135,7 @@ impl Candidate {
         }
     }
 
-    fn hear(self: &Arc<Self>, acquired: Result<Held, Error>) {
+    fn hear(self: &Arc<Self>, acquired: Result<Hold, Error>) {
         let is_outage = acquired.as_ref().is_err_and(|error| error.code() == Code::Unavailable);
         if is_outage && self.state.lock().campaign.is_some() {
             return self.ask_at(wait::after_failure(Tick::now(), MANY, &mut fastrand::Rng::with_seed(entropy::draw())));
@@ -143,7 +143,7 @@ impl Candidate {
         self.end_campaign(acquired);
     }
 
-    fn end_campaign(&self, acquired: Result<Held, Error>) {
+    fn end_campaign(&self, acquired: Result<Hold, Error>) {
         let mut state = self.state.lock();
         let campaign = state.campaign.take();
         if let (Some(_), Ok(held)) = (&campaign, &acquired) {

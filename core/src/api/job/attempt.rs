@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Job, JobOutcome, NotRunReason, RETRY_DELAY};
-use crate::api::held::{Acquired, Held};
+use crate::api::hold::{Acquired, Hold};
 use crate::error::{Code, Error};
 use crate::io::call::Call;
 use crate::io::reactor::Io;
@@ -65,13 +65,13 @@ impl<T: JobResult> JobResult for Option<T> {
     }
 }
 
-/// One attempt at a job: a [`Held`], with its number.
+/// One attempt at a job: a [`Hold`], with its number.
 ///
-/// [`Attempt::complete`] and [`Attempt::fail`] note how it ended. [`Held::release`] gives it back as if it had never begun: it doesn't
+/// [`Attempt::complete`] and [`Attempt::fail`] note how it ended. [`Hold::release`] gives it back as if it had never begun: it doesn't
 /// count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`). Dropping it gives it back, too,
 /// in the background. Dropping it in a panic notes it as failed.
 pub struct Attempt {
-    held: Held,
+    held: Hold,
     number: AttemptNumber,
     retry_delay: Duration,
 }
@@ -258,9 +258,9 @@ fn failure(error: &dyn fmt::Display, retry_in: Option<Duration>) -> Ending {
 }
 
 impl Deref for Attempt {
-    type Target = Held;
+    type Target = Hold;
 
-    fn deref(&self) -> &Held {
+    fn deref(&self) -> &Hold {
         &self.held
     }
 }

@@ -1,7 +1,7 @@
 //! Blocking twins: the verbs of a lock for code without an executor.
 
 use super::{Lock, WithError};
-use crate::api::held::Held;
+use crate::api::hold::Hold;
 use crate::error::Error;
 use crate::protocol::LockInfo;
 
@@ -10,15 +10,15 @@ impl Lock {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-acquire-blocking")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// println!("write with fence {}", held.fence());
-    /// held.release_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// println!("write with fence {}", hold.fence());
+    /// hold.release_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Lock::acquire`].
-    pub fn acquire_blocking(&self) -> Result<Held, Error> {
+    pub fn acquire_blocking(&self) -> Result<Hold, Error> {
         self.acquire().wait()
     }
 
@@ -27,14 +27,14 @@ impl Lock {
     /// ```
     /// # let client = locktender::Client::open("memory://docs-try-acquire-blocking")?;
     /// let lock = client.lock("nightly");
-    /// let held = lock.try_acquire_blocking()?.expect("nobody has it");
+    /// let hold = lock.try_acquire_blocking()?.expect("nobody has it");
     /// assert!(lock.try_acquire_blocking()?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Lock::try_acquire`].
-    pub fn try_acquire_blocking(&self) -> Result<Option<Held>, Error> {
+    pub fn try_acquire_blocking(&self) -> Result<Option<Hold>, Error> {
         self.try_acquire().wait()
     }
 
@@ -42,14 +42,14 @@ impl Lock {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-with-blocking")?;
-    /// let fence = client.lock("orders:42").with_blocking(|held| held.fence())?;
+    /// let fence = client.lock("orders:42").with_blocking(|hold| hold.fence())?;
     /// assert!(fence > 0);
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Lock::with`].
-    pub fn with_blocking<T>(&self, body: impl FnOnce(&Held) -> T) -> Result<T, WithError<T>> {
+    pub fn with_blocking<T>(&self, body: impl FnOnce(&Hold) -> T) -> Result<T, WithError<T>> {
         let held = self.acquire_blocking().map_err(WithError::before)?;
         self.enter(&held);
         let result = body(&held);
@@ -62,8 +62,8 @@ impl Lock {
     /// # let client = locktender::Client::open("memory://docs-inspect-blocking")?;
     /// let lock = client.lock("nightly");
     /// assert_eq!(lock.inspect_blocking()?, None);
-    /// let held = lock.acquire_blocking()?;
-    /// assert_eq!(lock.inspect_blocking()?.expect("it is held").owner, held.owner());
+    /// let hold = lock.acquire_blocking()?;
+    /// assert_eq!(lock.inspect_blocking()?.expect("it is held").owner, hold.owner());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///

@@ -30,9 +30,9 @@ impl Lock {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-force-release").unwrap();
-    /// let held = client.lock("nightly").acquire().await?;
+    /// let hold = client.lock("nightly").acquire().await?;
     /// let ended = client.lock("nightly").force_release(None).await?.expect("it was held");
-    /// assert_eq!(ended.owner, held.owner());
+    /// assert_eq!(ended.owner, hold.owner());
     /// assert!(client.lock("nightly").try_acquire().await?.is_some());
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
@@ -61,9 +61,9 @@ impl Lock {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-force-release-blocking")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
     /// assert!(client.lock("nightly").force_release_blocking(Some("another"))?.is_none());
-    /// assert!(client.lock("nightly").force_release_blocking(Some(held.owner()))?.is_some());
+    /// assert!(client.lock("nightly").force_release_blocking(Some(hold.owner()))?.is_some());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///

@@ -1,17 +1,17 @@
 //! The caller's bodies: which of them runs while it asks for a lock. Bindings need it, and Rust programs do not.
 
 use super::Lock;
-use crate::api::held::Held;
+use crate::api::hold::Hold;
 
 impl Lock {
-    pub(in crate::api) fn enter(&self, held: &Held) {
+    pub(in crate::api) fn enter(&self, held: &Hold) {
         if let Some(task) = self.spec.contexts.last() {
             held.enter(*task, None, 0);
         }
     }
 
     /// [`Lock::caller`] of a host whose tasks may leave a body suspended and go on: a generator's, say. If `task` has a body that
-    /// holds this lock now, `runs` gets the number that the body was [entered](Held::enter) with. The task would wait for itself only
+    /// holds this lock now, `runs` gets the number that the body was [entered](Hold::enter) with. The task would wait for itself only
     /// if that body runs. Else somebody may still end it, and the acquire waits.
     #[doc(hidden)]
     #[must_use]

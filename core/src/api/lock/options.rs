@@ -16,8 +16,8 @@ setters! { Lock, set:
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-ttl")?;
-    /// let held = client.lock("nightly").ttl(Duration::from_secs(3)).acquire_blocking()?;
-    /// assert!(held.remaining() <= Duration::from_secs(3));
+    /// let hold = client.lock("nightly").ttl(Duration::from_secs(3)).acquire_blocking()?;
+    /// assert!(hold.remaining() <= Duration::from_secs(3));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ttl(ttl: Duration) |settings| settings.ttl = Some(ttl);
@@ -31,7 +31,7 @@ setters! { Lock, set:
     /// # use std::time::Duration;
     /// # use locktender::{Client, Code, Wait};
     /// # let client = Client::open("memory://docs-wait")?;
-    /// let held = client.lock("nightly").wait(Wait::Forever).acquire_blocking()?;
+    /// let hold = client.lock("nightly").wait(Wait::Forever).acquire_blocking()?;
     /// let second = client.lock("nightly").wait(Duration::from_millis(20)).acquire_blocking();
     /// assert_eq!(second.unwrap_err().code(), Code::AcquireTimeout);
     /// # Ok::<(), locktender::Error>(())
@@ -40,7 +40,7 @@ setters! { Lock, set:
 
     /// Whether the hold is renewed in the background: first when a third of its ttl has passed.
     ///
-    /// Default true. Without renewal the hold is lost after one ttl, unless [`Held::extend`](crate::Held::extend) is called in time.
+    /// Default true. Without renewal the hold is lost after one ttl, unless [`Hold::extend`](crate::Hold::extend) is called in time.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -60,8 +60,8 @@ setters! { Lock, set:
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-max-hold")?;
-    /// let held = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
-    /// let loss = held.ended_blocking()?.expect("it is lost after 20 ms");
+    /// let hold = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// let loss = hold.ended_blocking()?.expect("it is lost after 20 ms");
     /// assert_eq!(loss.reason.as_str(), "max_hold");
     /// let endless = client.lock("other").max_hold(None).acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
@@ -76,7 +76,7 @@ setters! { Lock, set:
     /// ```
     /// # let client = locktender::Client::open("memory://docs-fair")?;
     /// let tickets = client.lock("tickets").fair(true);
-    /// let held = tickets.acquire_blocking()?;
+    /// let hold = tickets.acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     fair(fair: bool) |settings| settings.fair = Some(fair);
@@ -101,15 +101,15 @@ setters! { Lock, set:
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
     ///
     /// It gives work that was notified of the loss, or hangs, a time to end. It is no guarantee, and for resources that can't compare
-    /// [fences](crate::Held::fence). A worker that dies blocks others for the ttl and the grace. Default none; at most 24 h, on a quorum
+    /// [fences](crate::Hold::fence). A worker that dies blocks others for the ttl and the grace. Default none; at most 24 h, on a quorum
     /// with the ttl at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl).
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-grace")?;
     /// let lock = client.lock("nightly").ttl(Duration::from_millis(50)).renew(false).grace(Duration::from_secs(30));
-    /// let held = lock.acquire_blocking()?;
-    /// assert!(held.ended_blocking()?.is_some());
+    /// let hold = lock.acquire_blocking()?;
+    /// assert!(hold.ended_blocking()?.is_some());
     /// assert!(lock.try_acquire_blocking()?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -122,7 +122,7 @@ setters! { Lock, set:
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-family")?;
-    /// let held = client.lock("user-4711").family("users").acquire_blocking()?;
+    /// let hold = client.lock("user-4711").family("users").acquire_blocking()?;
     /// assert_eq!(client.metrics().value("locktender_held", &[("family", "users")]), 1.0);
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -146,7 +146,7 @@ impl Lock {
     /// let ticket = client.lock("report").acquire_blocking()?.hand_over()?;
     /// client.adopt_blocking(&ticket)?.release_blocking()?;
     /// assert_eq!(client.adopt_blocking(&ticket).unwrap_err().code(), Code::LockLost); // a ticket is for one use
-    /// let held = client.adoption(&ticket)?.or_acquire(true).acquire_blocking()?;
+    /// let hold = client.adoption(&ticket)?.or_acquire(true).acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]

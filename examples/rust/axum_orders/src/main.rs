@@ -33,12 +33,12 @@ impl IntoResponse for Refused {
 /// If the customer hangs up, axum drops this future, and with it the wait or the hold.
 async fn charge(State(client): State<Client>, Path(order): Path<String>) -> Result<Json<Value>, Refused> {
     let lock = client.lock(format!("orders:{order}")).wait(Duration::from_millis(100));
-    let charged = lock.with(async |held| {
+    let charged = lock.with(async |hold| {
         tokio::select! {
             () = sleep(millis("CHARGE_MS", 300)) => {} // stands for the payment provider
-            _ = held.lost() => {} // `with` then fails
+            _ = hold.lost() => {} // `with` then fails
         }
-        held.fence() // send the fence along with each write
+        hold.fence() // send the fence along with each write
     });
     let fence = charged.await.map_err(|error| Refused(error.into()))?;
     Ok(Json(json!({ "order": order, "fence": fence })))

@@ -21,7 +21,7 @@ fn a_grant_is_confirmed_by_the_replica_of_its_shard_and_outlives_the_primary() {
         .build()
         .unwrap();
     let held: Vec<_> = names(&cluster, 3).iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
-    let at = |held: &locktender::Held| cluster.primary(cluster.slot(held.name()));
+    let at = |held: &locktender::Hold| cluster.primary(cluster.slot(held.name()));
     let of_first: Vec<_> = held.iter().map(|held| at(held) == 0).collect();
     for held in &held {
         let keys = cluster.nodes[3 + at(held)].command(&["KEYS", held.name()]);

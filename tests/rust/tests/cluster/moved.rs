@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktender::{Begun, Client, Held, JobState};
+use locktender::{Begun, Client, Hold, JobState};
 use locktender_tests::{Cluster, ClusterOptions, ServerOptions, TTL};
 
 fn client(cluster: &Cluster) -> Client {
@@ -77,7 +77,7 @@ fn while_a_slot_moves_its_locks_and_jobs_can_be_used() {
         let name = |number: usize| format!("{{tag}}{number}");
         let slot = cluster.slot(&name(0));
         let to = (cluster.primary(slot) + 1) % 3;
-        let held: Vec<Held> = (0..20).map(|number| client.lock(name(number)).acquire_blocking().unwrap()).collect();
+        let held: Vec<Hold> = (0..20).map(|number| client.lock(name(number)).acquire_blocking().unwrap()).collect();
         // Locks and jobs with a past: some of their keys move before the others.
         for number in 20..30 {
             used(&client, &name(number));

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use locktender::error::Remaining;
-use locktender::{Attempt, Error, Grant, Held, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRunReason, Observation};
+use locktender::{Attempt, Error, Grant, Hold, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRunReason, Observation};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-pub fn look(held: &Held) -> Value {
+pub fn look(held: &Hold) -> Value {
     json!({
         "name": held.name(), "owner": held.owner(), "fence": held.fence(), "remaining_ms": ms(held.remaining()),
         "valid": held.is_valid(), "check": held.check().err().map(|error| error.code().as_str()),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use locktender::{Client, EventKind, Held, LossReason};
+use locktender::{Client, EventKind, Hold, LossReason};
 use locktender_tests::{Events, PATIENCE, RealServer, Reply, ServerOptions, eventually};
 
 use crate::pair::{Pair, ms};
@@ -17,7 +17,7 @@ fn names() -> Vec<String> {
 }
 
 /// Holds of a client whose connection for renewals is there.
-fn holds(client: &Client, pair: &Pair) -> Vec<Held> {
+fn holds(client: &Client, pair: &Pair) -> Vec<Hold> {
     let held = names().into_iter().map(|name| client.lock(name).ttl(LONG).acquire_blocking().unwrap()).collect();
     eventually("the connection for renewals is there", PATIENCE, || connections(&pair.primary).len() == 2);
     held
@@ -46,7 +46,7 @@ fn in_a_new_era_every_hold_is_confirmed_at_once() {
     events.at_least(EventKind::FailedOver, 1);
     events.at_least(EventKind::Renewed, COUNT);
     assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
-    assert!(held.iter().all(Held::is_valid));
+    assert!(held.iter().all(Hold::is_valid));
     let told = events.last(EventKind::FailedOver).unwrap();
     assert_eq!((told.old_era, told.new_era), (Some(old_era), Some(era(&pair.replica))));
     assert_eq!(told.address, Some(format!("127.0.0.1:{}", pair.address.port())));
@@ -84,7 +84,7 @@ fn a_hold_that_is_not_renewed_is_confirmed_and_not_made_longer() {
     assert!(server.command(&["PTTL", "a"]).int() <= 60_000);
 }
 
-fn a_failover_is_noticed_without_a_call(acquire: impl Fn(&Client, bool) -> Held) {
+fn a_failover_is_noticed_without_a_call(acquire: impl Fn(&Client, bool) -> Hold) {
     for renew in [true, false] {
         let mut pair = Pair::start();
         pair.cut_link();
@@ -163,7 +163,7 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
     pair.address.lead_to(pair.replica.port());
     client.lock("d").acquire_blocking().unwrap();
     assert_eq!((old(), events.count(EventKind::FailedOver)), (0, 1));
-    assert!(held.iter().all(Held::is_valid));
+    assert!(held.iter().all(Hold::is_valid));
 }
 
 #[test]
@@ -181,5 +181,5 @@ fn a_frozen_primary_is_left_when_its_answers_are_late_and_not_gone_back_to_when_
     pair.primary.resume();
     client.lock("c").acquire_blocking().unwrap();
     assert_eq!((pair.primary.command(&["EXISTS", "c"]).int(), events.count(EventKind::FailedOver)), (0, 1));
-    assert!(there.is_valid() && held.iter().all(Held::is_valid));
+    assert!(there.is_valid() && held.iter().all(Hold::is_valid));
 }

@@ -3,7 +3,7 @@
 use std::array;
 use std::sync::atomic::Ordering;
 
-use locktender::{Client, ClientBuilder, EventKind, Failover, Held};
+use locktender::{Client, ClientBuilder, EventKind, Failover, Hold};
 use locktender_tests::{Binary, Events, PATIENCE, Proxy, RealServer, ServerOptions, eventually};
 
 use crate::load::{Resource, under_load};
@@ -65,7 +65,7 @@ fn an_isolated_primary_is_left_and_nobody_goes_back_when_the_links_are_there_aga
             again.is_some()
         });
         let there = isolated.nodes[1].holder("b");
-        assert_eq!(there.as_deref(), again.as_ref().map(Held::owner), "nobody goes back");
+        assert_eq!(there.as_deref(), again.as_ref().map(Hold::owner), "nobody goes back");
     });
     assert_eq!((resource.overlaps.load(Ordering::SeqCst), resource.refused.load(Ordering::SeqCst)), (0, 0));
     assert!(!held.is_valid() || key().as_deref() == Some(held.owner()), "{:?}", held.check());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use locktender::{ClientBuilder, Failover, Held};
+use locktender::{ClientBuilder, Failover, Hold};
 
 use crate::pair::ms;
 use crate::trio::{Trio, versions};
@@ -18,7 +18,7 @@ struct State {
     /// The fences that were taken, with their times.
     fences: Vec<(Instant, u64)>,
     /// The hold that wrote last.
-    last: Option<Arc<Held>>,
+    last: Option<Arc<Hold>>,
 }
 
 /// What all clients write to while they hold the lock.
@@ -35,7 +35,7 @@ impl Resource {
         self.state.lock().unwrap().fences.len()
     }
 
-    fn write(&self, held: &Arc<Held>) {
+    fn write(&self, held: &Arc<Hold>) {
         let State { fences, last } = &mut *self.state.lock().unwrap();
         if held.is_valid() && last.as_ref().is_some_and(|last| last.is_valid()) {
             self.overlaps.fetch_add(1, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! Overlaps: what a failover that loses the last writes costs, in each mode and each way.
 
-use locktender::{ClientBuilder, EventKind, Failover, Held};
+use locktender::{ClientBuilder, EventKind, Failover, Hold};
 use locktender_tests::{Events, eventually};
 
 use crate::pair::ms;
@@ -33,11 +33,11 @@ fn cost(mut trio: Trio, way: Way, options: fn(ClientBuilder) -> ClientBuilder, t
         trio.has_replicated("{~lt}:marker");
     }
     trio.cut_links();
-    let held: Vec<Held> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
+    let held: Vec<Hold> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
     trio.fail_over(way);
     let rival = options(trio.others()).ttl(ms(20_000)).build().unwrap();
-    let taken: Vec<Held> = names().filter_map(|name| rival.lock(name).try_acquire_blocking().ok().flatten()).collect();
-    let is_held = |taken: &&Held| held.iter().any(|held| held.name() == taken.name() && held.is_valid() && taken.is_valid());
+    let taken: Vec<Hold> = names().filter_map(|name| rival.lock(name).try_acquire_blocking().ok().flatten()).collect();
+    let is_held = |taken: &&Hold| held.iter().any(|held| held.name() == taken.name() && held.is_valid() && taken.is_valid());
     let overlaps = taken.iter().filter(is_held).count();
     for taken in &taken {
         assert!(
@@ -47,7 +47,7 @@ fn cost(mut trio: Trio, way: Way, options: fn(ClientBuilder) -> ClientBuilder, t
     }
     trio.move_holders();
     events.at_least(EventKind::FailedOver, 1);
-    let keeps = |held: &&Held| trio.promoted().holder(held.name()).as_deref() == Some(held.owner());
+    let keeps = |held: &&Hold| trio.promoted().holder(held.name()).as_deref() == Some(held.owner());
     let settled = || events.count(EventKind::Lost) + held.iter().filter(keeps).count() == COUNT;
     eventually("every hold is kept or lost", locktender_tests::PATIENCE, settled);
     let kept = held.iter().filter(|held| held.is_valid()).filter(keeps).count();

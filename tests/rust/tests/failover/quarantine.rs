@@ -1,6 +1,6 @@
 //! Quarantine: a server that has failed over grants nothing before every lost hold has ended, and lost holds are written again.
 
-use locktender::{Client, ClientBuilder, Code, EventKind, Failover, FailureKind, Held, Outcome};
+use locktender::{Client, ClientBuilder, Code, EventKind, Failover, FailureKind, Hold, Outcome};
 use locktender_tests::{Events, PATIENCE, ServerOptions, eventually};
 
 use crate::pair::{Pair, ms};
@@ -30,7 +30,7 @@ fn names() -> impl Iterator<Item = String> {
 #[test]
 fn locks_that_the_new_primary_never_heard_of_are_written_there_again_and_not_granted_twice() {
     let (mut pair, holder, events, rival) = lagging();
-    let held: Vec<Held> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
+    let held: Vec<Hold> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
     pair.fail_over();
     for name in names().chain(["nobodys".to_owned()]) {
         let error = rival.lock(name).try_acquire_blocking().unwrap_err();
@@ -80,10 +80,10 @@ fn without_quarantine_the_same_locks_are_granted_twice() {
     let mut pair = Pair::start();
     pair.cut_link();
     let holder = pair.builder().build().unwrap();
-    let held: Vec<Held> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
+    let held: Vec<Hold> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
     pair.fail_over();
     let rival = pair.builder().build().unwrap();
-    let taken: Vec<Held> = names().map(|name| rival.lock(name).acquire_blocking().unwrap()).collect();
+    let taken: Vec<Hold> = names().map(|name| rival.lock(name).acquire_blocking().unwrap()).collect();
     for (held, taken) in held.iter().zip(&taken) {
         assert!(taken.fence() > held.fence(), "but the later holder has the larger fence");
     }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use locktender::{Client, ClientBuilder, Code, EventKind, FailureKind, Held, LossReason, Outcome};
+use locktender::{Client, ClientBuilder, Code, EventKind, FailureKind, Hold, LossReason, Outcome};
 use locktender_tests::{Events, PATIENCE, ServerOptions, eventually};
 
 use crate::pair::{Pair, ms};
@@ -16,7 +16,7 @@ fn confirmed(pair: &Pair) -> ClientBuilder {
 fn what_all_replicas_have_confirmed_has_no_second_holder_after_a_failover_and_the_rest_is_not_granted() {
     in_every_way(|mut trio, way| {
         let holder = trio.holders().min_replicas(2).ttl(ms(20_000)).unavailable_after(ms(300)).build().unwrap();
-        let held: Vec<Held> = (0..20).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
+        let held: Vec<Hold> = (0..20).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
         trio.cut_links();
         let refused: Vec<String> = (0..3).map(|number| format!("b{number}")).collect();
         for name in &refused {

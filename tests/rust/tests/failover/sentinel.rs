@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::{fs, thread};
 
-use locktender::{Client, ClientBuilder, Code, EventKind, Failover, Held};
+use locktender::{Client, ClientBuilder, Code, EventKind, Failover, Hold};
 use locktender_tests::{Binary, Events, PATIENCE, RealServer, Reply, eventually};
 
 use crate::load::{Resource, under_load};
@@ -85,7 +85,7 @@ fn quarantine_keeps_exclusion(mut watched: Watched) {
     for replica in &watched.nodes[1..] {
         replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
     }
-    let held: Vec<Held> = (0..COUNT).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
+    let held: Vec<Hold> = (0..COUNT).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
     let resource = Resource::default();
     let clients = (0..4).map(|_| quarantined(watched.builder())).collect();
     under_load(clients, &resource, || {
@@ -95,7 +95,7 @@ fn quarantine_keeps_exclusion(mut watched: Watched) {
         let rival = quarantined(watched.builder()).build().unwrap();
         for held in &held {
             let taken = rival.lock(held.name()).try_acquire_blocking().ok().flatten();
-            assert!(!(held.is_valid() && taken.as_ref().is_some_and(Held::is_valid)), "two holders of {}", held.name());
+            assert!(!(held.is_valid() && taken.as_ref().is_some_and(Hold::is_valid)), "two holders of {}", held.name());
             assert!(taken.is_none_or(|taken| taken.fence() > held.fence()));
         }
         for held in held.iter().filter(|held| held.is_valid()) {
@@ -117,7 +117,7 @@ fn with_quarantine_a_failover_under_load_makes_no_second_holder_and_no_fence_sin
 fn replicas_keep_exclusion(mut watched: Watched) {
     let confirmed = |builder: ClientBuilder| builder.min_replicas(2).ttl(ms(MAX_TTL_MS)).unavailable_after(ms(500));
     let (holder, events) = Events::of(confirmed(watched.builder()));
-    let held: Vec<Held> = (0..COUNT).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
+    let held: Vec<Hold> = (0..COUNT).map(|number| holder.lock(format!("a{number}")).acquire_blocking().unwrap()).collect();
     let resource = Resource::default();
     let clients = (0..4).map(|_| confirmed(watched.builder())).collect();
     under_load(clients, &resource, || {

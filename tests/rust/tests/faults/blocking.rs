@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::{Client, ClientOptions, Code, EventKind, Held, Outcome};
+use locktender::{Client, ClientOptions, Code, EventKind, Hold, Outcome};
 use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, certificate, eventually};
 
 const fn ms(n: u64) -> Duration {
@@ -108,7 +108,7 @@ fn a_call_begun_by_a_thread_can_be_ended_by_a_task() {
     let server = RealServer::start();
     let client = open(&server.url());
     let mut call = client.lock("a").acquire();
-    let held: Held = match call.wait_for(Duration::ZERO) {
+    let held: Hold = match call.wait_for(Duration::ZERO) {
         Some(held) => held.unwrap(),
         None => tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(call).unwrap(),
     };

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use locktender::{Client, Code, EventKind, Held, LossReason, Outcome};
+use locktender::{Client, Code, EventKind, Hold, LossReason, Outcome};
 use locktender_tests::{Events, Proxy, RealServer, ServerOptions, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
@@ -64,7 +64,7 @@ fn f03_a_key_that_vanishes_or_changes_hands_is_a_loss_and_is_not_written_again()
 
 #[test]
 fn a_loss_that_nobody_saw_is_warned_of_once_when_its_hold_is_dropped() {
-    let warnings = |saw: fn(&Held), closes: bool| {
+    let warnings = |saw: fn(&Hold), closes: bool| {
         let (client, events) = watched("memory://unseen");
         let held = client.lock("a").ttl(TTL).max_hold(ms(50)).acquire_blocking().unwrap();
         events.at_least(EventKind::Lost, 1);

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use locktender::{Client, ClientOptions, Code, Held, LossReason, Outcome};
+use locktender::{Client, ClientOptions, Code, Hold, LossReason, Outcome};
 use locktender_tests::{PROMPTLY, Proxy, RealServer, TTL, eventually};
 
 const fn ms(n: u64) -> Duration {
@@ -110,7 +110,7 @@ fn leaving_a_body_with_an_unknown_outcome_is_no_error_and_goes_on_in_the_backgro
 fn leaving_a_body_after_a_loss_is_an_error_with_the_result() {
     let server = RealServer::start();
     let client = open(&server.url());
-    let failed = client.lock("a").ttl(TTL).with_blocking(|held: &Held| {
+    let failed = client.lock("a").ttl(TTL).with_blocking(|held: &Hold| {
         server.command(&["SET", "a", "rival", "PX", "60000"]);
         assert_eq!(held.lost().wait().unwrap().reason, LossReason::Taken);
         7

@@ -129,5 +129,5 @@ fn a_jump_is_reported_once_however_many_holds_see_it() {
         let message = warning.message.unwrap();
         assert!(message.contains("clock jumped forward by 3600.") || message.contains("by 3599."), "{message}");
     }
-    assert!(holds.iter().all(locktender::Held::is_valid));
+    assert!(holds.iter().all(locktender::Hold::is_valid));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locktender::{Client, ClientBuilder, ClientOptions, Held};
+use locktender::{Client, ClientBuilder, ClientOptions, Hold};
 use locktender_tests::{Events, LENIENT, PATIENCE, Proxy, RealServer, eventually};
 
 pub const fn ms(n: u64) -> Duration {
@@ -90,7 +90,7 @@ impl Ensemble {
     }
 
     /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
-    pub fn settled(&self, client: &Client, held: &Held) {
+    pub fn settled(&self, client: &Client, held: &Hold) {
         eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
         assert!(client.check_servers().wait().unwrap().iter().all(|report| report.failure.is_none()));
     }

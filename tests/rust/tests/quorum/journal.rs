@@ -3,8 +3,6 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use locktender::Held;
-
 /// One hold: from when it was returned until its holder let go, or last looked whether it was still valid.
 #[derive(Clone, Debug)]
 struct Hold {
@@ -19,7 +17,7 @@ pub struct Journal(Mutex<Vec<Hold>>);
 
 impl Journal {
     /// Does `work` again and again while it says so, and writes down how long the hold was believed in.
-    pub fn record(&self, held: &Held, mut work: impl FnMut() -> bool) {
+    pub fn record(&self, held: &locktender::Hold, mut work: impl FnMut() -> bool) {
         let granted = Instant::now();
         let mut ended = granted;
         loop {

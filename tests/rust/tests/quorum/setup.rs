@@ -149,12 +149,12 @@ fn a_check_reports_what_each_server_guarantees() {
     assert_eq!((reports[1].role.as_deref(), reports[1].persistence.as_deref()), (Some("master"), Some("aof")));
     let clock = |warning: &String| warning.contains("its clock is");
     assert!(reports[1].warnings.iter().all(clock), "{reports:?}");
-    let replica = reports[2].error.as_ref().unwrap();
+    let replica = reports[2].failure.as_ref().unwrap();
     assert!(replica.kind == FailureKind::ReadOnly && replica.message.contains("this is a replica of 127.0.0.1:"), "{reports:?}");
     for report in &reports[..2] {
         assert!(report.clock_offset_ms.is_some_and(|offset| offset.abs() < 1_000), "{report:?}");
         assert!(report.version.as_ref().is_some_and(|version| version.contains(&evicting.binary().version)), "{report:?}");
     }
-    assert!(reports[3].error.is_some() && reports[4].error.is_some());
+    assert!(reports[3].failure.is_some() && reports[4].failure.is_some());
     assert_eq!(evicting.command(&["EXISTS", MARKER]).int(), 0, "the marker is not written");
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use locktender::{Client, ClientBuilder, Held};
+use locktender::{Client, ClientBuilder, Hold};
 use locktender_tests::{PATIENCE, PROMPTLY, Proxy, RealServer, certificate, eventually};
 
 use crate::peer::tls::terminate;
@@ -50,7 +50,7 @@ fn waiters(server: &RealServer, name: &str) -> i64 {
 }
 
 /// Holds the first acquire of `name` back until a later one was granted and released; then nothing of it may stay.
-fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &str, hold: impl FnOnce(&str) -> Held) {
+fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &str, hold: impl FnOnce(&str) -> Hold) {
     proxy.stall(1, &format!("\r\n{name}\r\n"));
     let held = hold(name);
     assert_eq!(proxy.faults_left(), 0, "the first one stands still");

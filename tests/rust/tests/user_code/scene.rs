@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use locktender::{Client, Code, Event, EventKind, Held, LossReason, Outcome, Sink};
+use locktender::{Client, Code, Event, EventKind, Hold, LossReason, Outcome, Sink};
 use locktender_tests::{Events, PATIENCE, RealServer, TTL, eventually};
 
 use crate::place::{OwnServer, Place};
@@ -43,7 +43,7 @@ pub struct Scene {
     pub events: Mutex<Vec<Event>>,
     calls: AtomicUsize,
     /// A hold of the client, for the code to drop.
-    spare: Mutex<Option<Held>>,
+    spare: Mutex<Option<Hold>>,
     /// What the code was told when it asked for a lock.
     answer: Mutex<Option<Result<(), Code>>>,
     /// How many connections a program had that the code ran.
@@ -116,7 +116,7 @@ impl Scene {
         *self.inherited.lock().unwrap() = Some(String::from_utf8(said).unwrap().trim().to_owned());
     }
 
-    fn answered(&self, held: Result<Held, locktender::Error>) {
+    fn answered(&self, held: Result<Hold, locktender::Error>) {
         *self.answer.lock().unwrap() = Some(held.map(drop).map_err(|error| error.code()));
     }
 

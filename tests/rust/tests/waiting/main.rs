@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use locktender::{Client, ClientOptions, Event, EventKind, Held, Lock};
+use locktender::{Client, ClientOptions, Event, EventKind, Hold, Lock};
 use locktender_tests::{Connection, Events, RealServer, Reply};
 
 pub(crate) const fn ms(n: u64) -> Duration {
@@ -55,7 +55,7 @@ impl Watched {
 }
 
 /// Acquires on a thread of its own.
-pub(crate) fn acquire(lock: Lock) -> JoinHandle<Held> {
+pub(crate) fn acquire(lock: Lock) -> JoinHandle<Hold> {
     std::thread::spawn(move || lock.acquire_blocking().unwrap())
 }
 

@@ -1,13 +1,13 @@
 //! Holds: what a case keeps under a name, and what its steps run inside of.
 
-use locktender::{Attempt, Begun, Error, Held, Leadership, Release};
+use locktender::{Attempt, Begun, Error, Leadership, Release};
 use serde_json::Value;
 
 use crate::seen::{look, look_at, look_at_term};
 
 /// A hold that a case keeps.
 pub(super) enum Hold {
-    Lock(Held),
+    Lock(locktender::Hold),
     Attempt(Attempt),
     Leadership(Leadership),
 }
@@ -25,13 +25,13 @@ impl Hold {
 /// The hold under which the steps of a body run.
 #[derive(Clone, Copy)]
 pub(super) enum Body<'a> {
-    Lock(&'a Held),
+    Lock(&'a locktender::Hold),
     Attempt(&'a Attempt),
     Leadership(&'a Leadership),
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn held(self) -> &'a Held {
+    pub(super) fn held(self) -> &'a locktender::Hold {
         match self {
             Self::Lock(held) => held,
             Self::Attempt(attempt) => attempt,

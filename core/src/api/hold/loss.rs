@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Held;
+use super::Hold;
 use crate::error::Loss;
 use crate::io::call::{Call, Responder};
 
-impl Held {
+impl Hold {
     /// Waits for the loss of the lock, for a `select!` beside the work. Never ends if the lock is released or handed over before;
-    /// [`Held::ended`] does.
+    /// [`Hold::ended`] does.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-lost").unwrap();
-    /// let held = client.lock("report").ttl(Duration::from_millis(20)).renew(false).acquire().await?;
-    /// assert_eq!(held.lost().await?.reason.as_str(), "expired"); // nothing renews it
+    /// let hold = client.lock("report").ttl(Duration::from_millis(20)).renew(false).acquire().await?;
+    /// assert_eq!(hold.lost().await?.reason.as_str(), "expired"); // nothing renews it
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -38,9 +38,9 @@ impl Held {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-ended").unwrap();
-    /// let held = client.lock("report").acquire().await?;
-    /// held.release().await?;
-    /// assert_eq!(held.ended().await?, None);
+    /// let hold = client.lock("report").acquire().await?;
+    /// hold.release().await?;
+    /// assert_eq!(hold.ended().await?, None);
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -77,9 +77,9 @@ impl Held {
     /// ```
     /// # use std::{sync::mpsc, time::Duration};
     /// # let client = locktender::Client::open("memory://docs-on-lost")?;
-    /// let held = client.lock("report").max_hold(Duration::from_millis(20)).acquire_blocking()?;
+    /// let hold = client.lock("report").max_hold(Duration::from_millis(20)).acquire_blocking()?;
     /// let (sender, stop) = mpsc::channel();
-    /// held.on_lost(move |loss| sender.send(loss).unwrap());
+    /// hold.on_lost(move |loss| sender.send(loss).unwrap());
     /// assert_eq!(stop.recv().unwrap().reason.as_str(), "max_hold");
     /// # Ok::<(), locktender::Error>(())
     /// ```

@@ -21,7 +21,7 @@ test('name, owner and fence are data', async (t) => {
   assert.deepEqual([held.name, await server.holder(t.name)], [t.name, held.owner])
   assert.ok(Number.isSafeInteger(held.fence) && held.fence > 0)
   assert.deepEqual(JSON.parse(JSON.stringify(held)), { name: t.name, owner: held.owner, fence: held.fence })
-  assert.match(inspect(held), /^Held \{\n? *name: .*owner: 'host=.*fence: \d+.*remainingMs: \d/s)
+  assert.match(inspect(held), /^Hold \{\n? *name: .*owner: 'host=.*fence: \d+.*remainingMs: \d/s)
   assert.ok(held.isValid() && held.remainingMs() > 9_000 && held.remainingMs() <= 10_000)
   held.check()
   await held.release()

@@ -140,6 +140,6 @@ def test_repr(each_client, name):
     expected = "Release(outcome='released', rival=None, rival_fence=None, overrun=0.0, kept=0.0)"
     assert repr(each_client.lock(name).acquire().release()) == expected
     with each_client.lock(name) as held:
-        assert repr(held) == f'<locktender.Held "{name}" fence={held.fence} valid>'
+        assert repr(held) == f'<locktender.Hold "{name}" fence={held.fence} valid>'
     assert repr(held).endswith("not valid>")
     assert repr(each_client.lock(name)) == f'<locktender.Lock "{name}">'

@@ -2,73 +2,73 @@
 
 use std::time::{Duration, Instant};
 
-use super::Held;
+use super::Hold;
 use crate::error::{Error, Loss};
 use crate::protocol::Release;
 
-impl Held {
-    /// [`Held::release`], blocking this thread.
+impl Hold {
+    /// [`Hold::release`], blocking this thread.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-release-blocking")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// let release = held.release_blocking()?;
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// let release = hold.release_blocking()?;
     /// assert_eq!(release.outcome.as_str(), "released");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Held::release`].
+    /// As [`Hold::release`].
     pub fn release_blocking(&self) -> Result<Release, Error> {
         self.release().wait()
     }
 
-    /// [`Held::extend`], blocking this thread.
+    /// [`Hold::extend`], blocking this thread.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-extend-blocking")?;
-    /// let held = client.lock("report").acquire_blocking()?;
-    /// held.extend_blocking(Duration::from_secs(60))?; // before a step that takes long
-    /// assert!(held.remaining() > Duration::from_secs(50));
+    /// let hold = client.lock("report").acquire_blocking()?;
+    /// hold.extend_blocking(Duration::from_secs(60))?; // before a step that takes long
+    /// assert!(hold.remaining() > Duration::from_secs(50));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     pub fn extend_blocking(&self, ttl: Duration) -> Result<(), Error> {
         self.extend(ttl).wait()
     }
 
-    /// [`Held::renew_now`], blocking this thread.
+    /// [`Hold::renew_now`], blocking this thread.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-renew-now-blocking")?;
-    /// let held = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire_blocking()?;
-    /// held.renew_now_blocking()?; // 30 s from now
+    /// let hold = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire_blocking()?;
+    /// hold.renew_now_blocking()?; // 30 s from now
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     pub fn renew_now_blocking(&self) -> Result<(), Error> {
         self.renew_now().wait()
     }
 
-    /// [`Held::extend_by`], blocking this thread.
+    /// [`Hold::extend_by`], blocking this thread.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-extend-by-blocking")?;
-    /// let held = client.lock("report").acquire_blocking()?;
-    /// held.extend_by_blocking(Duration::from_secs(60))?;
-    /// assert!(held.remaining() > Duration::from_secs(60));
+    /// let hold = client.lock("report").acquire_blocking()?;
+    /// hold.extend_by_blocking(Duration::from_secs(60))?;
+    /// assert!(hold.remaining() > Duration::from_secs(60));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     pub fn extend_by_blocking(&self, more: Duration) -> Result<(), Error> {
         self.extend_by(more).wait()
     }
@@ -79,13 +79,13 @@ impl Held {
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-lost-blocking")?;
-    /// let held = client.lock("report").acquire_blocking()?;
-    /// assert_eq!(held.lost_blocking(Duration::from_millis(10))?, None);
+    /// let hold = client.lock("report").acquire_blocking()?;
+    /// assert_eq!(hold.lost_blocking(Duration::from_millis(10))?, None);
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Held::ended`].
+    /// As [`Hold::ended`].
     pub fn lost_blocking(&self, timeout: Duration) -> Result<Option<Loss>, Error> {
         let (mut ended, began) = (self.ended(), Instant::now());
         loop {
@@ -99,7 +99,7 @@ impl Held {
         }
     }
 
-    /// [`Held::ended`], blocking this thread.
+    /// [`Hold::ended`], blocking this thread.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -111,7 +111,7 @@ impl Held {
     /// ```
     ///
     /// # Errors
-    /// As [`Held::ended`].
+    /// As [`Hold::ended`].
     pub fn ended_blocking(&self) -> Result<Option<Loss>, Error> {
         self.ended().wait()
     }

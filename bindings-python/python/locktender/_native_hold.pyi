@@ -10,7 +10,7 @@ from ._native_options import _Seconds
 from ._native_values import Loss, Release
 
 @disjoint_base
-class _BaseHeld:
+class _BaseHold:
     @property
     def name(self) -> str:
         """The lock's name."""
@@ -26,28 +26,28 @@ class _BaseHeld:
     def remaining(self) -> float:
         """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
 
-            if held.remaining() > 5:
+            if hold.remaining() > 5:
                 work_a_little()
         """
 
     def is_valid(self) -> bool:
         """Whether the lock is held now. No I/O; never true later than the servers' expiry.
 
-            if held.is_valid():
+            if hold.is_valid():
                 work_a_little()
         """
 
     def check(self) -> None:
         """Raises unless the lock is held now. No I/O.
 
-            held.check()
-            write(row, fence=held.fence)
+            hold.check()
+            write(row, fence=hold.fence)
 
         Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
         """
 
 @disjoint_base
-class Held(_BaseHeld):
+class Hold(_BaseHold):
     """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
 
     It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
@@ -63,8 +63,8 @@ class Held(_BaseHeld):
         """Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
         shortens.
 
-            held.extend(60)     # at least a minute from now
-            held.extend(by=10)  # ten seconds more than now
+            hold.extend(60)     # at least a minute from now
+            hold.extend(by=10)  # ten seconds more than now
 
         Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`InvalidArgumentError`, :exc:`ForkedError`, and
         :exc:`UnavailableError` if no majority answers (the lock is still held while :meth:`is_valid` says so).
@@ -73,14 +73,14 @@ class Held(_BaseHeld):
     def wait_lost(self, timeout: _Seconds | None = None) -> Loss | None:
         """Waits, at most ``timeout`` seconds, until the lock is lost: how, or ``None`` if it isn't, or was released.
 
-            if loss := held.wait_lost(0.1):
+            if loss := hold.wait_lost(0.1):
                 print(loss.reason)
         """
 
     def release(self) -> Release:
         """Gives the lock back, and tells what was found.
 
-            if held.release().outcome == "taken":
+            if hold.release().outcome == "taken":
                 print("somebody else had the lock, too")
 
         Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
@@ -91,40 +91,40 @@ class Held(_BaseHeld):
         """Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
         at most for what remains of the ttl, the lock stays taken.
 
-            ticket = held.hand_over()
+            ticket = hold.hand_over()
 
         Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
         """
 
-    def __enter__(self) -> Held: ...
+    def __enter__(self) -> Hold: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
 
 @disjoint_base
-class AsyncHeld(_BaseHeld):
-    """A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
+class AsyncHold(_BaseHold):
+    """A lock that is held, under asyncio. As :class:`Hold`; what waits is a coroutine.
 
-        async with client.lock("orders:42") as held:
-            await held.extend(60)
+        async with client.lock("orders:42") as hold:
+            await hold.extend(60)
 
     In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
     :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="continue"`` the body runs on.
     """
 
     def extend(self, ttl: _Seconds | None = None, *, by: _Seconds | None = None) -> Coroutine[Any, Any, None]:
-        """Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`."""
+        """Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Hold.extend`."""
 
     def wait_lost(self, timeout: _Seconds | None = None) -> Coroutine[Any, Any, Loss | None]:
-        """Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Held.wait_lost`."""
+        """Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Hold.wait_lost`."""
 
     def release(self) -> Coroutine[Any, Any, Release]:
-        """Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Held.release`."""
+        """Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Hold.release`."""
 
     def hand_over(self) -> Coroutine[Any, Any, str]:
-        """Ends this hold without releasing. See :meth:`Held.hand_over`."""
+        """Ends this hold without releasing. See :meth:`Hold.hand_over`."""
 
-    def __aenter__(self) -> Coroutine[Any, Any, AsyncHeld]: ...
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncHold]: ...
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> Coroutine[Any, Any, None]: ...

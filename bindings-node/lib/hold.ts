@@ -28,7 +28,7 @@ export interface Release {
   readonly keptMs: number
 }
 
-/** The grip on a hold in the core. It is garbage together with its `Held`. */
+/** The grip on a hold in the core. It is garbage together with its `Hold`. */
 class Grip {
   /** The number of the hold, 0 after its release. It outlives the grip. */
   readonly on = { hold: 0 }
@@ -63,29 +63,29 @@ function loosen(grip: Grip): void {
 }
 
 // A program that keeps only the signal still works under the lock. So the hold is then no garbage.
-const holds = new WeakMap<AbortSignal, Held>()
+const holds = new WeakMap<AbortSignal, Hold>()
 
 // A hold is no garbage while a caller waits for its end.
-const awaited = new Set<Held>()
+const awaited = new Set<Hold>()
 
 /**
  * A hold: one acquisition of a lock, until it is released, handed over or lost.
  *
  * It is renewed in the background, on a separate thread: a blocked event loop doesn't let it expire. It keeps no process alive. If
- * a `Held` and its `signal` are garbage-collected without a release, the hold is no longer renewed. It expires with a `warning`
+ * a `Hold` and its `signal` are garbage-collected without a release, the hold is no longer renewed. It expires with a `warning`
  * event.
  *
  * @example
  * ```js
- * const held = await new Client('memory://example').lock('orders:42').acquire()
+ * const hold = await new Client('memory://example').lock('orders:42').acquire()
  * try {
- *   const row = { total: 7, fence: held.fence }   // the database refuses a row with a smaller fence
+ *   const row = { total: 7, fence: hold.fence }   // the database refuses a row with a smaller fence
  * } finally {
- *   await held.release()
+ *   await hold.release()
  * }
  * ```
  */
-export class Held implements AsyncDisposable {
+export class Hold implements AsyncDisposable {
   // None after a release: then nothing of the hold is left in the core.
   #grip: Grip | undefined
   #owner: string | undefined
@@ -127,8 +127,8 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example', { app: 'billing' }).lock('nightly').acquire()
-   * console.log(held.owner.startsWith('app=billing host='))   // true
+   * const hold = await new Client('memory://example', { app: 'billing' }).lock('nightly').acquire()
+   * console.log(hold.owner.startsWith('app=billing host='))   // true
    * ```
    */
   get owner(): string {
@@ -140,9 +140,9 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('nightly').acquire()
-   * const { name, fence } = JSON.parse(JSON.stringify(held))
-   * console.log(name, fence === held.fence)   // nightly true
+   * const hold = await new Client('memory://example').lock('nightly').acquire()
+   * const { name, fence } = JSON.parse(JSON.stringify(hold))
+   * console.log(name, fence === hold.fence)   // nightly true
    * ```
    */
   toJSON(): { name: string; owner: string; fence: number } {
@@ -159,8 +159,8 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('report').acquire()
-   * if (held.remainingMs() < 30_000) await held.extend(60_000)   // before a step that takes long
+   * const hold = await new Client('memory://example').lock('report').acquire()
+   * if (hold.remainingMs() < 30_000) await hold.extend(60_000)   // before a step that takes long
    * ```
    */
   remainingMs(): number {
@@ -172,10 +172,10 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('nightly').acquire()
-   * console.log(held.isValid())   // true
-   * await held.release()
-   * console.log(held.isValid())   // false
+   * const hold = await new Client('memory://example').lock('nightly').acquire()
+   * console.log(hold.isValid())   // true
+   * await hold.release()
+   * console.log(hold.isValid())   // false
    * ```
    */
   isValid(): boolean {
@@ -187,10 +187,10 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('orders:42').acquire()
-   * held.check()   // before each step that needs the lock
-   * await held.release()
-   * try { held.check() } catch (error) { console.log(error.code) }   // NOT_HELD
+   * const hold = await new Client('memory://example').lock('orders:42').acquire()
+   * hold.check()   // before each step that needs the lock
+   * await hold.release()
+   * try { hold.check() } catch (error) { console.log(error.code) }   // NOT_HELD
    * ```
    */
   check(): void {
@@ -205,10 +205,10 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('orders:42').acquire()
-   * held.signal.throwIfAborted()                                        // throws the LockLostError
-   * const answer = await fetch('data:,paid', { signal: held.signal })   // ends at once if the lock is lost
-   * await held.release()
+   * const hold = await new Client('memory://example').lock('orders:42').acquire()
+   * hold.signal.throwIfAborted()                                        // throws the LockLostError
+   * const answer = await fetch('data:,paid', { signal: hold.signal })   // ends at once if the lock is lost
+   * await hold.release()
    * ```
    */
   get signal(): AbortSignal {
@@ -223,8 +223,8 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('report', { maxHoldMs: 50 }).acquire()
-   * const error = await held.lost
+   * const hold = await new Client('memory://example').lock('report', { maxHoldMs: 50 }).acquire()
+   * const error = await hold.lost
    * console.log(error.code, error.reason)   // LOCK_LOST max_hold
    * ```
    */
@@ -266,9 +266,9 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('report', { renew: false }).acquire()
-   * await held.extend(60_000)   // before a step that takes long
-   * console.log(held.remainingMs() > 30_000)   // true
+   * const hold = await new Client('memory://example').lock('report', { renew: false }).acquire()
+   * await hold.extend(60_000)   // before a step that takes long
+   * console.log(hold.remainingMs() > 30_000)   // true
    * ```
    */
   extend(ttlMs?: number): Promise<void> {
@@ -284,9 +284,9 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('report').acquire()
-   * await held.extendBy(60_000)
-   * console.log(held.remainingMs() > 60_000)   // true
+   * const hold = await new Client('memory://example').lock('report').acquire()
+   * await hold.extendBy(60_000)
+   * console.log(hold.remainingMs() > 60_000)   // true
    * ```
    */
   extendBy(ms: number): Promise<void> {
@@ -305,8 +305,8 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * const held = await new Client('memory://example').lock('orders:42').acquire()
-   * const { outcome, rival } = await held.release()
+   * const hold = await new Client('memory://example').lock('orders:42').acquire()
+   * const { outcome, rival } = await hold.release()
    * console.log(outcome, rival)   // released null
    * ```
    */
@@ -321,9 +321,9 @@ export class Held implements AsyncDisposable {
    * @example
    * ```js
    * const client = new Client('memory://example')
-   * const held = await client.lock('report').acquire()
-   * const ticket = held.handOver()   // send it to another process
-   * console.log(held.isValid(), await client.lock('report').tryAcquire())   // false null
+   * const hold = await client.lock('report').acquire()
+   * const ticket = hold.handOver()   // send it to another process
+   * console.log(hold.isValid(), await client.lock('report').tryAcquire())   // false null
    * const theirs = await client.adopt(ticket)
    * ```
    */
@@ -337,8 +337,8 @@ export class Held implements AsyncDisposable {
    *
    * @example
    * ```js
-   * await using held = await new Client('memory://example').lock('orders:42').acquire()
-   * held.check()   // the lock is released at the end of this block
+   * await using hold = await new Client('memory://example').lock('orders:42').acquire()
+   * hold.check()   // the lock is released at the end of this block
    * ```
    */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -379,4 +379,4 @@ export class Held implements AsyncDisposable {
   }
 }
 
-answerWords(Held.prototype, ['reacquire', 'unlock'])
+answerWords(Hold.prototype, ['reacquire', 'unlock'])

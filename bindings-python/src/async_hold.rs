@@ -1,4 +1,4 @@
-//! `AsyncHeld`: one acquisition, for code under asyncio. The same names as `Held`; what waits is a coroutine.
+//! `AsyncHold`: one acquisition, for code under asyncio. The same names as `Hold`; what waits is a coroutine.
 
 use std::sync::Arc;
 
@@ -12,37 +12,37 @@ use crate::entries::Entered;
 use crate::errors::{raise, raised};
 use crate::frames::Caller;
 use crate::guarded::Guarded;
-use crate::hold::{BaseHeld, Core, Hold, settle};
+use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::own;
 use crate::values::{Loss, Release};
 
-/// A lock that is held, under asyncio. As :class:`Held`; what waits is a coroutine.
+/// A lock that is held, under asyncio. As :class:`Hold`; what waits is a coroutine.
 ///
-///     async with client.lock("orders:42") as held:
-///         await held.extend(60)
+///     async with client.lock("orders:42") as hold:
+///         await hold.extend(60)
 ///
 /// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
 /// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="continue"`` the body runs on.
-#[pyclass(module = "locktender", extends = BaseHeld, frozen, weakref, subclass)]
-pub(crate) struct AsyncHeld {
-    hold: Arc<Hold>,
+#[pyclass(module = "locktender", extends = BaseHold, frozen, weakref, subclass)]
+pub(crate) struct AsyncHold {
+    hold: Arc<HoldInner>,
     /// Whether a loss cancels the body.
     cancels: bool,
     /// The open body that a loss cancels.
     body: Guarded<Option<Py<Body>>>,
 }
 
-impl AsyncHeld {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Held, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
+impl AsyncHold {
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
         let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(Hold::new(py, Core::Lock(held), on_lost)?);
+        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
         Py::new(py, Self::of(hold, client, cancels))
     }
 
     /// The handle of a hold. `cancels`: a loss cancels its body.
-    pub(crate) fn of(hold: Arc<Hold>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
+    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
         hold.base(client).add_subclass(Self { hold, cancels, body: Guarded::default() })
     }
 
@@ -63,7 +63,7 @@ impl AsyncHeld {
     fn operation<T: Send + 'static>(
         slf: &Bound<'_, Self>,
         name: &'static str,
-        call: fn(&locktender::Held) -> locktender::Call<T>,
+        call: fn(&locktender::Hold) -> locktender::Call<T>,
         convert: fn(Python<'_>, T) -> PyResult<Py<PyAny>>,
     ) -> Operation {
         let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
@@ -106,15 +106,15 @@ impl AsyncHeld {
     }
 }
 
-impl Entered for AsyncHeld {
+impl Entered for AsyncHold {
     fn is_held(&self) -> bool {
         self.hold.core.is_valid()
     }
 }
 
 #[pymethods]
-impl AsyncHeld {
-    /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Held.extend`.
+impl AsyncHold {
+    /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Hold.extend`.
     #[pyo3(signature = (ttl=None, *, by=None))]
     fn extend(slf: Py<Self>, py: Python<'_>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
         let kept = slf.clone_ref(py);
@@ -128,25 +128,25 @@ impl AsyncHeld {
         })
     }
 
-    /// Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Held.wait_lost`.
+    /// Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Hold.wait_lost`.
     #[pyo3(signature = (timeout=None))]
     fn wait_lost(slf: &Bound<'_, Self>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?.map(|timeout| timeout.as_secs_f64());
-        let ended = Self::operation(slf, "wait_lost", locktender::Held::ended, |py, loss| match loss {
+        let ended = Self::operation(slf, "wait_lost", locktender::Hold::ended, |py, loss| match loss {
             Some(loss) => Ok(Py::new(py, Loss::from(loss))?.into_any()),
             None => Ok(py.None()),
         });
         Ok(own::call(slf.py(), |own| &own.wait_lost, (ended, timeout))?.unbind())
     }
 
-    /// Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Held.release`.
+    /// Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Hold.release`.
     pub(crate) fn release(slf: &Bound<'_, Self>) -> Operation {
-        Self::operation(slf, "release", locktender::Held::release, |py, release| {
+        Self::operation(slf, "release", locktender::Hold::release, |py, release| {
             Ok(Py::new(py, Release::from(release))?.into_any())
         })
     }
 
-    /// Ends this hold without releasing. See :meth:`Held.hand_over`.
+    /// Ends this hold without releasing. See :meth:`Hold.hand_over`.
     fn hand_over(slf: Py<Self>) -> Operation {
         Operation::ready("hand_over", move |py| {
             let ticket = raised(py, py.detach(|| slf.get().hold.core.hand_over()))?;

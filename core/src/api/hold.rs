@@ -1,4 +1,4 @@
-//! Held lock: one acquisition. Only its handle can extend or release it.
+//! Hold lock: one acquisition. Only its handle can extend or release it.
 
 mod blocking;
 mod host;
@@ -23,14 +23,14 @@ use crate::session::caller::Caller;
 /// doesn't let it expire. It isn't tied to a task or thread: any may extend or release it.
 ///
 /// Dropping it releases the lock in the background, without waiting for the outcome.
-pub struct Held {
+pub struct Hold {
     pub(super) actor: Arc<LockActor>,
     pub(super) grant: Grant,
 }
 
 /// How an acquire ended that did not fail.
 pub(super) enum Acquired {
-    Held(Held),
+    Held(Hold),
     Busy,
     Over(JobEnd),
 }
@@ -38,14 +38,14 @@ pub(super) enum Acquired {
 impl Acquired {
     pub(super) fn of((actor, answered): (Arc<LockActor>, Answered)) -> Self {
         match answered {
-            Answered::Granted(grant) => Self::Held(Held { actor, grant }),
+            Answered::Granted(grant) => Self::Held(Hold { actor, grant }),
             Answered::Busy => Self::Busy,
             Answered::Over(end) => Self::Over(end),
         }
     }
 }
 
-impl Held {
+impl Hold {
     /// The lock's name, without the client's prefix.
     ///
     /// ```
@@ -63,8 +63,8 @@ impl Held {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-owner")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// let fields = locktender::OwnerFields::parse(held.owner()).expect("it is ours");
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// let fields = locktender::OwnerFields::parse(hold.owner()).expect("it is ours");
     /// assert_eq!(fields.pid, Some(std::process::id()));
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -78,8 +78,8 @@ impl Held {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-fence")?;
-    /// let first = client.lock("orders:42").with_blocking(|held| held.fence())?;
-    /// let second = client.lock("orders:42").with_blocking(|held| held.fence())?;
+    /// let first = client.lock("orders:42").with_blocking(|hold| hold.fence())?;
+    /// let second = client.lock("orders:42").with_blocking(|hold| hold.fence())?;
     /// assert!(second > first);
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -94,10 +94,10 @@ impl Held {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-is-valid")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// assert!(held.is_valid());
-    /// held.release_blocking()?;
-    /// assert!(!held.is_valid());
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// assert!(hold.is_valid());
+    /// hold.release_blocking()?;
+    /// assert!(!hold.is_valid());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -114,8 +114,8 @@ impl Held {
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-remaining")?;
-    /// let held = client.lock("nightly").ttl(Duration::from_secs(10)).acquire_blocking()?;
-    /// assert!(held.remaining() > Duration::from_secs(5) && held.remaining() <= Duration::from_secs(10));
+    /// let hold = client.lock("nightly").ttl(Duration::from_secs(10)).acquire_blocking()?;
+    /// assert!(hold.remaining() > Duration::from_secs(5) && hold.remaining() <= Duration::from_secs(10));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -127,15 +127,15 @@ impl Held {
         remaining
     }
 
-    /// Fails unless the lock is held now: [`Held::is_valid`] with a reason. No I/O.
+    /// Fails unless the lock is held now: [`Hold::is_valid`] with a reason. No I/O.
     ///
     /// ```
     /// # use locktender::{Client, Code};
     /// # let client = Client::open("memory://docs-held-check")?;
-    /// let held = client.lock("nightly").acquire_blocking()?;
-    /// held.check()?;
-    /// held.release_blocking()?;
-    /// assert_eq!(held.check().unwrap_err().code(), Code::NotHeld);
+    /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// hold.check()?;
+    /// hold.release_blocking()?;
+    /// assert_eq!(hold.check().unwrap_err().code(), Code::NotHeld);
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -159,9 +159,9 @@ impl Held {
     /// ```
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-extend").unwrap();
-    /// let held = client.lock("report").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
-    /// held.extend(Duration::from_secs(60)).wait()?; // from inside the work, before a step that takes long
-    /// assert!(held.remaining() > Duration::from_secs(58));
+    /// let hold = client.lock("report").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
+    /// hold.extend(Duration::from_secs(60)).wait()?; // from inside the work, before a step that takes long
+    /// assert!(hold.remaining() > Duration::from_secs(58));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -172,14 +172,14 @@ impl Held {
     /// * `LOCK_LOST`: the lock was lost before; see [`Error::loss`].
     /// * `NOT_HELD`: the lock was released or handed over before.
     /// * `UNAVAILABLE`: no majority answered for the client's [`unavailable_after`](crate::ClientBuilder::unavailable_after), and a
-    ///   response timeout. The lock is still held as long as [`Held::is_valid`].
+    ///   response timeout. The lock is still held as long as [`Hold::is_valid`].
     /// * `INVALID_ARGUMENT`: more would remain than is allowed.
     /// * `FORKED`: this is a forked child, and the lock is its parent's.
     pub fn extend(&self, ttl: Duration) -> Call<()> {
         self.extend_to(Amount::To(ttl))
     }
 
-    /// Renews the hold now, instead of in the background: [`Held::extend`] with the lock's own [`ttl`](crate::Lock::ttl).
+    /// Renews the hold now, instead of in the background: [`Hold::extend`] with the lock's own [`ttl`](crate::Lock::ttl).
     ///
     /// For a hold without background renewal, or to know that a majority of the servers agrees at this moment.
     ///
@@ -187,40 +187,40 @@ impl Held {
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-renew-now").unwrap();
-    /// let held = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire().await?;
-    /// held.renew_now().await?; // 30 s from now
-    /// assert!(held.remaining() > Duration::from_secs(28));
+    /// let hold = client.lock("report").ttl(Duration::from_secs(30)).renew(false).acquire().await?;
+    /// hold.renew_now().await?; // 30 s from now
+    /// assert!(hold.remaining() > Duration::from_secs(28));
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
     ///
     /// # Cancel safety
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     ///
     /// # Errors
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     pub fn renew_now(&self) -> Call<()> {
         self.extend_to(Amount::Own)
     }
 
-    /// Extends the hold now by `more`: [`Held::remaining`] grows by it, as far as [`max_hold`](crate::Lock::max_hold) allows.
+    /// Extends the hold now by `more`: [`Hold::remaining`] grows by it, as far as [`max_hold`](crate::Lock::max_hold) allows.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-extend-by").unwrap();
-    /// let held = client.lock("report").ttl(Duration::from_secs(10)).acquire().await?;
-    /// held.extend_by(Duration::from_secs(60)).await?;
-    /// assert!(held.remaining() > Duration::from_secs(65));
+    /// let hold = client.lock("report").ttl(Duration::from_secs(10)).acquire().await?;
+    /// hold.extend_by(Duration::from_secs(60)).await?;
+    /// assert!(hold.remaining() > Duration::from_secs(65));
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
     ///
     /// # Cancel safety
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     ///
     /// # Errors
-    /// As [`Held::extend`].
+    /// As [`Hold::extend`].
     pub fn extend_by(&self, more: Duration) -> Call<()> {
         self.extend_to(Amount::By(more))
     }
@@ -236,8 +236,8 @@ impl Held {
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # use locktender::{Client, Outcome};
     /// # let client = Client::open("memory://docs-release").unwrap();
-    /// let held = client.lock("nightly").acquire().await?;
-    /// assert_eq!(held.release().await?.outcome, Outcome::Released);
+    /// let hold = client.lock("nightly").acquire().await?;
+    /// assert_eq!(hold.release().await?.outcome, Outcome::Released);
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
     /// ```
@@ -267,11 +267,11 @@ impl Held {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-hand-over")?;
-    /// let held = client.lock("report").acquire_blocking()?;
-    /// let ticket = held.hand_over()?; // send it to another process
-    /// assert!(!held.is_valid());
+    /// let hold = client.lock("report").acquire_blocking()?;
+    /// let ticket = hold.hand_over()?; // send it to another process
+    /// assert!(!hold.is_valid());
     /// let theirs = client.adopt_blocking(&ticket)?;
-    /// assert!(theirs.fence() > held.fence());
+    /// assert!(theirs.fence() > hold.fence());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -305,7 +305,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Hold {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
         if !self.is_inherited() && !self.actor.is_released() {
@@ -316,9 +316,9 @@ impl Drop for Held {
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held")
+        f.debug_struct("Hold")
             .field("name", &self.name())
             .field("owner", &self.owner())
             .field("fence", &self.fence())

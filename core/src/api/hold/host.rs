@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Held;
+use super::Hold;
 use crate::io::call::Call;
 use crate::io::reactor::Io;
 use crate::protocol::{Input, Manner};
 use crate::session::caller::Caller;
 
 #[doc(hidden)]
-impl Held {
+impl Hold {
     /// Ends a body: gives the lock back unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
     /// for a response timeout is no error; the release goes on in the background.
     ///
     /// # Cancel safety
-    /// As [`Held::release`].
+    /// As [`Hold::release`].
     ///
     /// # Errors
     /// `LOCK_LOST`; `FORKED` in a child.
@@ -24,11 +24,11 @@ impl Held {
         self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
     }
 
-    /// As [`Held::leave`], for a language whose end of a body learns nothing of the body. A loss is a warning event besides, unless
+    /// As [`Hold::leave`], for a language whose end of a body learns nothing of the body. A loss is a warning event besides, unless
     /// the loss was reported to the holder.
     ///
     /// # Errors
-    /// As [`Held::leave`].
+    /// As [`Hold::leave`].
     pub fn dispose(&self) -> Call<()> {
         let actor = Arc::clone(&self.actor);
         self.call(move |responder| {
