@@ -6,7 +6,7 @@ import type { AcquireOptions, LockOptions } from './options.js'
 export type WithLockOptions = LockOptions & AcquireOptions
 
 /** The body: it runs while the lock is held. */
-export type Body<T> = (held: Hold) => T | PromiseLike<T>
+export type LockCallback<T> = (held: Hold) => T | PromiseLike<T>
 
 /** Options of `adopt`. */
 export type AdoptOptions = WithLockOptions & {
@@ -46,7 +46,7 @@ function attach(error: unknown, lockError: unknown): void {
 }
 
 /** Distinguishes `(options, body)` and `(body)`. @internal */
-export function bodyOf<T>(options: WithLockOptions | Body<T> | undefined, body: Body<T> | undefined): [WithLockOptions | undefined, Body<T>] {
+export function bodyOf<T>(options: WithLockOptions | LockCallback<T> | undefined, body: LockCallback<T> | undefined): [WithLockOptions | undefined, LockCallback<T>] {
   if (typeof options === 'function' && body !== undefined) {
     throw InvalidArgumentError.of('options', body, 'stand before the body: withLock(name, { ttlMs: 10_000 }, body)')
   }

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
-import { bodyOf, during, type AdoptOptions, type Body, type TryOutcome, type WithLockOptions } from './body.js'
+import { bodyOf, during, type AdoptOptions, type LockCallback, type TryOutcome, type WithLockOptions } from './body.js'
 import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
@@ -26,7 +26,7 @@ import {
 } from './options.js'
 import { Overview } from './overview.js'
 import { outcome, outcomeUnless, queue, resultOf, type Granted } from './queue.js'
-import { serversAnd, type Server } from './servers.js'
+import { serversAnd, type ServerSource } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -63,7 +63,7 @@ export class Client extends Overview implements AsyncDisposable {
    * const quorum = new Client(['memory://a', 'memory://b', 'memory://c'])   // independent servers
    * ```
    */
-  constructor(servers?: Server | readonly Server[], options?: ClientOptions)
+  constructor(servers?: ServerSource | readonly ServerSource[], options?: ClientOptions)
   /**
    * A client of the servers that the environment's `LOCKTENDER_URL` names.
    *
@@ -73,7 +73,7 @@ export class Client extends Overview implements AsyncDisposable {
    * ```
    */
   constructor(options?: ClientOptions)
-  constructor(servers?: Server | readonly Server[] | ClientOptions, options?: ClientOptions) {
+  constructor(servers?: ServerSource | readonly ServerSource[] | ClientOptions, options?: ClientOptions) {
     const [sources, given] = serversAnd(servers, options)
     const { credentials, ...own } = clientOptions(given)
     super(valueOf(queue.open(sources, own, credentials !== undefined)))
@@ -218,9 +218,9 @@ export class Client extends Overview implements AsyncDisposable {
    * console.log(page)   // paid
    * ```
    */
-  withLock<T>(name: string, body: Body<T>): Promise<T>
-  withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
-  async withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
+  withLock<T>(name: string, body: LockCallback<T>): Promise<T>
+  withLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
+  async withLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
     const [own, run] = bodyOf(options, body)
     const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.withLock).acquire({ signal: signalOf(own) })
     return await during(held, run)
@@ -236,9 +236,9 @@ export class Client extends Overview implements AsyncDisposable {
    * console.log(await Promise.all([nightly(), nightly()]))   // [ { ran: true, result: 'done' }, { ran: false } ]
    * ```
    */
-  tryWithLock<T>(name: string, body: Body<T>): Promise<TryOutcome<T>>
-  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<TryOutcome<T>>
-  async tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<TryOutcome<T>> {
+  tryWithLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
+  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+  async tryWithLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
     const [own, run] = bodyOf(options, body)
     const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.tryWithLock).tryAcquire({ signal: signalOf(own) })
     return held ? { ran: true, result: await during(held, run) } : { ran: false }

@@ -1,11 +1,11 @@
-import { bodyOf, type Body, type TryOutcome, type WithLockOptions } from './body.js'
+import { bodyOf, type LockCallback, type TryOutcome, type WithLockOptions } from './body.js'
 import { text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
 import { electionOptions, jobOptions, lockOptions, cronJobOptions, type ClientOptions, type JobOptions, type LockOptions, type CronJobOptions } from './options.js'
-import type { Server } from './servers.js'
+import type { ServerSource } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
 let client: Client | undefined
@@ -25,7 +25,7 @@ function defaultClient(): Client {
  * console.log(await withLock('orders:42', async () => 'paid'))   // paid
  * ```
  */
-export function configure(servers: Server | readonly Server[], options?: ClientOptions): Client
+export function configure(servers: ServerSource | readonly ServerSource[], options?: ClientOptions): Client
 /**
  * Sets the options of the default client, whose servers the environment's `LOCKTENDER_URL` names, and returns that client.
  *
@@ -36,8 +36,8 @@ export function configure(servers: Server | readonly Server[], options?: ClientO
  * ```
  */
 export function configure(options: ClientOptions): Client
-export function configure(servers: Server | readonly Server[] | ClientOptions, options?: ClientOptions): Client {
-  return (client = onBehalfOf(configure, () => new Client(servers as Server | readonly Server[], options)))
+export function configure(servers: ServerSource | readonly ServerSource[] | ClientOptions, options?: ClientOptions): Client {
+  return (client = onBehalfOf(configure, () => new Client(servers as ServerSource | readonly ServerSource[], options)))
 }
 
 /**
@@ -118,9 +118,9 @@ export function election(name: string, options?: LockOptions): Election {
  * console.log(value)   // hold: true
  * ```
  */
-export function withLock<T>(name: string, body: Body<T>): Promise<T>
-export function withLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<T>
-export async function withLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<T> {
+export function withLock<T>(name: string, body: LockCallback<T>): Promise<T>
+export function withLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
+export async function withLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
   const [own, run] = bodyOf(options, body)
   return await onBehalfOf(withLock, () => defaultClient().withLock(name, own, run))
 }
@@ -134,9 +134,9 @@ export async function withLock<T>(name: string, options: WithLockOptions | Body<
  * console.log(await tryWithLock('nightly', async () => 'done'))   // { ran: true, result: 'done' }
  * ```
  */
-export function tryWithLock<T>(name: string, body: Body<T>): Promise<TryOutcome<T>>
-export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: Body<T>): Promise<TryOutcome<T>>
-export async function tryWithLock<T>(name: string, options: WithLockOptions | Body<T> | undefined, body?: Body<T>): Promise<TryOutcome<T>> {
+export function tryWithLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
+export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+export async function tryWithLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
   const [own, run] = bodyOf(options, body)
   return await onBehalfOf(tryWithLock, () => defaultClient().tryWithLock(name, own, run))
 }

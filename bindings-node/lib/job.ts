@@ -74,7 +74,7 @@ export interface JobStatus {
 }
 
 /** The work of a job. What it returns is the result; what it throws is noted as the error of the attempt. */
-export type Work = (attempt: Attempt) => unknown
+export type JobWork = (attempt: Attempt) => unknown
 
 /**
  * One attempt at a job: a `Hold`, with a number.
@@ -266,7 +266,7 @@ export class Job {
    * console.log(result)   // { text: 'paid', attempt: 1 }
    * ```
    */
-  async run(work: Work, options?: AcquireOptions): Promise<JobOutcome> {
+  async run(work: JobWork, options?: AcquireOptions): Promise<JobOutcome> {
     if (typeof work !== 'function') throw InvalidArgumentError.of('work', work, 'must be a function')
     const signal = onlySignal(options, 'begin')
     let found: native.JobOutcome | undefined

@@ -5,21 +5,21 @@ import { workersOwn, type ClientOptions } from './options.js'
 import { nativeOf, ScriptedServer } from './scripted.js'
 
 /** A URL, several in one string, or a scripted server. */
-export type Server = string | URL | ScriptedServer
+export type ServerSource = string | URL | ScriptedServer
 
 /** The servers and the options of a client; either may be omitted. @internal */
 export function serversAnd(
-  servers: Server | readonly Server[] | ClientOptions | undefined,
+  servers: ServerSource | readonly ServerSource[] | ClientOptions | undefined,
   options: ClientOptions | undefined,
 ): [Array<string | native.ScriptedServer>, ClientOptions | undefined] {
   if (options === undefined && isOptions(servers)) return [listed(undefined), servers]
-  return [listed(servers as Server | readonly Server[] | undefined), options]
+  return [listed(servers as ServerSource | readonly ServerSource[] | undefined), options]
 }
 
 /** The servers in order. Without servers, a worker's own environment names them. The core reads the process's environment. */
-function listed(servers: Server | readonly Server[] | undefined): Array<string | native.ScriptedServer> {
+function listed(servers: ServerSource | readonly ServerSource[] | undefined): Array<string | native.ScriptedServer> {
   if (servers === undefined) return workersOwn('LOCKTENDER_URL')
-  const list = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server]
+  const list = Array.isArray(servers) ? (servers as readonly ServerSource[]) : [servers as ServerSource]
   if (list.length === 0) throw InvalidArgumentError.of('url', servers, 'an empty list names no server')
   return list.map(source)
 }

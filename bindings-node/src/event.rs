@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::event::Level;
 use locktender::host::{self, Field, Language};
-use locktender::{Event, Sink};
+use locktender::{LockEvent, Sink};
 use napi::Env;
 use napi::bindgen_prelude::{Either, Null, Object};
 use napi_derive::napi;
@@ -57,7 +57,7 @@ fn time(ms: Option<&Either<f64, String>>) -> Option<Duration> {
 }
 
 /// An event that happened at `at`, as `LockEvent` in lib/events.ts describes it.
-pub(crate) fn object<'env>(env: &'env Env, event: &Event, at: SystemTime) -> napi::Result<Object<'env>> {
+pub(crate) fn object<'env>(env: &'env Env, event: &LockEvent, at: SystemTime) -> napi::Result<Object<'env>> {
     let mut object = Object::new(env)?;
     object.set("kind", event.kind.as_str())?;
     for (name, field) in event.fields() {
@@ -88,7 +88,7 @@ pub(crate) struct Forward {
 }
 
 impl Sink for Forward {
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &LockEvent) {
         let Some(queue) = self.queue.upgrade() else { return };
         if event.trace() != 0 {
             let mut follower = queue.follower.lock();

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
 use locktender::host::{Queued, Record};
-use locktender::{Begun, Error, Event, Grant, Hold, JobStatus, Leadership, LockInfo, Observation, Release, ServerReport};
+use locktender::{Begun, Error, Grant, Hold, JobStatus, Leadership, LockEvent, LockInfo, Observation, Release, ServerReport};
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -14,7 +14,7 @@ pub(crate) enum Item {
     /// The watched hold with this number ended, by this loss or without one.
     Ended(i64, Option<Error>),
     /// An event of the client with this number, when it happened, and the counter of those that were dropped.
-    Event(u32, Box<Event>, SystemTime, Arc<AtomicU64>),
+    Event(u32, Box<LockEvent>, SystemTime, Arc<AtomicU64>),
     /// What is to be recorded of an acquire that is followed, and the counter of events that were dropped.
     Followed(Box<Record>, Arc<AtomicU64>),
     /// The client with this number is asked for credentials: the number of the question, and the server's address.

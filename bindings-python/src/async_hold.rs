@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::arguments::seconds;
 use crate::body::{Body, End};
 use crate::entries::Entered;
-use crate::errors::{raise, raised};
+use crate::errors::raise;
 use crate::frames::Caller;
 use crate::guarded::Guarded;
 use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
@@ -143,14 +143,6 @@ impl AsyncHold {
     pub(crate) fn release(slf: &Bound<'_, Self>) -> Operation {
         Self::operation(slf, "release", locktender::Hold::release, |py, release| {
             Ok(Py::new(py, Release::from(release))?.into_any())
-        })
-    }
-
-    /// Ends this hold without releasing. See :meth:`Hold.hand_over`.
-    fn hand_over(slf: Py<Self>) -> Operation {
-        Operation::ready("hand_over", move |py| {
-            let ticket = raised(py, py.detach(|| slf.get().hold.core.hand_over()))?;
-            Ok(ticket.into_pyobject(py)?.into_any().unbind())
         })
     }
 

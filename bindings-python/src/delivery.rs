@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::parts;
 use crate::seconds::measured;
-use crate::values::Event;
+use crate::values::LockEvent;
 use crate::{clients, events, losses, traces};
 
 /// What is to be called, and with what: the callback of a client with an event, a callable with what makes the error of a loss, the
@@ -61,7 +61,7 @@ fn attributes(py: Python<'_>, attributes: host::Attributes) -> PyResult<Py<PyDic
 pub(crate) fn next_events(py: Python<'_>) -> PyResult<Vec<Delivery>> {
     let (lost, happened, records) = events::next_batch(py);
     let lost = lost.into_iter().map(|(number, error)| Ok((losses::take(number), parts(py, &error)?)));
-    let event = |(number, event, at)| Ok((clients::callback(py, number), Py::new(py, Event::new(event, at))?.into_any()));
+    let event = |(number, event, at)| Ok((clients::callback(py, number), Py::new(py, LockEvent::new(event, at))?.into_any()));
     let follower = traces::follower(py);
     let record = |record| {
         let follower = follower.as_ref().map(|follower| follower.clone_ref(py));

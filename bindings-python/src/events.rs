@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use locktender::event::Level;
 use locktender::host::{self, EventQueue, Follower, PerProcess, Process, Record};
-use locktender::{Error, Event as CoreEvent, Sink};
+use locktender::{Error, LockEvent as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -177,7 +177,7 @@ pub(crate) fn level_of(event: &CoreEvent) -> u8 {
         Level::Debug => 10,
         Level::Info => 20,
         Level::Warning => 30,
-        Level::Error => 40,
+        _ => 40,
     }
 }
 

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 use crate::arguments::seconds;
 use crate::entries::Entered;
-use crate::errors::raised;
 use crate::frames::Caller;
 use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
 use crate::options::OnLost;
@@ -96,17 +95,6 @@ impl Hold {
     /// to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
     fn release(&self, py: Python<'_>) -> PyResult<Release> {
         waiting::block(py, self.hold.core.release()).map(Release::from)
-    }
-
-    /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
-    /// at most for what remains of the ttl, the lock stays taken.
-    ///
-    ///     ticket = hold.hand_over()
-    ///
-    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
-    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
-        let result = py.detach(|| self.hold.core.hand_over());
-        raised(py, result)
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {

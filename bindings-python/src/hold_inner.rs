@@ -224,6 +224,17 @@ impl BaseHold {
         raised(py, self.hold.core.check())
     }
 
+    /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
+    /// at most for what remains of the ttl, the lock stays taken.
+    ///
+    ///     ticket = hold.hand_over()
+    ///
+    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
+    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
+        let result = py.detach(|| self.hold.core.hand_over());
+        raised(py, result)
+    }
+
     fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
         missing(slf, name)
     }

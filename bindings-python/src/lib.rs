@@ -101,7 +101,7 @@ mod _native {
         own::use_helpers,
         scripted::{ScriptedServer, Seen},
         traces::follow,
-        values::{Event, Loss, Release, ServerReport},
+        values::{LockEvent, Loss, Release, ServerReport},
     };
 
     #[pymodule_init]

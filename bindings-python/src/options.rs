@@ -223,8 +223,8 @@ impl ClientChoice {
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let is_given = !value.is_none();
         match option {
-            "name" | "on_event" | "credentials" if !is_given => (),
-            "name" => self.name = Some(client_name(value)?),
+            "pickle_name" | "on_event" | "credentials" if !is_given => (),
+            "pickle_name" => self.name = Some(client_name(value)?),
             "on_event" => self.on_event = Some(callable(option, value)?),
             "credentials" => self.credentials = Some(any_callable(option, value)?),
             _ => return set(&mut self.options, option, value),
@@ -240,8 +240,8 @@ fn addresses(option: &str, value: &Bound<'_, PyAny>) -> PyResult<BTreeMap<String
 }
 
 fn client_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    let name = text("name", value)?;
-    if name.is_empty() { Err(refuse("name", value, "must not be empty")) } else { Ok(name) }
+    let name = text("pickle_name", value)?;
+    if name.is_empty() { Err(refuse("pickle_name", value, "must not be empty")) } else { Ok(name) }
 }
 
 /// A plain function, which a thread of this package's calls: what an `async def` returns nobody would await.

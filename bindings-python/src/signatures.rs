@@ -36,7 +36,7 @@ macro_rules! with_client_options {
     ($first:literal) => {
         concat!(
             $first,
-            ", name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, unavailable_after=None, max_ttl=None, ",
+            ", pickle_name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, unavailable_after=None, max_ttl=None, ",
             "failover=None, min_replicas=None, replicas_timeout=None, credentials=None, ",
             "tls_ca=None, tls_cert=None, tls_key=None, tls_name=None, address_map=None, on_event=None, log_holds=None, history=None, ",
             "ttl=None, wait=None, renew=None, max_hold=None, fair=None, min_hold=None, grace=None, family=None, on_lost=None)\n--\n"

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::LossReason;
-use locktender::event::Event as CoreEvent;
+use locktender::event::LockEvent as CoreEvent;
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -141,7 +141,7 @@ macro_rules! event {
     ($($(#[$doc:meta])* $field:ident($kind:ident)),*) => {
         /// Something that happened to a lock or a server. Fields that don't apply are ``None``.
         #[pyclass(module = "locktender", frozen)]
-        pub(crate) struct Event {
+        pub(crate) struct LockEvent {
             core: CoreEvent,
             /// When it happened, by this machine's clock: seconds since 1970.
             #[pyo3(get)]
@@ -149,7 +149,7 @@ macro_rules! event {
         }
 
         #[pymethods]
-        impl Event {
+        impl LockEvent {
             /// What happened.
             #[getter]
             fn kind(&self) -> &'static str {
@@ -251,7 +251,7 @@ event! {
     message(Text)
 }
 
-impl Event {
+impl LockEvent {
     pub(crate) fn new(core: CoreEvent, at: SystemTime) -> Self {
         Self { core, at: at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, LossReason};
 pub use crate::event::Field;
 pub use crate::event::line_protocol::line as line_protocol;
 pub use crate::event::queue::{EventQueue, Queued};
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::io::call::Call;
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
@@ -27,8 +27,8 @@ pub use crate::wording::{Language, Text};
 
 /// An event without any fields: it has their names and kinds.
 #[must_use]
-pub fn empty_event() -> Event {
-    Event::new(EventKind::Warning)
+pub fn empty_event() -> LockEvent {
+    LockEvent::new(EventKind::Warning)
 }
 
 /// Checks the name of a lock without a client.

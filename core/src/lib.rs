@@ -42,7 +42,7 @@
 //! | [`machine`] | the rules of one server, as pure functions: the specification of the scripts |
 //! | [`server`] | the trait of a lock server, and the servers: Redis, in memory, scripted, your own |
 //! | `io` | the I/O thread, timers, the reactor of blocked threads |
-//! | [`error`], [`event`] | errors with their [`Code`], and [`Event`]s |
+//! | [`error`], [`event`] | errors with their [`Code`], and [`LockEvent`]s |
 //! | `testing` | with the feature `testing`: a clock that tests can move |
 //!
 //! # Features
@@ -88,7 +88,7 @@ pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoUrls, Lock, WithErr
 pub use api::{Election, Grant, HoldInfo, LeadError, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
-pub use event::{Event, EventKind, Sink};
+pub use event::{EventKind, LockEvent, Sink};
 pub use name::{LockKind, safe_name};
 pub use op::{FailureKind, HoldState};
 pub use options::{ClientOptions, Failover, LockOptions, Overlap, Wait};

@@ -20,7 +20,7 @@ from timeline import timeline
 from watched import watched
 
 if TYPE_CHECKING:
-    from locktender import Event
+    from locktender import LockEvent
 
 
 def arguments() -> argparse.Namespace:
@@ -65,7 +65,7 @@ def troubles(wanted: argparse.Namespace) -> int:
         page = watched([server.url], wanted.watch, wanted.report)
         with scraped(wanted.metrics), written(wanted.influxdb, APPS) as points, page as shown:
 
-            def listen(app: str, event: Event) -> None:
+            def listen(app: str, event: LockEvent) -> None:
                 if app in points:
                     points[app](event)
                 if shown:

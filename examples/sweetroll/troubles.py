@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from server import PrivateServer
 
-from locktender import AcquireTimeoutError, Client, Event, LockError, metrics
+from locktender import AcquireTimeoutError, Client, LockEvent, LockError, metrics
 
 # Seconds. A renewal begins with two thirds of it left.
 TTL = 0.6
@@ -258,7 +258,7 @@ def meet(trouble: Trouble, tavern: Tavern, log: Log) -> None:
         print(f"   alert   {trouble.alert}", flush=True)
 
 
-def show(server: PrivateServer, seconds: float, listeners: Mapping[str, Callable[[Event], object]]) -> None:
+def show(server: PrivateServer, seconds: float, listeners: Mapping[str, Callable[[LockEvent], object]]) -> None:
     """Makes every trouble once, and again until so many seconds are over. A listener hears the events of its application."""
     log = Log()
     logger = logging.getLogger("locktender")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stage import Notice
 
 if TYPE_CHECKING:
-    from locktender import Event
+    from locktender import LockEvent
 
 COMMAND = Path(__file__).resolve().parents[2] / ".venv/bin/locktender"
 LOCK = "sweetroll"
@@ -49,7 +49,7 @@ class Page:
             known = {"fence": fence} if event != "waits" else {}
             self._tell(notice.at, who, EVENTS[event], lock=LOCK, took=said.get("waited"), message=said.get("why"), **known)
 
-    def event(self, app: str, event: Event) -> None:
+    def event(self, app: str, event: LockEvent) -> None:
         """Tells an event of an application's client."""
         self._tell(time.time(), app, event.kind, **{field: getattr(event, field) for field in FIELDS})
 

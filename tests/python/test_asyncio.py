@@ -37,7 +37,7 @@ def test_everything_is_a_coroutine(each_client, name):
         assert (await asyncio.wait_for(held.release(), 5)).outcome == "released"
         with pytest.raises(NotHeldError):
             await held.release()
-        ticket = await (await lock.acquire_async()).hand_over()
+        ticket = (await lock.acquire_async()).hand_over()
         async with await each_client.adopt_async(ticket, wait=0) as adopted:
             assert adopted.fence > held.fence
         assert await lock.inspect_async() is None

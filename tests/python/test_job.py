@@ -269,7 +269,7 @@ def test_whether_another_attempt_may_begin_is_a_bool(client: Client):
 
 
 def test_a_job_pickles_by_its_name_and_options():
-    with Client("memory://pickled", name="jobs") as client:
+    with Client("memory://pickled", pickle_name="jobs") as client:
         client.job("mail", max_attempts=1).begin().fail("no")
         again = pickle.loads(pickle.dumps(client.job("mail", max_attempts=7)))
         assert again.name == "mail" and again.status().state == "dead"
@@ -323,7 +323,7 @@ def test_wrong_options_of_a_schedule_are_refused_at_once(client: Client, options
 
 
 def test_a_job_of_a_schedule_pickles_as_one():
-    with Client("memory://pickled-once", name="schedules") as client:
+    with Client("memory://pickled-once", pickle_name="schedules") as client:
         nightly = client.cron_job("nightly", every=366 * 86_400, max_lateness=366 * 86_400)
         assert nightly.run(lambda attempt: 1).ran
         again = pickle.loads(pickle.dumps(nightly)).run(lambda attempt: 2)

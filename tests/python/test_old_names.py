@@ -17,6 +17,10 @@ MEMBERS = {
     "attempt": {"done": "complete", "give_back": "release"},
 }
 TYPES = {
+    "Event": "LockEvent",
+    "Body": "LockCallback",
+    "Server": "ServerSource",
+    "Work": "JobWork",
     "Held": "Hold",
     "AsyncHeld": "AsyncHold",
     "OnceOptions": "CronJobOptions",

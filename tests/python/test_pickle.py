@@ -103,7 +103,7 @@ if __name__ == "__main__":
 
 def test_a_named_client_and_its_locks_pickle_by_its_name(server: RealServer, name):
     """No password, no address: the other process has its own client of that name."""
-    with Client(server.url, name=name, app="secret-app") as client:
+    with Client(server.url, pickle_name=name, app="secret-app") as client:
         for value in (client, client.lock(name, wait=0), client.lock(name_of)):
             pickled = pickle.dumps(value)
             assert name.encode() in pickled and b"redis" not in pickled and b"secret-app" not in pickled
@@ -119,18 +119,18 @@ def test_a_named_client_and_its_locks_pickle_by_its_name(server: RealServer, nam
                 pickle.loads(pickled)
             except InvalidArgumentError as error:
                 print(sys.argv[2] in str(error), "configure" in str(error))
-            configure(sys.argv[1], name=sys.argv[2], app="other")
+            configure(sys.argv[1], pickle_name=sys.argv[2], app="other")
             with pickle.loads(pickled) as held:
                 print(held.owner.startswith("app=other "))
         """
         assert run(program, server.url, name, pickled.hex()) == "True True\nTrue\n"
     with pytest.raises(InvalidArgumentError, match="no open client named"):
         pickle.loads(pickled)
-    with Client("memory://named", name=name) as client:
+    with Client("memory://named", pickle_name=name) as client:
         assert again(client) is client, "the latest of that name"
     for wrong in ("", 7):
         with pytest.raises(InvalidArgumentError, match="name"):
-            Client(server.url, name=wrong)
+            Client(server.url, pickle_name=wrong)
 
 
 def test_what_would_lock_nobody_out_is_refused(name, monkeypatch):

@@ -8,7 +8,7 @@ from locktender import (
     AsyncHold,
     Client,
     Credentials,
-    Event,
+    LockEvent,
     Hold,
     Lock,
     LockInfo,
@@ -140,7 +140,7 @@ def testing() -> None:
         clock.advance("30")  # type: ignore[arg-type]
 
 
-def watching(event: Event) -> None:
+def watching(event: LockEvent) -> None:
     if event.kind == "lost":
         assert_type(event.reason, str | None)
 

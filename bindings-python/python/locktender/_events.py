@@ -21,7 +21,7 @@ def _deliver() -> None:
         batch = _native._next_events()
         for callback, told in batch:
             event = LockLostError(told[0], **told[1]) if isinstance(told, tuple) else told
-            if isinstance(event, _native.Event):
+            if isinstance(event, _native.LockEvent):
                 _attempt(_log, event)
             if callback is not None:
                 _attempt(_call, callback, event)
@@ -38,15 +38,15 @@ def _attempt(deliver: Callable[..., object], *arguments: object) -> None:
         pass
 
 
-def _call(callback: Callable[..., object], event: _native.Event | LockLostError) -> None:
+def _call(callback: Callable[..., object], event: _native.LockEvent | LockLostError) -> None:
     try:
         callback(event)
     except BaseException:  # also what would end this thread
-        option = "on_event" if isinstance(event, _native.Event) else "on_lost"
+        option = "on_event" if isinstance(event, _native.LockEvent) else "on_lost"
         logger.exception("an %s callback failed", option)
 
 
-def _log(event: _native.Event) -> None:
+def _log(event: _native.LockEvent) -> None:
     if logger.isEnabledFor(event.level):
         fields = {
             "event": event.kind,

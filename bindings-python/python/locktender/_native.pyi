@@ -19,7 +19,7 @@ from ._native_election import (
     Observer as Observer,
     _Leading as _Leading,
 )
-from ._native_events import Event as Event, _Record as _Record
+from ._native_events import LockEvent as LockEvent, _Record as _Record
 from ._native_hold import AsyncHold as AsyncHold, Hold as Hold, _BaseHold as _BaseHold
 from ._native_job import (
     AsyncAttempt as AsyncAttempt,
@@ -54,7 +54,7 @@ __all__ = [
     "Clock",
     "Credentials",
     "Election",
-    "Event",
+    "LockEvent",
     "Grant",
     "Hold",
     "HoldInfo",
@@ -168,7 +168,7 @@ def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]
 
 
 def _use(helpers: ModuleType, /) -> None: ...
-def _next_events() -> list[tuple[Callable[..., object] | None, Event | _Record | tuple[str, dict[str, Any]]]]: ...
+def _next_events() -> list[tuple[Callable[..., object] | None, LockEvent | _Record | tuple[str, dict[str, Any]]]]: ...
 def _next_credentials() -> _Asked: ...
 def _give_credentials(asked: _Asked, credentials: Credentials, /) -> None: ...
 def _fail_credentials(asked: _Asked, error: BaseException, text: str, /) -> None: ...

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, final, type_check_only
 from typing_extensions import Unpack
 
 from ._native_election import Election
-from ._native_events import Event
+from ._native_events import LockEvent
 from ._native_hold import AsyncHold, Hold
 from ._native_job import Job
 from ._native_lock import Lock
@@ -27,7 +27,7 @@ _Provider: TypeAlias = Callable[[], _Given | Awaitable[_Given]] | Callable[[str]
 class _ClientOptions(_LockOptions, total=False):
     """Those of :class:`Client`."""
 
-    name: str | None
+    pickle_name: str | None
     prefix: str | None
     app: str | None
     connect_timeout: _Seconds | None
@@ -43,7 +43,7 @@ class _ClientOptions(_LockOptions, total=False):
     tls_key: _Path | None
     tls_name: str | None
     address_map: dict[str, str] | None
-    on_event: Callable[[Event], object] | None
+    on_event: Callable[[LockEvent], object] | None
     log_holds: bool | None
     history: bool | None
 
@@ -62,7 +62,7 @@ class Client:
         ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://host,host/service``, ``redis+cluster://host,host`` (with TLS
         ``rediss+…``) or, for locks within one process, ``memory://name``. ``valkey`` in the place of ``redis`` means the same. A list,
         or one text split at commas, is a quorum. Without it the environment's ``LOCKTENDER_URL`` names the servers.
-    ``name``
+    ``pickle_name``
         Pickled, the client and its locks are this name and nothing else: see below. Default none.
     ``prefix``
         Stands before every lock's name. Default empty.
@@ -98,13 +98,13 @@ class Client:
     ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
         Defaults for this client's locks, see :meth:`lock`.
     ``on_event``
-        Called with every :class:`Event`, on a thread of its own. Events also go to the logger ``locktender``.
+        Called with every :class:`LockEvent`, on a thread of its own. Events also go to the logger ``locktender``.
     ``log_holds``
         Whether ``acquired``, ``extended``, ``released`` and ``handed_over`` are at level INFO instead of DEBUG. Default False.
     ``history``
         Whether holds are noted in the history of a single server or of a cluster, see :meth:`history`. Default True.
 
-    With a ``name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
+    With a ``pickle_name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
     latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
     a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all who unpickle
     the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without ``servers`` the other

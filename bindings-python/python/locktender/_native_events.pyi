@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias, final
 
 @final
-class Event:
+class LockEvent:
     """Something that happened to a lock or a server. Fields that don't apply are ``None``."""
 
     @property

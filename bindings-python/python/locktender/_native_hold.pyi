@@ -46,6 +46,15 @@ class _BaseHold:
         Raises :exc:`LockLostError`, :exc:`NotHeldError` after a release or a hand-over, :exc:`ForkedError` in a forked child.
         """
 
+    def hand_over(self) -> str:
+        """Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
+        at most for what remains of the ttl, the lock stays taken.
+
+            ticket = hold.hand_over()
+
+        Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
+        """
+
 @disjoint_base
 class Hold(_BaseHold):
     """A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
@@ -87,15 +96,6 @@ class Hold(_BaseHold):
         to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
         """
 
-    def hand_over(self) -> str:
-        """Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
-        at most for what remains of the ttl, the lock stays taken.
-
-            ticket = hold.hand_over()
-
-        Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
-        """
-
     def __enter__(self) -> Hold: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
@@ -120,9 +120,6 @@ class AsyncHold(_BaseHold):
 
     def release(self) -> Coroutine[Any, Any, Release]:
         """Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Hold.release`."""
-
-    def hand_over(self) -> Coroutine[Any, Any, str]:
-        """Ends this hold without releasing. See :meth:`Hold.hand_over`."""
 
     def __aenter__(self) -> Coroutine[Any, Any, AsyncHold]: ...
     def __aexit__(

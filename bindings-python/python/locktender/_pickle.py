@@ -34,7 +34,7 @@ def client_named(name: str) -> Client:
     client = _named.get(name)
     if client is None or client._is_closed:
         raise InvalidArgumentError(
-            f"client: this process has no open client named {name!r}: make it with Client(..., name={name!r}), or configure(), "
+            f"client: this process has no open client named {name!r}: make it with Client(..., pickle_name={name!r}), or configure(), "
             "before what was pickled is read"
         )
     return client

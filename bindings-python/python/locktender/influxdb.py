@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 from . import _threads
 from ._events import logger
-from ._native import Event
+from ._native import LockEvent
 from .errors import InvalidArgumentError
 
 __all__ = ["Points"]
@@ -55,7 +55,7 @@ class Points:
         self._waiting: SimpleQueue[str | _Flush] = SimpleQueue()
         self._process: int | None = None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: LockEvent) -> None:
         """Takes an event: a client calls it."""
         line = event.line_protocol(**self._tags)
         if self._process != os.getpid():

@@ -5,7 +5,7 @@ use std::io::stdin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktender::{Client, Event, EventKind, Hold, Lock};
+use locktender::{Client, EventKind, Hold, Lock, LockEvent};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What everybody waits for.
@@ -41,7 +41,7 @@ pub fn waiters(url: &str, count: usize, hold: Duration, fair: bool) {
     runtime.block_on(async {
         let queued = Arc::new(tokio::sync::Semaphore::new(0));
         let told = Arc::clone(&queued);
-        let note = move |event: &Event| told.add_permits(usize::from(event.kind == EventKind::Queued));
+        let note = move |event: &LockEvent| told.add_permits(usize::from(event.kind == EventKind::Queued));
         let client = Client::builder().url(url).sink(Arc::new(note)).build().unwrap();
         let lock = client.lock(NAME).ttl(Duration::from_secs(60)).fair(fair);
         let times = Arc::new(Mutex::new(Vec::with_capacity(count)));

@@ -196,9 +196,9 @@ setters! { ClientBuilder, configure:
     /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     ///
     /// ```
-    /// # use locktender::{Client, Event};
+    /// # use locktender::{Client, LockEvent};
     /// # use locktender::event::Level;
-    /// let told = |event: &Event| assert!(event.level == Level::Info || event.kind.as_str() == "attempt");
+    /// let told = |event: &LockEvent| assert!(event.level == Level::Info || event.kind.as_str() == "attempt");
     /// let client = Client::builder().url("memory://docs-log-holds").log_holds(true).sink(std::sync::Arc::new(told)).build()?;
     /// client.lock("nightly").acquire_blocking()?.release_blocking()?;
     /// # Ok::<(), locktender::Error>(())
@@ -314,9 +314,9 @@ impl ClientBuilder {
     ///
     /// ```
     /// # use std::sync::{Arc, mpsc};
-    /// # use locktender::{Client, Event, EventKind};
+    /// # use locktender::{Client, LockEvent, EventKind};
     /// let (sender, events) = mpsc::channel();
-    /// let sink = Arc::new(move |event: &Event| drop(sender.send(event.kind)));
+    /// let sink = Arc::new(move |event: &LockEvent| drop(sender.send(event.kind)));
     /// let client = Client::builder().url("memory://docs-sink").sink(sink).build()?;
     /// client.lock("nightly").acquire_blocking()?;
     /// assert!(events.iter().any(|kind| kind == EventKind::Acquired));

@@ -21,7 +21,7 @@ use crate::api::lock::Lock;
 use crate::api::sources::Source;
 use crate::clock::Now;
 use crate::error::Error;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::io::call::Call;
 use crate::metrics::Metrics;
 use crate::name::{self, Keys, Kind};
@@ -333,7 +333,7 @@ impl Client {
     /// Emits an event of kind `warning`, about something that a binding has seen and a person should look at.
     #[doc(hidden)]
     pub fn warn(&self, lock: Option<&str>, message: String) {
-        let mut event = Event::new(EventKind::Warning);
+        let mut event = LockEvent::new(EventKind::Warning);
         event.lock = lock.map(Into::into);
         event.message = Some(message);
         self.0.emitter.emit(&event);

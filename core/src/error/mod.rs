@@ -44,7 +44,7 @@ pub enum Code {
 
 impl Code {
     /// Every code.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: &[Self] = &[
         Self::AcquireTimeout,
         Self::LockLost,
         Self::NotHeld,

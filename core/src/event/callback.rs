@@ -10,7 +10,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::event::{Event, EventKind, trace};
+use crate::event::{EventKind, LockEvent, trace};
 
 thread_local! {
     static RUNNING: Cell<bool> = const { Cell::new(false) };
@@ -30,8 +30,8 @@ impl Panic {
     }
 
     /// The warning that `whose` code panicked.
-    pub(crate) fn warning(&self, whose: &str) -> Event {
-        let mut event = Event::new(EventKind::Warning);
+    pub(crate) fn warning(&self, whose: &str) -> LockEvent {
+        let mut event = LockEvent::new(EventKind::Warning);
         event.message = Some(format!("{whose} panicked: {}", self.0));
         event
     }

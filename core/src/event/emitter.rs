@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::event::callback;
-use crate::event::{Event, EventKind, Level, Sink, trace};
+use crate::event::{EventKind, Level, LockEvent, Sink, trace};
 
 /// The emitter of one client. Clones are the same emitter.
 #[derive(Clone, Default)]
@@ -38,23 +38,23 @@ impl Emitter {
         self.0.dropped.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn emit(&self, event: &Event) {
+    pub(crate) fn emit(&self, event: &LockEvent) {
         if event.kind == EventKind::Warning {
             self.0.warnings.fetch_add(1, Ordering::Relaxed);
         }
         if self.0.log_holds && event.kind.is_of_a_hold() {
-            self.tell(&Event { level: Level::Info, ..event.clone() });
+            self.tell(&LockEvent { level: Level::Info, ..event.clone() });
         } else {
             self.tell(event);
         }
     }
 
     /// Tells the sink alone of an event that is only for the binding behind it.
-    pub(crate) fn tell_follower(&self, event: &Event) {
+    pub(crate) fn tell_follower(&self, event: &LockEvent) {
         let _ = self.sink(event);
     }
 
-    fn tell(&self, event: &Event) {
+    fn tell(&self, event: &LockEvent) {
         let traced = callback::call(|| trace(event));
         let sunk = self.sink(event);
         // A panic of one is reported to the other.
@@ -70,7 +70,7 @@ impl Emitter {
         }
     }
 
-    fn sink(&self, event: &Event) -> Result<(), callback::Panic> {
+    fn sink(&self, event: &LockEvent) -> Result<(), callback::Panic> {
         match &self.0.sink {
             Some(sink) => callback::call(|| sink.event(event)),
             None => Ok(()),

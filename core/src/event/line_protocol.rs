@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Event, Field};
+use super::{Field, LockEvent};
 use crate::clock::micros;
 
 /// The measurement of all points.
@@ -44,7 +44,7 @@ pub fn line(kind: &str, fields: &[(&str, Field<'_>)], given: &[(&str, &str)], at
     line
 }
 
-impl Event {
+impl LockEvent {
     /// The event as one line of [InfluxDB's line protocol](https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/): a
     /// point of the measurement `locktender`, with its time in nanoseconds, without a newline at the end.
     ///
@@ -55,10 +55,10 @@ impl Event {
     /// ```
     /// # use std::sync::{Arc, Mutex};
     /// # use std::time::SystemTime;
-    /// # use locktender::{Client, Event};
+    /// # use locktender::{Client, LockEvent};
     /// # let lines = Arc::new(Mutex::new(Vec::new()));
     /// # let kept = Arc::clone(&lines);
-    /// let sink = move |event: &Event| kept.lock().unwrap().push(event.line_protocol(&[("app", "billing")], SystemTime::now()));
+    /// let sink = move |event: &LockEvent| kept.lock().unwrap().push(event.line_protocol(&[("app", "billing")], SystemTime::now()));
     /// let client = Client::builder().url("memory://docs-line-protocol").sink(Arc::new(sink)).build()?;
     /// client.lock("orders:42").acquire_blocking()?.release_blocking()?;
     /// assert!(lines.lock().unwrap()[0].starts_with("locktender,app=billing,event=attempt,family=orders,kind=lock "));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_point_has_the_events_fields() {
         let keys = Keys::new(Kind::Job, "prod:", "mail:7", true).unwrap();
-        let mut event = Event::of(EventKind::Race, &keys);
+        let mut event = LockEvent::of(EventKind::Race, &keys);
         (event.owner, event.fence, event.attempt) = (Some("app=billing".into()), Some(7), Some(2));
         (event.took, event.overrun) = (Some(Duration::from_millis(1_500)), Some(Duration::ZERO));
         (event.rival, event.rival_fence) = (Some("a \"b\"\\\n".to_owned()), Some(8));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_event_of_a_server_has_a_field_too() {
-        let mut event = Event::new(EventKind::ServerRecovered);
+        let mut event = LockEvent::new(EventKind::ServerRecovered);
         event.server = Some("redis://a b,c=d\\".to_owned());
         let line = event.line_protocol(&[("a=b", "x\ny")], UNIX_EPOCH);
         assert_eq!(

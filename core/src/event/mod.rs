@@ -154,6 +154,7 @@ impl EventKind {
 
 /// The level of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Level {
     /// For a person who looks for a fault.
     Debug,
@@ -200,7 +201,7 @@ macro_rules! event {
         /// One event. Fields that don't apply are empty.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
-        pub struct Event {
+        pub struct LockEvent {
             /// The kind.
             pub kind: EventKind,
             /// The level.
@@ -213,7 +214,7 @@ macro_rules! event {
             pub(crate) trace: u64,
         }
 
-        impl Event {
+        impl LockEvent {
             pub(crate) fn new(kind: EventKind) -> Self {
                 Self {
                     kind,
@@ -277,7 +278,7 @@ event! {
     message(Text): String;
 }
 
-impl Event {
+impl LockEvent {
     /// Whether this is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
     /// waits for that acquire, both wait for ever.
     #[doc(hidden)]
@@ -317,11 +318,11 @@ impl Event {
 pub trait Sink: Send + Sync + 'static {
     /// Takes one event. It is called on any thread, with the events of one lock in their order, and must not block. A panic ends
     /// here, and the first one is reported to `tracing`.
-    fn event(&self, event: &Event);
+    fn event(&self, event: &LockEvent);
 }
 
-impl<F: Fn(&Event) + Send + Sync + 'static> Sink for F {
-    fn event(&self, event: &Event) {
+impl<F: Fn(&LockEvent) + Send + Sync + 'static> Sink for F {
+    fn event(&self, event: &LockEvent) {
         self(event);
     }
 }
@@ -331,7 +332,7 @@ fn whole_millis(span: Duration) -> u64 {
 }
 
 /// Writes an event to `tracing`.
-pub(crate) fn trace(event: &Event) {
+pub(crate) fn trace(event: &LockEvent) {
     macro_rules! write {
         ($level:ident) => {
             tracing::event!(

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::callback::caught;
-use super::{Event, EventKind, Sink, trace};
+use super::{EventKind, LockEvent, Sink, trace};
 use crate::error::Error;
 
 /// How many batches may wait.
@@ -23,7 +23,7 @@ enum Message {
     Flush(Sender<()>),
 }
 
-/// Collects events as lines of [`Event::line_protocol`], and passes them on in batches, on a thread of its own.
+/// Collects events as lines of [`LockEvent::line_protocol`], and passes them on in batches, on a thread of its own.
 ///
 /// A batch is passed on when so many points have come, and at the latest a while after the first of them. While it is written, points wait
 /// for their turn. A point that comes while ten batches wait is dropped, and so is a batch that can't be written, which is told to
@@ -97,7 +97,7 @@ impl Points {
 }
 
 impl Sink for Points {
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &LockEvent) {
         if self.count.waiting.load(Ordering::Relaxed) >= self.most {
             self.count.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -214,7 +214,7 @@ impl Writer {
         // How the error reads is the user's code, too.
         let warning = match caught(|| write(batch).map_err(|error| format!("points could not be written: {error}"))) {
             Ok(Ok(())) => return,
-            Ok(Err(message)) => Event { message: Some(message), ..Event::new(EventKind::Warning) },
+            Ok(Err(message)) => LockEvent { message: Some(message), ..LockEvent::new(EventKind::Warning) },
             Err(panic) => panic.warning("the function that writes points"),
         };
         self.count.dropped.fetch_add(points as u64, Ordering::Relaxed);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn send(points: &Points, number: usize) {
-        (0..number).for_each(|_| points.event(&Event::new(EventKind::Attempt)));
+        (0..number).for_each(|_| points.event(&LockEvent::new(EventKind::Attempt)));
     }
 
     #[test]

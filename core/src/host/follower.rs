@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::millis;
 use crate::error::LossReason;
-use crate::event::{Event, EventKind, Field};
+use crate::event::{EventKind, Field, LockEvent};
 use crate::metrics::meter::{MAX_LABELS, OTHER, plain};
 use crate::session::trace::trace_next;
 
@@ -82,9 +82,9 @@ struct Followed {
     labels: Attributes,
     attempts: u64,
     /// The event that ended the acquire.
-    ending: Option<(Event, Duration)>,
+    ending: Option<(LockEvent, Duration)>,
     /// How the hold ended.
-    over: Option<(Event, Duration)>,
+    over: Option<(LockEvent, Duration)>,
     /// When the caller got its answer.
     answered: Option<Duration>,
     /// The code and the text of the error that it got.
@@ -111,7 +111,7 @@ impl Follower {
     }
 
     /// Takes an event of a client.
-    pub fn event(&mut self, client: u64, app: &str, event: &Event, at: SystemTime) {
+    pub fn event(&mut self, client: u64, app: &str, event: &LockEvent, at: SystemTime) {
         let is_full = self.is_full();
         let Some(followed) = self.followed.get_mut(&event.trace) else { return };
         if followed.client.is_none() {
@@ -147,7 +147,7 @@ impl Follower {
     /// Records the spans of what has ended, once the caller has its answer.
     fn settle(&mut self, number: u64) {
         let Some(followed) = self.followed.get_mut(&number).filter(|followed| followed.has_ended()) else { return };
-        let record = |end: &Option<(Event, Duration)>, name, span| {
+        let record = |end: &Option<(LockEvent, Duration)>, name, span| {
             let time = end.as_ref().and_then(|(event, _)| followed.time(name, event));
             Record { number, client: followed.client, time, span: Some(span), is_last: false }
         };
@@ -167,7 +167,7 @@ impl Follower {
 
 impl Followed {
     /// Takes from the first event what all of them have. As many `families` are told apart as in a client's metrics; further ones are one.
-    fn identify(&mut self, client: u64, app: &str, event: &Event, families: &mut HashSet<Attributes>) {
+    fn identify(&mut self, client: u64, app: &str, event: &LockEvent, families: &mut HashSet<Attributes>) {
         self.client = Some(client);
         self.labels = [vec![attribute("locktender.app", app)], fields(event, &["lock_kind", "family"])].concat();
         self.lock = [fields(event, &["lock", "key"]), self.labels.clone()].concat();
@@ -179,7 +179,7 @@ impl Followed {
         }
     }
 
-    fn note(&mut self, event: &Event, at: Duration) {
+    fn note(&mut self, event: &LockEvent, at: Duration) {
         let is_granted = self.granted().is_some();
         if event.kind == EventKind::Attempt {
             self.attempts += 1;
@@ -191,7 +191,7 @@ impl Followed {
     }
 
     /// The event that granted the lock.
-    fn granted(&self) -> Option<&(Event, Duration)> {
+    fn granted(&self) -> Option<&(LockEvent, Duration)> {
         self.ending.as_ref().filter(|(event, _)| event.kind == EventKind::Acquired)
     }
 
@@ -201,7 +201,7 @@ impl Followed {
     }
 
     /// How long something took, by the event at its end.
-    fn time(&self, name: &'static str, event: &Event) -> Option<(&'static str, Duration, Attributes)> {
+    fn time(&self, name: &'static str, event: &LockEvent) -> Option<(&'static str, Duration, Attributes)> {
         Some((name, event.took?, self.labels.clone()))
     }
 
@@ -250,7 +250,7 @@ impl Followed {
 }
 
 /// The fields of an event with these names, as attributes.
-fn fields(event: &Event, names: &[&str]) -> Attributes {
+fn fields(event: &LockEvent, names: &[&str]) -> Attributes {
     let attribute = |(name, field)| {
         let value = match field {
             Field::Text(text) => AttributeValue::Text(text?.to_owned()),

@@ -7,9 +7,9 @@ fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-fn event(kind: EventKind, number: u64, lock: &str) -> Event {
+fn event(kind: EventKind, number: u64, lock: &str) -> LockEvent {
     let keys = Keys::new(Kind::Exclusive, "p:", lock, true).unwrap();
-    Event { trace: number, took: Some(Duration::from_millis(1_500)), ..Event::of(kind, &keys) }
+    LockEvent { trace: number, took: Some(Duration::from_millis(1_500)), ..LockEvent::of(kind, &keys) }
 }
 
 /// An acquire that the core begins, or doesn't.
@@ -112,9 +112,10 @@ fn a_span_says_what_the_events_say() {
     let mut follower = Follower::default();
     begin(&mut follower, 7, true);
     let owner = Some("owner=1".into());
-    let granted = Event { owner, fence: Some(5), attempt: Some(2), ..event(EventKind::Acquired, 7, "orders:42") };
+    let granted = LockEvent { owner, fence: Some(5), attempt: Some(2), ..event(EventKind::Acquired, 7, "orders:42") };
     let reason = Some(LossReason::Taken);
-    let lost = Event { reason, rival: Some("rival".to_owned()), rival_fence: Some(6), ..event(EventKind::Lost, 7, "orders:42") };
+    let lost =
+        LockEvent { reason, rival: Some("rival".to_owned()), rival_fence: Some(6), ..event(EventKind::Lost, 7, "orders:42") };
     follower.event(WEB, "web\n", &event(EventKind::Attempt, 7, "orders:42"), at(10));
     follower.event(WEB, "web\n", &granted, at(12));
     follower.answer(7, None, false, at(13));

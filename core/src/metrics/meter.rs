@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::LossReason;
-use crate::event::{ACQUIRE_ENDS, Event, EventKind, HOLD_ENDS};
+use crate::event::{ACQUIRE_ENDS, EventKind, HOLD_ENDS, LockEvent};
 use crate::metrics::histogram::Times;
 use crate::metrics::published::Published;
 use crate::metrics::table::{self, Row};
@@ -38,7 +38,7 @@ pub(crate) const LOSSES: [LossReason; 8] = [
 pub(crate) const OVERLAPS: [&str; 3] = ["proved", "excluded", "unknown"];
 
 /// What the end of a hold says of an overlap, if there may have been one.
-pub(crate) const fn overlap(event: &Event) -> Option<&'static str> {
+pub(crate) const fn overlap(event: &LockEvent) -> Option<&'static str> {
     match event.kind {
         EventKind::Race => Some("proved"),
         EventKind::Expired if event.is_excluded => Some("excluded"),

@@ -50,7 +50,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: &[Self] = &[
         Self::Refused,
         Self::Dns,
         Self::Tls,
@@ -74,7 +74,7 @@ impl FailureKind {
     /// The kind that [`as_str`](Self::as_str) spells like that.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 
     /// The kind as it is spelled in every language.

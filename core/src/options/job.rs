@@ -19,6 +19,7 @@ const OVERLAPS: &str = "must be \"skip\" or \"wait\"";
 
 /// What a scheduled time does while the work of an earlier one still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Overlap {
     /// It is left out.
     #[default]

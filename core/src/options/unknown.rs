@@ -219,7 +219,7 @@ fn of_client(language: Language) -> Vec<(&'static str, ValueKind)> {
     let mut options = rows::<ClientOptions>();
     options.retain(|(name, _)| language != Language::Node || *name != "log_holds");
     if language == Language::Python {
-        options.extend([("name", ValueKind::Text), ("on_event", ValueKind::Function)]);
+        options.extend([("pickle_name", ValueKind::Text), ("on_event", ValueKind::Function)]);
     }
     options
 }

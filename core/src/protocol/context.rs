@@ -1,6 +1,6 @@
 //! Context: the parts of an acquisition that a step of the acquire loop works with.
 
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::protocol::removal::Removal;
 use crate::protocol::{Command, Recipe};
 
@@ -13,8 +13,8 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    pub(super) fn emit(&mut self, kind: EventKind, fill: impl FnOnce(&mut Event)) {
-        let mut event = Event::of(kind, &self.recipe.keys);
+    pub(super) fn emit(&mut self, kind: EventKind, fill: impl FnOnce(&mut LockEvent)) {
+        let mut event = LockEvent::of(kind, &self.recipe.keys);
         fill(&mut event);
         self.out.push(Command::Emit(event));
     }

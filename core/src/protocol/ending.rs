@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::clock::Tick;
 use crate::error::{Code, Error, Loss};
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::op::job::{EarlierRun, JobEnd, NotBegun};
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
@@ -15,9 +15,9 @@ pub(super) fn met_at(now: Tick, hold: &Hold, loss: &Loss) -> Loss {
 }
 
 /// The event of an acquire that ended with an error after a wait of `waited`.
-pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event {
+pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> LockEvent {
     let timed_out = error.code() == Code::AcquireTimeout;
-    let mut event = Event::of(if timed_out { EventKind::TimedOut } else { EventKind::Failed }, &recipe.keys);
+    let mut event = LockEvent::of(if timed_out { EventKind::TimedOut } else { EventKind::Failed }, &recipe.keys);
     event.took = Some(waited);
     event.rival = error.holder().map(|holder| holder.owner.clone());
     event.rank = error.rank();
@@ -26,15 +26,15 @@ pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> Event 
 }
 
 /// The event of an acquire that was cancelled after a wait of `waited`.
-pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> Event {
-    let mut event = Event::of(EventKind::Cancelled, &recipe.keys);
+pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> LockEvent {
+    let mut event = LockEvent::of(EventKind::Cancelled, &recipe.keys);
     event.took = Some(waited);
     event.message = closed.then(|| "the client was closed".to_owned());
     event
 }
 
 /// The event of an acquire that begins no attempt, after a wait of `waited`: its job is over, or its scheduled time is.
-pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
+pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> LockEvent {
     let (kind, message) = match end.why {
         NotBegun::Done => (EventKind::Done, None),
         NotBegun::Dead => (EventKind::Dead, Some(end.text.clone())),
@@ -42,7 +42,7 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
             (EventKind::Skipped, Some(end.why.as_str().to_owned()))
         }
     };
-    let mut event = Event::of(kind, &recipe.keys);
+    let mut event = LockEvent::of(kind, &recipe.keys);
     (event.took, event.attempt) = (Some(waited), Some(end.attempts).filter(|_| kind != EventKind::Skipped));
     event.rival = Some(end.by.clone()).filter(|by| !by.is_empty());
     event.message = message;
@@ -51,20 +51,20 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> Event {
 
 /// The event of an earlier run that the first attempt for a later scheduled time has left behind: its work has not succeeded, and will not
 /// be tried again.
-pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<Event> {
+pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<LockEvent> {
     let EarlierRun { scheduled_time_ms, attempts, by, error, .. } = &**hold.round.earlier.as_ref()?;
     if *scheduled_time_ms == 0 || error.is_empty() {
         return None;
     }
     let scheduled_time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*scheduled_time_ms));
-    let mut event = Event::of(EventKind::Dead, &recipe.keys);
+    let mut event = LockEvent::of(EventKind::Dead, &recipe.keys);
     (event.attempt, event.rival) = (Some(*attempts), Some(by.clone()).filter(|by| !by.is_empty()));
     event.message = Some(format!("for the scheduled time {scheduled_time}: {error}"));
     Some(event)
 }
 
 /// The warning of an attempt whose job has other terms than this client names.
-pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<Event> {
+pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<LockEvent> {
     let terms = recipe.job?;
     let (ours, max) = (terms.max_attempts, u32::from(hold.round.attempt?.max));
     let message = match hold.round.earlier.as_deref() {
@@ -85,7 +85,7 @@ pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<Event> {
 }
 
 /// The event of a hold whose handle was dropped.
-pub(super) fn dropped(recipe: &Recipe, hold: &Hold, now: Tick) -> Event {
+pub(super) fn dropped(recipe: &Recipe, hold: &Hold, now: Tick) -> LockEvent {
     let mut event = hold.event(recipe, EventKind::Dropped);
     event.took = Some(now.since(hold.granted));
     event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());

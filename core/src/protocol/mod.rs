@@ -60,7 +60,7 @@ pub use server_report::{ClientTerms, Reports, ServerReport, trusted};
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerFailure};
-use crate::event::Event;
+use crate::event::LockEvent;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
 use crate::name::Keys;
@@ -371,9 +371,9 @@ pub enum Command {
     /// Warn that a server's clock jumped, unless another hold has seen that jump.
     Jumped(Jump),
     /// Emit an event.
-    Emit(Event),
+    Emit(LockEvent),
     /// Emit an event about an attempt of another worker, of which nobody has heard: it belongs to no acquire and no hold of this client.
-    EmitOfAnother(Event),
+    EmitOfAnother(LockEvent),
     /// End the acquire.
     Acquired(Result<Answered, Error>),
     /// End an extend.

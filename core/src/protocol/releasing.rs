@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::mutant::mutant;
 use crate::op::job::{Ending, OpenAttempt};
 use crate::op::{Answer, HistoryEntry, HoldState, Reply, Verdict};
@@ -237,7 +237,7 @@ impl Releasing {
     }
 
     /// The event of an attempt whose end is noted.
-    fn end_of_attempt(&self, recipe: &Recipe, outcome: Outcome, now: Tick) -> Option<Event> {
+    fn end_of_attempt(&self, recipe: &Recipe, outcome: Outcome, now: Tick) -> Option<LockEvent> {
         let is_last = self.hold.round.attempt.is_some_and(|attempt| attempt.number >= attempt.max);
         let (kind, message) = match self.ending.as_ref().filter(|_| outcome == Outcome::Released)? {
             Ending::Done { .. } => (EventKind::Done, None),

@@ -19,7 +19,7 @@ use self::spans::Spans;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::io::reactor::Io;
 use crate::io::timers::Alarm;
 use crate::metrics::reading::Present;
@@ -112,7 +112,7 @@ impl LockActor {
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let now = session.now();
-        let spans = Spans::begin(|| Event::of(EventKind::Attempt, &recipe.keys));
+        let spans = Spans::begin(|| LockEvent::of(EventKind::Attempt, &recipe.keys));
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let state = ActorState {
             machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), now),
@@ -187,7 +187,7 @@ impl LockActor {
         // A user closes a client on purpose. One warning is enough.
         let by_itself = error.loss().filter(|loss| loss.reason != LossReason::Closed);
         let Some(loss) = by_itself.filter(|_| !self.unseen.swap(true, Ordering::Relaxed)) else { return };
-        let mut warning = Event::of(EventKind::Warning, &self.recipe.keys);
+        let mut warning = LockEvent::of(EventKind::Warning, &self.recipe.keys);
         (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
         let name = self.recipe.name();
         warning.message =

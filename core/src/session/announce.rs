@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::name::{Keys, LEADERS, LockKind};
 use crate::op::Op;
 use crate::server::{Completion, Request, Server};
@@ -16,7 +16,7 @@ pub(crate) fn channel(keys: &Keys) -> String {
 }
 
 /// Announces what has happened to the leader of an election; any other lock has no observers.
-pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Keys, event: &Event) {
+pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Keys, event: &LockEvent) {
     if keys.label().kind != LockKind::Election {
         return;
     }

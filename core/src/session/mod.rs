@@ -28,7 +28,7 @@ use std::time::Duration;
 use crate::clock::{Now, Tick};
 use crate::entropy;
 use crate::event::emitter::Emitter;
-use crate::event::{Event, EventKind, callback};
+use crate::event::{EventKind, LockEvent, callback};
 use crate::io::reactor::Io;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Alarm;
@@ -146,7 +146,7 @@ impl Session {
         now.with_servers(self.servers.len(), self.servers.iter().filter_map(|server| server.clock(now.tick)))
     }
 
-    pub(crate) fn emit(&self, event: &Event) {
+    pub(crate) fn emit(&self, event: &LockEvent) {
         self.emitter.emit(event);
     }
 
@@ -255,8 +255,8 @@ impl Session {
         self.addresses.iter().zip(&self.meters.servers).for_each(|(address, meter)| reading.server(address, meter));
     }
 
-    fn warning_about(&self, server: usize) -> Event {
-        let mut event = Event::new(EventKind::Warning);
+    fn warning_about(&self, server: usize) -> LockEvent {
+        let mut event = LockEvent::new(EventKind::Warning);
         event.server = self.addresses.get(server).cloned();
         event
     }

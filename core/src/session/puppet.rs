@@ -8,7 +8,7 @@ use crate::op::{Failure, FailureKind};
 use crate::server::memory::MemoryServer;
 use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::sync::Mutex;
-use crate::{Client, Event, EventKind};
+use crate::{Client, EventKind, LockEvent};
 
 /// A server in this process. While it is held back, its operations wait for [`Puppet::answer`].
 pub(super) struct Puppet {
@@ -98,15 +98,15 @@ impl Server for Puppet {
 }
 
 /// A client of the puppet, and the events that it emits.
-pub(super) fn client(puppet: &Arc<Puppet>) -> (Client, Arc<Mutex<Vec<Event>>>) {
+pub(super) fn client(puppet: &Arc<Puppet>) -> (Client, Arc<Mutex<Vec<LockEvent>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let events = Arc::clone(&seen);
-    let sink = move |event: &Event| events.lock().push(event.clone());
+    let sink = move |event: &LockEvent| events.lock().push(event.clone());
     (Client::builder().server(Arc::clone(puppet) as Arc<dyn Server>).sink(Arc::new(sink)).build().unwrap(), seen)
 }
 
 /// The messages of the warnings among the events so far.
-pub(super) fn warnings(seen: &Mutex<Vec<Event>>) -> Vec<String> {
+pub(super) fn warnings(seen: &Mutex<Vec<LockEvent>>) -> Vec<String> {
     let seen = seen.lock();
     seen.iter().filter(|event| event.kind == EventKind::Warning).filter_map(|event| event.message.clone()).collect()
 }

@@ -18,13 +18,13 @@ mod tests {
 
     use super::*;
     use crate::sync::Mutex;
-    use crate::{Client, Event};
+    use crate::{Client, LockEvent};
 
     #[test]
     fn all_events_of_one_acquire_and_its_hold_have_its_number_and_those_of_others_have_none() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&told);
-        let sink = move |event: &Event| noted.lock().push((event.kind.as_str(), event.trace()));
+        let sink = move |event: &LockEvent| noted.lock().push((event.kind.as_str(), event.trace()));
         let client = Client::builder().url("memory://trace").sink(Arc::new(sink)).build().unwrap();
         let (orders, mails) = (client.lock("orders:42"), client.lock("mails:7"));
         assert_eq!(trace_next(7), 0);
@@ -41,7 +41,7 @@ mod tests {
     fn of_a_refused_acquire_only_who_follows_it_is_told() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&told);
-        let sink = move |event: &Event| noted.lock().push((event.kind.as_str(), event.trace(), event.is_refusal()));
+        let sink = move |event: &LockEvent| noted.lock().push((event.kind.as_str(), event.trace(), event.is_refusal()));
         let client = Client::builder().url("memory://trace-refused").sink(Arc::new(sink)).build().unwrap();
         client.close_blocking().unwrap();
         let orders = client.lock("orders:42");

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::quoted::quoted;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::name::Keys;
 use crate::protocol::{Jump, Jumps};
 use crate::session::Session;
@@ -21,7 +21,7 @@ impl Session {
     /// alike.
     pub(super) fn warn_unpublished(&self, keys: &Keys, why: &str) {
         if !self.warnings.unpublished.swap(true, Ordering::Relaxed) {
-            let mut event = Event::of(EventKind::Warning, keys);
+            let mut event = LockEvent::of(EventKind::Warning, keys);
             event.message =
                 Some(format!("the next waiter is not notified of a release, and finds out within a second: {}", quoted(why)));
             self.emit(&event);

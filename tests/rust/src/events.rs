@@ -2,20 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use locktender::{Client, ClientBuilder, Event, EventKind};
+use locktender::{Client, ClientBuilder, EventKind, LockEvent};
 
 use crate::{PATIENCE, eventually};
 
 /// The events of one client, so far.
 #[derive(Clone, Default)]
-pub struct Events(Arc<Mutex<Vec<Event>>>);
+pub struct Events(Arc<Mutex<Vec<LockEvent>>>);
 
 impl Events {
     /// A client, and its events.
     pub fn of(builder: ClientBuilder) -> (Client, Self) {
         let events = Self::default();
         let seen = events.clone();
-        let sink = move |event: &Event| seen.0.lock().unwrap().push(event.clone());
+        let sink = move |event: &LockEvent| seen.0.lock().unwrap().push(event.clone());
         (builder.sink(Arc::new(sink)).build().unwrap(), events)
     }
 
@@ -25,7 +25,7 @@ impl Events {
     }
 
     /// The last event of this kind.
-    pub fn last(&self, kind: EventKind) -> Option<Event> {
+    pub fn last(&self, kind: EventKind) -> Option<LockEvent> {
         self.0.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()
     }
 

@@ -64,7 +64,7 @@ fn stubs_and_types_name_the_fields_of_an_event() {
     let fields = || event.fields().into_iter();
     let python: BTreeSet<_> =
         fields().map(|(name, _)| name.to_owned()).chain(["kind", "level", "at"].map(str::to_owned)).collect();
-    let mut stub = names(&text_of(STUBS, "_native_events.pyi"), "class Event:", "    def ", "(");
+    let mut stub = names(&text_of(STUBS, "_native_events.pyi"), "class LockEvent:", "    def ", "(");
     assert!(stub.remove("line_protocol"));
     stub.retain(|name| !name.starts_with("__"));
     assert_eq!(stub, python);

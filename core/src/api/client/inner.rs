@@ -10,7 +10,7 @@ use crate::api::sources::{Source, Sources, memory_name};
 use crate::clock::millis;
 use crate::error::Error;
 use crate::event::emitter::Emitter;
-use crate::event::{Event, EventKind, Sink};
+use crate::event::{EventKind, LockEvent, Sink};
 use crate::io::reactor::LazyReactor;
 use crate::io::runtime::Runtime;
 use crate::metrics::Metrics;
@@ -203,19 +203,19 @@ impl Inner {
     }
 }
 
-fn server_event(address: &str, state: ServerState) -> Event {
+fn server_event(address: &str, state: ServerState) -> LockEvent {
     let mut event = match state {
-        ServerState::Failed(failure) => Event { message: Some(failure.message), ..Event::new(EventKind::ServerFailed) },
-        ServerState::Warning(message) => Event { message: Some(message), ..Event::new(EventKind::Warning) },
-        ServerState::Recovered => Event::new(EventKind::ServerRecovered),
-        ServerState::FailedOver(failover) => Event {
+        ServerState::Failed(failure) => LockEvent { message: Some(failure.message), ..LockEvent::new(EventKind::ServerFailed) },
+        ServerState::Warning(message) => LockEvent { message: Some(message), ..LockEvent::new(EventKind::Warning) },
+        ServerState::Recovered => LockEvent::new(EventKind::ServerRecovered),
+        ServerState::FailedOver(failover) => LockEvent {
             message: Some(
                 "another node answers for this server, or its node was restarted: every hold is confirmed now".to_owned(),
             ),
             address: failover.address,
             old_era: Some(failover.old_era.to_string()),
             new_era: Some(failover.new_era.to_string()),
-            ..Event::new(EventKind::FailedOver)
+            ..LockEvent::new(EventKind::FailedOver)
         },
     };
     event.server = Some(address.to_owned());

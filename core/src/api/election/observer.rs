@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::lock::Lock;
 use crate::clock::Tick;
 use crate::error::Error;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::io::call::{Call, Cancel, Responder};
 use crate::io::reactor::Io;
 use crate::io::runtime::{Runtime, SetAlarm};
@@ -230,7 +230,7 @@ impl Looks {
 fn tell(lock: &Lock, seen: &Observation) {
     // Without a session the call would have ended before.
     let Ok((session, keys)) = lock.keys() else { return };
-    let mut event = Event::of(EventKind::Leader, &keys);
+    let mut event = LockEvent::of(EventKind::Leader, &keys);
     match &seen.leader {
         Some(leader) => (event.rival, event.rival_fence) = (Some(leader.owner.clone()), Some(leader.term)),
         None if seen.unknown => event.message = Some("the servers don't show who leads".to_owned()),

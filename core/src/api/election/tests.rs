@@ -38,7 +38,7 @@ fn terms_rise_and_the_end_of_the_work_is_no_end_of_leading() {
 #[test]
 fn after_work_that_returned_at_once_the_next_campaign_waits_for_the_rest_of_a_second() {
     let (sender, warned) = channel();
-    let sink = move |event: &crate::Event| {
+    let sink = move |event: &crate::LockEvent| {
         if event.kind == crate::EventKind::Warning {
             sender.send(event.message.clone().unwrap_or_default()).unwrap();
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Lock;
 use crate::error::Error;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::io::call::Call;
 use crate::machine::SHOWN_BYTES;
 use crate::name::Keys;
@@ -99,7 +99,7 @@ impl Lock {
         if !is_ended.await? {
             return Ok(None);
         }
-        let mut event = Event::of(EventKind::ForceReleased, &keys);
+        let mut event = LockEvent::of(EventKind::ForceReleased, &keys);
         event.rival = Some(seen.owner.clone());
         event.rival_fence = seen.fence;
         session.emit(&event);

@@ -3,7 +3,7 @@
 
 use super::Lock;
 use crate::error::Error;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::name::Keys;
 use crate::session::actor::spans::Spans;
 use crate::session::trace::trace_next;
@@ -20,11 +20,11 @@ impl Lock {
     }
 
     /// The end of a refused acquire. An option may be wrong that says nothing about the name.
-    fn refusal(&self, error: &Error) -> Event {
+    fn refusal(&self, error: &Error) -> LockEvent {
         let keys = Keys::new(self.spec.kind, &self.spec.client.options.prefix, &self.spec.name, true);
         let mut event = match keys {
-            Ok(keys) => Event::of(EventKind::Failed, &keys),
-            Err(_) => Event { lock: Some(self.spec.name.as_str().into()), ..Event::new(EventKind::Failed) },
+            Ok(keys) => LockEvent::of(EventKind::Failed, &keys),
+            Err(_) => LockEvent { lock: Some(self.spec.name.as_str().into()), ..LockEvent::new(EventKind::Failed) },
         };
         event.lock_kind = Some(self.spec.used_as);
         let given = self.spec.settings.family.as_ref().unwrap_or(&self.spec.client.options.lock.family);

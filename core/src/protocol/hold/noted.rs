@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Hold;
 use crate::clock::Tick;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::name::Kind;
 use crate::op::holder::with_fence;
 use crate::op::{HistoryNote, HoldState};
@@ -40,8 +40,8 @@ impl Hold {
         (recipe.logs() && is_noted).then(|| self.note(recipe, state))
     }
 
-    pub(in crate::protocol) fn event(&self, recipe: &Recipe, kind: EventKind) -> Event {
-        let mut event = Event::of(kind, &recipe.keys);
+    pub(in crate::protocol) fn event(&self, recipe: &Recipe, kind: EventKind) -> LockEvent {
+        let mut event = LockEvent::of(kind, &recipe.keys);
         event.owner = Some(Arc::clone(&self.round.owner));
         event.fence = Some(self.fence);
         event.attempt = self.round.attempt.map(|attempt| attempt.number.into());

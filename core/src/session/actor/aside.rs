@@ -1,7 +1,7 @@
 //! Aside: what is told of a lock beside the steps of its acquisition.
 
 use super::LockActor;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 
 impl LockActor {
     /// Whether the hold was lost, before it was given back.
@@ -11,13 +11,13 @@ impl LockActor {
 
     /// Emits a warning about the lock.
     pub(crate) fn warn(&self, message: &str) {
-        let mut event = Event::of(EventKind::Warning, &self.recipe.keys);
+        let mut event = LockEvent::of(EventKind::Warning, &self.recipe.keys);
         event.message = Some(message.to_owned());
         self.session.emit(&event);
     }
 
     /// Emits the event of an attempt that was another worker's.
-    pub(super) fn emit_of_another(&self, event: &Event) {
+    pub(super) fn emit_of_another(&self, event: &LockEvent) {
         self.measured.note_attempt(event.kind);
         self.session.emit(event);
     }

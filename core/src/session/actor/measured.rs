@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Tick;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::metrics::meter::{JOB_ENDS, LOSSES, Meter, OVERLAPS, overlap};
 use crate::metrics::reading::Present;
 
@@ -31,7 +31,7 @@ impl Measured {
     }
 
     /// Notes an event of the acquisition, whose lock has this `ttl`.
-    pub(super) fn note(&self, event: &Event, ttl: Duration) {
+    pub(super) fn note(&self, event: &LockEvent, ttl: Duration) {
         let meter = &*self.meter;
         match event.kind {
             EventKind::Attempt => meter.attempts.add(1),

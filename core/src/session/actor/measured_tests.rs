@@ -16,17 +16,17 @@ fn keys() -> Keys {
 }
 
 /// An event without a hold.
-fn event(kind: EventKind, took: Duration) -> Event {
-    Event { took: Some(took), ..Event::of(kind, &keys()) }
+fn event(kind: EventKind, took: Duration) -> LockEvent {
+    LockEvent { took: Some(took), ..LockEvent::of(kind, &keys()) }
 }
 
 /// An event of this client's own hold.
-fn own(kind: EventKind, took: Duration) -> Event {
-    Event { owner: Some("me".into()), fence: Some(7), ..event(kind, took) }
+fn own(kind: EventKind, took: Duration) -> LockEvent {
+    LockEvent { owner: Some("me".into()), fence: Some(7), ..event(kind, took) }
 }
 
 /// The metrics behind these events of one acquisition, which is still there or was `dropped`.
-fn behind(events: &[Event], dropped: bool) -> Metrics {
+fn behind(events: &[LockEvent], dropped: bool) -> Metrics {
     let meter = Meters::new("", []).of(keys().label());
     let measured = Measured::begin(Arc::clone(&meter), Tick::from_micros(1));
     events.iter().for_each(|event| measured.note(event, TTL));
@@ -48,7 +48,7 @@ fn expect(metrics: &Metrics, wanted: &[(&str, f64)]) {
 
 #[test]
 fn an_acquire_ends_once_and_a_hold_ends_once() {
-    let lost = Event { reason: Some(LossReason::Missing), ..own(EventKind::Lost, ms(50)) };
+    let lost = LockEvent { reason: Some(LossReason::Missing), ..own(EventKind::Lost, ms(50)) };
     let life = [event(EventKind::Attempt, ms(0)), own(EventKind::Acquired, ms(20)), lost, own(EventKind::Race, ms(70))];
     for (count, held, ended) in [(1, 0.0, 0.0), (2, 1.0, 0.0), (3, 0.0, 1.0), (4, 0.0, 1.0)] {
         expect(&behind(&life[..count], false), &[("held", held), ("holds_total", ended), ("hold_seconds", ended)]);
@@ -71,8 +71,8 @@ fn whatever_is_dropped_has_an_end() {
 
 #[test]
 fn a_renewal_is_late_with_less_than_a_third_of_the_ttl_left() {
-    let renewed = |left| Event { remaining: Some(left), ..own(EventKind::Renewed, ms(5)) };
-    let extended = Event { remaining: Some(ms(1)), ..own(EventKind::Extended, ms(5)) };
+    let renewed = |left| LockEvent { remaining: Some(left), ..own(EventKind::Renewed, ms(5)) };
+    let extended = LockEvent { remaining: Some(ms(1)), ..own(EventKind::Extended, ms(5)) };
     let events = [own(EventKind::Acquired, ms(1)), renewed(ms(6_000)), renewed(ms(3_000)), renewed(ms(2_999)), extended];
     let counted = [("renewals_total", 3.0), ("late_renewals_total", 1.0), ("extensions_total", 1.0), ("renewal_seconds", 4.0)];
     expect(&behind(&events, false), &counted);

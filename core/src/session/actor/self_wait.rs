@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::LockActor;
 use crate::clock::Tick;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::options::Wait;
 
 impl LockActor {
@@ -27,7 +27,7 @@ impl LockActor {
         if own.waited_for.swap(true, Ordering::Relaxed) {
             return;
         }
-        let mut warning = Event::of(EventKind::Warning, &self.recipe.keys);
+        let mut warning = LockEvent::of(EventKind::Warning, &self.recipe.keys);
         warning.rival = Some(owner.to_string());
         warning.self_wait = true;
         let what = match self.context {

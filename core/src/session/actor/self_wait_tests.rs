@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sync::Mutex;
-use crate::{Client, Event, EventKind, Lock, Wait};
+use crate::{Client, EventKind, Lock, LockEvent, Wait};
 
-type Seen = Arc<Mutex<Vec<Event>>>;
+type Seen = Arc<Mutex<Vec<LockEvent>>>;
 
 fn client(seen: &Seen) -> Client {
     let seen = Arc::clone(seen);
-    let sink = move |event: &Event| {
+    let sink = move |event: &LockEvent| {
         if event.kind == EventKind::Warning {
             seen.lock().push(event.clone());
         }

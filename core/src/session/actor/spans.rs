@@ -4,7 +4,7 @@ use tracing::span::EnteredSpan;
 use tracing::{Level, Span, field, span};
 
 use crate::event::callback;
-use crate::event::{Event, EventKind};
+use crate::event::{EventKind, LockEvent};
 use crate::name::LockKind;
 use crate::sync::Mutex;
 
@@ -21,7 +21,7 @@ struct Now {
 
 impl Spans {
     /// An acquire begins. `first` is an event of its lock.
-    pub(crate) fn begin(first: impl FnOnce() -> Event) -> Self {
+    pub(crate) fn begin(first: impl FnOnce() -> LockEvent) -> Self {
         let wanted = tracing::span_enabled!(target: "locktender", Level::DEBUG, "acquire");
         let begin = || {
             let first = first();
@@ -43,7 +43,7 @@ impl Spans {
     }
 
     /// Emits an event by `emit`, within the span that it belongs to. An event that ends an acquire or a hold ends its span, too.
-    pub(crate) fn around(&self, event: &Event, emit: impl FnOnce()) {
+    pub(crate) fn around(&self, event: &LockEvent, emit: impl FnOnce()) {
         let Some(spans) = &self.0 else { return emit() };
         let open = spans.lock().open.clone();
         // A subscriber that panics costs the span, and not the event.
@@ -53,7 +53,7 @@ impl Spans {
     }
 }
 
-fn leave(entered: Option<EnteredSpan>, event: &Event, spans: &Mutex<Now>) {
+fn leave(entered: Option<EnteredSpan>, event: &LockEvent, spans: &Mutex<Now>) {
     let Some(span) = entered.map(EnteredSpan::exit) else { return };
     let is_grant = event.kind == EventKind::Acquired;
     // What a job's attempt or a release says about a hold that has ended is told without a span.

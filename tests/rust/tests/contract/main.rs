@@ -90,7 +90,7 @@ fn every_code_is_expected_somewhere() {
     let text: String = FILES.iter().map(|file| cases(file).iter().map(Value::to_string).collect::<String>()).collect();
     for code in Code::ALL {
         // A bug of the library can't be ordered.
-        let expected = text.contains(&format!("\"error\":\"{code}\"")) || code == Code::Internal;
+        let expected = text.contains(&format!("\"error\":\"{code}\"")) || *code == Code::Internal;
         assert!(expected, "no case expects {code}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use locktender::{Cancel, Client, Election, Error, Event, Job, Leadership, Lock, LockOptions, Observer, Release, safe_name};
+use locktender::{Cancel, Client, Election, Error, Job, Leadership, Lock, LockEvent, LockOptions, Observer, Release, safe_name};
 use locktender_tests::certificate;
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ impl<'a> Scene<'a> {
         let seen = Arc::clone(&kinds);
         let builder = Client::builder()
             .options(options)
-            .sink(Arc::new(move |event: &Event| seen.lock().unwrap().push(event.kind.as_str())));
+            .sink(Arc::new(move |event: &LockEvent| seen.lock().unwrap().push(event.kind.as_str())));
         let builder = self.place.urls.iter().fold(builder, |builder, url| builder.url(url));
         let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
         if self.place.name == "quorum" {

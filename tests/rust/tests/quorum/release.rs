@@ -36,7 +36,7 @@ fn leaving_a_body_with_a_majority_down_is_no_error_and_the_release_follows() {
     let quorum = Ensemble::start(3);
     drop(quorum.trusted());
     let seen = Arc::clone(&warnings);
-    let sink = move |event: &locktender::Event| {
+    let sink = move |event: &locktender::LockEvent| {
         if event.kind == EventKind::Warning {
             seen.lock().unwrap().push(event.message.clone().unwrap_or_default());
         }

@@ -169,7 +169,7 @@ fn an_answer_about_another_owner_is_none() {
 fn all_that_is_shown(url: &str) -> String {
     let told = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
     let log = std::sync::Arc::clone(&told);
-    let sink = move |event: &locktender::Event| log.lock().unwrap().push_str(&format!("{event:?}\n"));
+    let sink = move |event: &locktender::LockEvent| log.lock().unwrap().push_str(&format!("{event:?}\n"));
     let builder = locktender::Client::builder().url(url).sink(std::sync::Arc::new(sink)).configure(|options| {
         options.unavailable_after = Duration::from_millis(200);
     });

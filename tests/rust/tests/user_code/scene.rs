@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use locktender::{Client, Code, Event, EventKind, Hold, LossReason, Outcome, Sink};
+use locktender::{Client, Code, EventKind, Hold, LockEvent, LossReason, Outcome, Sink};
 use locktender_tests::{Events, PATIENCE, RealServer, TTL, eventually};
 
 use crate::place::{OwnServer, Place};
@@ -40,7 +40,7 @@ pub struct Scene {
     pub name: String,
     client: OnceLock<Client>,
     /// What the client told.
-    pub events: Mutex<Vec<Event>>,
+    pub events: Mutex<Vec<LockEvent>>,
     calls: AtomicUsize,
     /// A hold of the client, for the code to drop.
     spare: Mutex<Option<Hold>>,
@@ -137,7 +137,7 @@ impl Scene {
     }
 
     fn warnings(&self) -> usize {
-        let said = |event: &&Event| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
+        let said = |event: &&LockEvent| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
         self.events.lock().unwrap().iter().filter(said).count()
     }
 
@@ -199,7 +199,7 @@ impl Scene {
 struct SceneSink(Arc<Scene>);
 
 impl Sink for SceneSink {
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &LockEvent) {
         self.0.events.lock().unwrap().push(event.clone());
         let kind = match self.0.place {
             Place::Sink => EventKind::Acquired,

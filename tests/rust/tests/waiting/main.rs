@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use locktender::{Client, ClientOptions, Event, EventKind, Hold, Lock};
+use locktender::{Client, ClientOptions, EventKind, Hold, Lock, LockEvent};
 use locktender_tests::{Connection, Events, RealServer, Reply};
 
 pub(crate) const fn ms(n: u64) -> Duration {
@@ -44,7 +44,7 @@ impl Watched {
         self.events.count(kind)
     }
 
-    pub(crate) fn last(&self, kind: EventKind) -> Option<Event> {
+    pub(crate) fn last(&self, kind: EventKind) -> Option<LockEvent> {
         self.events.last(kind)
     }
 
