@@ -79,8 +79,8 @@ export interface LockEvent {
   readonly key: string | null
   /** What the lock is for. */
   readonly lockKind: 'lock' | 'job' | 'cron_job' | 'election' | null
-  /** The lock's family: see `LockOptions`. */
-  readonly family: string | null
+  /** The lock's category: see `LockOptions`. */
+  readonly category: string | null
   /** This client's owner value. */
   readonly owner: string | null
   /** The fence of this hold. */

@@ -35,7 +35,7 @@ export interface Metric {
  * ```js
  * const client = new Client('memory://example')
  * await client.withLock('orders:42', async () => {
- *   console.log(client.metrics().value('locktender_held', { family: 'orders' }))   // 1
+ *   console.log(client.metrics().value('locktender_held', { category: 'orders' }))   // 1
  * })
  * ```
  */
@@ -114,7 +114,7 @@ export class Metrics {
  * ```js
  * configure('memory://example')   // or LOCKTENDER_URL in the environment
  * await withLock('reports:7', async () => 'written')
- * console.log(metrics().value('locktender_hold_seconds', { family: 'reports' }))   // 1
+ * console.log(metrics().value('locktender_hold_seconds', { category: 'reports' }))   // 1
  * ```
  */
 export function metrics(): Metrics {

@@ -42,10 +42,10 @@ export interface LockOptions {
    */
   graceMs?: number | undefined
   /**
-   * The family under which metrics and events count the lock: 1 to 128 bytes of UTF-8. Default: the name up to its first colon. Choose
-   * few: a client counts 100 families, and all further ones together as `other`.
+   * The category under which metrics and events count the lock: 1 to 128 bytes of UTF-8. Default: the name up to its first colon. Choose
+   * few: a client counts 100 categories, and all further ones together as `other`.
    */
-  family?: string | undefined
+  category?: string | undefined
 }
 
 /**

@@ -115,7 +115,7 @@ export class Overview extends ClientEmitter {
    * ```js
    * const client = new Client('memory://example')
    * await client.withLock('orders:42', async () => 'paid')
-   * console.log(client.metrics().value('locktender_acquires_total', { family: 'orders', end: 'acquired' }))   // 1
+   * console.log(client.metrics().value('locktender_acquires_total', { category: 'orders', end: 'acquired' }))   // 1
    * ```
    */
   metrics(): Metrics {

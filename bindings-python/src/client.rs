@@ -77,7 +77,7 @@ impl Client {
     ///     How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour. Default 1 s.
     /// ``retention``
     ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``
     ///     As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
     ///
     ///         outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
@@ -109,7 +109,7 @@ impl Client {
     ///     ``"skip"``.
     /// ``max_attempts``, ``retry_delay``
     ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
+    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``
     ///     As with :meth:`lock`.
     ///
     ///         outcome = client.cron_job("nightly", every=3600).run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
@@ -273,7 +273,7 @@ impl Client {
 
     /// What this client has counted since it was made, and what it holds and waits for now.
     ///
-    ///     print(client.metrics().value("locktender_acquires_total", family="orders", end="acquired"))
+    ///     print(client.metrics().value("locktender_acquires_total", category="orders", end="acquired"))
     ///
     /// It is always counted; reading it asks no server. In a forked child it begins anew.
     fn metrics(&self) -> Metrics {

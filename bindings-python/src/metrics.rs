@@ -22,7 +22,7 @@ pub(crate) fn metrics() -> Metrics {
 /// What clients have counted, read at one moment. Iterating gives each :class:`Metric`.
 ///
 ///     metrics = client.metrics()
-///     print(metrics.value("locktender_held", family="orders"), metrics.openmetrics())
+///     print(metrics.value("locktender_held", category="orders"), metrics.openmetrics())
 #[pyclass(module = "locktender", frozen)]
 pub(crate) struct Metrics {
     pub(crate) core: locktender::metrics::Metrics,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use locktender::host::{JobOverrides, Language, LockOverrides, Options, Place, Value, ValueKind};
-use locktender::host::{family, instead_of, suspicious};
+use locktender::host::{category, instead_of, suspicious};
 use locktender::{Client, ClientOptions, Job, LockOptions};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -92,9 +92,9 @@ impl LockChoice {
         self.settings.ttl.and_then(|ttl| suspicious(ttl, Language::Python))
     }
 
-    /// Counts the locks of a decorator's template as one family, unless another is given.
+    /// Counts the locks of a decorator's template as one category, unless another is given.
     pub(crate) fn count_under(&mut self, template: Option<&str>) {
-        self.settings.family = self.settings.family.take().or_else(|| template.map(|template| Some(family(template))));
+        self.settings.category = self.settings.category.take().or_else(|| template.map(|template| Some(category(template))));
     }
 
     /// Sets one option; false if there is none of that name.

@@ -5,7 +5,7 @@ macro_rules! with_lock_options {
     ($first:literal) => {
         concat!(
             $first,
-            ", ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
+            ", ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., category=..., on_lost=...)\n--\n"
         )
     };
 }
@@ -15,7 +15,7 @@ macro_rules! with_job_options {
     ($first:literal) => {
         concat!(
             $first,
-            ", max_attempts=3, retry_delay=0, retention=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
+            ", max_attempts=3, retry_delay=0, retention=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., category=..., on_lost=...)\n--\n"
         )
     };
 }
@@ -26,7 +26,7 @@ macro_rules! with_cron_job_options {
         concat!(
             $first,
             ", at=None, every=60, max_lateness=86400, on_overlap='skip', max_attempts=1, retry_delay=0, ttl=..., wait=..., renew=..., ",
-            "max_hold=..., fair=..., min_hold=..., grace=..., family=..., on_lost=...)\n--\n"
+            "max_hold=..., fair=..., min_hold=..., grace=..., category=..., on_lost=...)\n--\n"
         )
     };
 }
@@ -39,7 +39,7 @@ macro_rules! with_client_options {
             ", pickle_name=None, prefix=None, app=None, connect_timeout=None, response_timeout=None, unavailable_after=None, max_ttl=None, ",
             "failover=None, min_replicas=None, replicas_timeout=None, credentials=None, ",
             "tls_ca=None, tls_cert=None, tls_key=None, tls_name=None, address_map=None, on_event=None, log_holds=None, history=None, ",
-            "ttl=None, wait=None, renew=None, max_hold=None, fair=None, min_hold=None, grace=None, family=None, on_lost=None)\n--\n"
+            "ttl=None, wait=None, renew=None, max_hold=None, fair=None, min_hold=None, grace=None, category=None, on_lost=None)\n--\n"
         )
     };
 }

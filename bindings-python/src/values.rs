@@ -200,8 +200,8 @@ event! {
     /// What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``.
     lock_kind(Word),
 
-    /// The lock's family: see :meth:`Client.lock`.
-    family(Text),
+    /// The lock's category: see :meth:`Client.lock`.
+    category(Text),
 
     /// Our owner value.
     owner(Text),

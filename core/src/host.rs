@@ -39,10 +39,10 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     Keys::new(Kind::Exclusive, "", name, true).map(|_| ())
 }
 
-/// The family of the locks that a template makes.
+/// The category of the locks that a template makes.
 #[must_use]
-pub fn family(template: &str) -> Arc<str> {
-    Label::new(LockKind::Lock, template).family
+pub fn category(template: &str) -> Arc<str> {
+    Label::new(LockKind::Lock, template).category
 }
 
 /// Whether an end of the attempt is still to be noted, also if its lease was lost. A client that was closed has given it back.

@@ -78,7 +78,7 @@ def waited(tavern: Tavern) -> None:
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    until(lambda: metrics().value("locktender_waiting", family="anvil") == 1)
+    until(lambda: metrics().value("locktender_waiting", category="anvil") == 1)
     with suppress(AcquireTimeoutError):
         tavern.gorn.lock("anvil", fair=True, wait=TTL / 2).acquire()
     tavern.gorn.lock("anvil").try_acquire()
@@ -144,7 +144,7 @@ TROUBLES = [
         overslept,
         "expired",
         "locktender_validity_exceeded_total",
-        {"family": "fireplace"},
+        {"category": "fireplace"},
         "Validity exceeded",
     ),
     Trouble(

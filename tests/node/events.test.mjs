@@ -46,7 +46,7 @@ test('the life of a lock is told in order, with its data', async (t) => {
   assert.deepEqual([acquired.lockName, acquired.owner, acquired.fence], [t.name, held.owner, held.fence])
   assert.ok(acquired.tookMs >= 0)
   assert.equal(refused.rival, held.owner)
-  const fields = ['address', 'atMs', 'attempt', 'family', 'fence', 'key', 'kind', 'lockKind', 'lockName', 'message', 'newEra', 'oldEra']
+  const fields = ['address', 'atMs', 'attempt', 'category', 'fence', 'key', 'kind', 'lockKind', 'lockName', 'message', 'newEra', 'oldEra']
   fields.push('overrunMs', 'owner', 'rank', 'reason', 'remainingMs', 'rival', 'rivalFence', 'server', 'tookMs')
   for (const event of seen) assert.deepEqual(Object.keys(event).sort(), fields)
 })

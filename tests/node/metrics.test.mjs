@@ -15,7 +15,7 @@ const memory = () => new Client(`memory://${randomUUID()}`, { app: 'billing' })
 test('a scrape by prom-client is the text that the core writes', async () => {
   const client = memory()
   const held = await client.lock('orders:"<b>\\').acquire()
-  await client.withLock('mail:7', { family: 'a"b\\c {id}' }, async () => 'sent')
+  await client.withLock('mail:7', { category: 'a"b\\c {id}' }, async () => 'sent')
   const register = new Registry(Registry.OPENMETRICS_CONTENT_TYPE)
   registerMetrics(register, client)
   const lines = (text) => text.split('\n').filter((line) => line && !/^# (UNIT|EOF)|_seconds\{.*\} \d+\.\d/.test(line)).map((line) => sorted(line)).sort()
@@ -24,7 +24,7 @@ test('a scrape by prom-client is the text that the core writes', async () => {
   assert.deepEqual(theirs.filter((line) => !ages.test(line)), ours.filter((line) => !ages.test(line)))
   await held.release()
   assert.throws(() => registerMetrics(register, client), /already been registered/)
-  assert.match(await register.getSingleMetricAsString('locktender_held'), /family="orders",kind="lock"\} 0/)
+  assert.match(await register.getSingleMetricAsString('locktender_held'), /category="orders",kind="lock"\} 0/)
   await client.close()
 })
 
@@ -44,7 +44,7 @@ test('all clients of the thread are counted together', async () => {
 test('the totals of clients that are garbage stay, and their gauges go', async (t) => {
   const program = `
     const { metrics } = await import('locktender')
-    const read = (metric, labels) => metrics().value(metric, { family: 'gone', ...labels })
+    const read = (metric, labels) => metrics().value(metric, { category: 'gone', ...labels })
     const use = async () => {
       const client = new Client(url)
       await client.withLock('gone:1', async () => {})
@@ -59,7 +59,7 @@ test('the totals of clients that are garbage stay, and their gauges go', async (
 test('a name that no metric has, and labels that are no text, are refused', () => {
   const read = memory().metrics()
   assert.throws(() => read.value('locktender_hold'), InvalidArgumentError)
-  assert.throws(() => read.value('locktender_held', { family: 7 }), InvalidArgumentError)
+  assert.throws(() => read.value('locktender_held', { category: 7 }), InvalidArgumentError)
   assert.equal(read.value('locktender_held', { colour: 'red' }), 0)
   for (const { name, kind, samples } of read) {
     assert.equal(name.endsWith('_total'), kind === 'counter', name)

@@ -66,7 +66,7 @@ test('an acquire and its hold are spans within the span of the caller, also in a
   }, 3)
   assert.deepEqual(shown(spans), [['acquire', 'acquired', null], ['acquire', 'not_acquired', null], ['hold', 'released', null]])
   const [acquire, busy, hold] = spans
-  const common = { 'locktender.lock': 'orders:"<4 2>"', 'locktender.key': 'orders:"<4 2>"', 'locktender.family': 'orders', 'locktender.kind': 'lock', 'locktender.app': 'billing' }
+  const common = { 'locktender.lock': 'orders:"<4 2>"', 'locktender.key': 'orders:"<4 2>"', 'locktender.category': 'orders', 'locktender.kind': 'lock', 'locktender.app': 'billing' }
   const { 'locktender.wait': wait, ...rest } = acquire.attributes
   assert.deepEqual(rest, { ...common, 'locktender.owner': held.owner, 'locktender.fence': held.fence, 'locktender.end': 'acquired', 'locktender.attempts': 1 })
   assert.ok(wait >= 0 && wait < 60)
@@ -171,7 +171,7 @@ for (const [way, [kind, acquire]] of Object.entries(refused)) {
     const [{ attributes }] = await spansOf(() => assert.rejects(acquire(client), { code: 'CLOSED' }), 1)
     const { 'locktender.wait': wait, ...told } = attributes
     assert.ok(wait >= 0)
-    const lock = { lock: 'orders:1', key: 'p:orders:1', kind, family: 'orders', app: 'billing', end: 'failed', attempts: 0 }
+    const lock = { lock: 'orders:1', key: 'p:orders:1', kind, category: 'orders', app: 'billing', end: 'failed', attempts: 0 }
     assert.deepEqual(told, { ...Object.fromEntries(Object.entries(lock).map(([name, value]) => [`locktender.${name}`, value])), 'error.type': 'CLOSED' })
     assert.deepEqual(counted(client), {})
   })

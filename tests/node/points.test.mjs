@@ -23,7 +23,7 @@ test('a point has what the event has, in batches by size', async () => {
   const lines = written.join('').split('\n').filter(Boolean)
   assert.equal(written[0].split('\n').length, 3)
   const fields = `lock="orders:\\"4 2\\"",owner="${event.owner}",message="released",fence=${event.fence}i,took=`
-  assert.match(lines[2], /^locktender,app=bill\\,ing,event=released,family=orders,kind=lock /)
+  assert.match(lines[2], /^locktender,app=bill\\,ing,event=released,category=orders,kind=lock /)
   const [before, behind] = lines[2].split(fields)
   assert.ok(before.endsWith(' ') && behind, lines[2])
   const [took, at] = behind.split(' ').map(Number)

@@ -87,7 +87,7 @@ def test_queries_use_the_variables_that_there_are(source: str) -> None:
     texts = [query.text for query in queries(source)] + [variable["query"] for variable in variables]
     asked = {name for text in texts for name in re.findall(r"\$\{?(\w+)", text)}
     assert asked - BUILT_IN == names - {"datasource"}
-    # A choice of applications is one of all panels; what has no family is of a server or of a client.
+    # A choice of applications is one of all panels; what has no category is of a server or of a client.
     assert all("$app" in query.text for query in queries(source))
 
 

@@ -24,7 +24,7 @@ from support.observe import PATIENCE, until
 from support.page import Page
 from support.program import Tether
 from support.sample_events import points
-from support.sample_metrics import APPS, CLIENTS, FAMILIES, openmetrics
+from support.sample_metrics import APPS, CLIENTS, CATEGORIES, openmetrics
 
 pytestmark = pytest.mark.long
 
@@ -224,24 +224,24 @@ def test_the_demo_fires_the_alerts_that_it_names(demo: Demo) -> None:
 
 def test_the_demo_fills_every_panel_of_prometheus(demo: Demo) -> None:
     times = {"__interval": "1s", "__interval_ms": "1000", "__rate_interval": "5s", "__range": f"{SHOWN}s", "__range_s": f"{SHOWN}"}
-    variables = {"app": "(Diego|Gorn)", "family": ".*"} | times
+    variables = {"app": "(Diego|Gorn)", "category": ".*"} | times
     empty = [query for query in queries("prometheus") if not demo.prometheus.numbers(query, filled(query.text, variables))]
     assert empty == []
 
 
 def test_the_demo_fills_every_panel_of_influxdb(demo: Demo) -> None:
-    variables = {"__interval": "10s", "__interval_ms": "10000", "timeFilter": "time > now() - 1h", "app": "(Diego|Gorn)", "family": ".*"}
+    variables = {"__interval": "10s", "__interval_ms": "10000", "timeFilter": "time > now() - 1h", "app": "(Diego|Gorn)", "category": ".*"}
     texts = [(query.panel, filled(query.text, variables | {"lock": ""})) for query in queries("influxdb")]
     assert [panel for panel, text in texts if not influxdb_values(demo.influxdb, text)] == []
 
 
 def chosen(source: str) -> list[dict[str, str]]:
-    """The variables app and family, as Grafana fills them in: all, and all of them chosen one by one."""
+    """The variables app and category, as Grafana fills them in: all, and all of them chosen one by one."""
     # A pattern stands within a string of PromQL, where a backslash is written as two.
-    escaped = [re.escape(family) for family, _ in FAMILIES]
+    escaped = [re.escape(category) for category, _ in CATEGORIES]
     if source == "prometheus":
         escaped = [each.replace("\\", "\\\\") for each in escaped]
-    return [{"app": ".*", "family": ".*"}, {"app": f"({'|'.join(APPS)})", "family": f"({'|'.join(escaped)})"}]
+    return [{"app": ".*", "category": ".*"}, {"app": f"({'|'.join(APPS)})", "category": f"({'|'.join(escaped)})"}]
 
 
 def blocks(language: str) -> list[str]:
@@ -268,7 +268,7 @@ def test_the_choices_of_prometheus_s_dashboard_are_the_applications_and_families
         assert match
         selector = filled(match[1], {"app": "shop"})
         found.append(asked(f"{prometheus.url}/api/v1/label/{match[2]}/values", {"match[]": selector})["data"])
-    assert found == [sorted(APPS), sorted(family for family, _ in FAMILIES)]
+    assert found == [sorted(APPS), sorted(category for category, _ in CATEGORIES)]
 
 
 def test_all_applications_of_prometheus_s_dashboard_are_also_the_one_without_a_name(prometheus: Prometheus) -> None:
@@ -323,11 +323,11 @@ def influxdb_values(url: str, text: str) -> list[Any]:
 def test_the_choices_of_influxdb_s_dashboard_are_the_applications_and_families(influxdb: str) -> None:
     asked_for = [variable["query"] for variable in dashboard("influxdb")["templating"]["list"][1:3]]
     found = [influxdb_values(influxdb, filled(query, {"app": "shop"})) for query in asked_for]
-    assert found == [sorted(APPS), sorted(family for family, _ in FAMILIES)]
+    assert found == [sorted(APPS), sorted(category for category, _ in CATEGORIES)]
 
 
 def test_all_applications_of_influxdb_s_dashboard_are_also_the_one_without_a_name(influxdb: str) -> None:
     (query,) = [query.text for query in queries("influxdb") if query.panel == "Proved races"]
     time = {"timeFilter": "time > now() - 1h"}
     found = [influxdb_values(influxdb, filled(query, variables | time)) for variables in chosen("influxdb")]
-    assert found == [[len(CLIENTS) * len(FAMILIES)], [len(APPS) * len(FAMILIES)]]
+    assert found == [[len(CLIENTS) * len(CATEGORIES)], [len(APPS) * len(CATEGORIES)]]

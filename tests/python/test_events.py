@@ -31,7 +31,7 @@ def test_a_callback_gets_every_event_on_a_thread_of_its_own(server: RealServer, 
     assert (acquired.lock, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.DEBUG)
     assert acquired.took is not None and acquired.took >= 0
     refused = next(event for event in seen if event.kind == "not_acquired")
-    assert refused.rival == held.owner and name in str(refused) and repr(refused).startswith("Event(kind='not_acquired'")
+    assert refused.rival == held.owner and name in str(refused) and repr(refused).startswith("LockEvent(kind='not_acquired'")
     assert threads == {"locktender-events"}
 
 

@@ -31,13 +31,13 @@ def samples(text):
 
 
 def test_the_parser_of_prometheus_reads_the_text(client):
-    with client.lock(HOSTILE), client.lock("mail:7", family='x"\\y,{z}='):
+    with client.lock(HOSTILE), client.lock("mail:7", category='x"\\y,{z}='):
         read = client.metrics()
         families = {family.name: family for family in parsed(read.openmetrics())}
     assert [(f.name, f.type, f.documentation) for f in families.values()] == [
         (metric.name.removesuffix("_total"), metric.kind, metric.help) for metric in read
     ]
-    held = {sample.labels["family"]: sample.value for sample in families["locktender_held"].samples}
+    held = {sample.labels["category"]: sample.value for sample in families["locktender_held"].samples}
     assert held == {HOSTILE.replace("\n", "\ufffd").replace("\x1b", "\ufffd"): 1, 'x"\\y,{z}=': 1}
 
 
@@ -48,7 +48,7 @@ def test_a_registry_of_prometheus_client_reads_the_same(client):
     with client.lock("orders:42"):
         pass
     assert samples(generate_latest(registry).decode()) == samples(client.metrics().openmetrics())
-    assert registry.get_sample_value("locktender_holds_total", {"app": "billing", "family": "orders", "kind": "lock", "end": "released"}) == 1
+    assert registry.get_sample_value("locktender_holds_total", {"app": "billing", "category": "orders", "kind": "lock", "end": "released"}) == 1
     with pytest.raises(ValueError, match="Duplicated"):
         registry.register(Collector(client))
 
@@ -65,12 +65,12 @@ def test_the_page_has_a_row_for_each_metric(client):
             assert list(sample.labels) == labels[metric.name]
 
 
-def test_the_locks_of_a_decorators_template_are_one_family(client):
+def test_the_locks_of_a_decorators_template_are_one_category(client):
     @client.lock("user-{user_id}")
     def charge(user_id):
         return user_id
 
-    @client.job("mail-{day}", family="mails")
+    @client.job("mail-{day}", category="mails")
     def mail(attempt, day):
         return day
 
@@ -78,8 +78,8 @@ def test_the_locks_of_a_decorators_template_are_one_family(client):
         charge(number)
         mail(number)
     read = client.metrics()
-    assert read.value("locktender_holds_total", family="user-{user_id}", end="released") == 3
-    assert read.value("locktender_job_attempts_total", family="mails", end="done") == 3
+    assert read.value("locktender_holds_total", category="user-{user_id}", end="released") == 3
+    assert read.value("locktender_job_attempts_total", category="mails", end="done") == 3
 
 
 def test_many_families_are_counted_as_a_hundred_and_others(client):
@@ -88,15 +88,15 @@ def test_many_families_are_counted_as_a_hundred_and_others(client):
             pass
     [held] = [metric for metric in client.metrics() if metric.name == "locktender_held"]
     assert len(held.samples) == 101
-    assert client.metrics().value("locktender_acquires_total", family="other", end="acquired") == 20
+    assert client.metrics().value("locktender_acquires_total", category="other", end="acquired") == 20
 
 
 def test_the_clients_of_a_process_are_counted_together():
-    before = metrics().value("locktender_acquires_total", family="together")
+    before = metrics().value("locktender_acquires_total", category="together")
     with Client(f"memory://{uuid.uuid4().hex}") as one, Client(f"memory://{uuid.uuid4().hex}") as other:
         with one.lock("together:1"), other.lock("together:2"):
-            assert metrics().value("locktender_held", family="together") == 2
-        assert metrics().value("locktender_acquires_total", family="together") - before == 2
+            assert metrics().value("locktender_held", category="together") == 2
+        assert metrics().value("locktender_acquires_total", category="together") - before == 2
 
 
 def test_the_totals_of_clients_that_are_gone_stay():
@@ -118,10 +118,10 @@ def test_a_wrong_name_or_label_is_refused(client):
     with pytest.raises(InvalidArgumentError, match="no metric"):
         read.value("locktender_hold")
     with pytest.raises(InvalidArgumentError):
-        read.value("locktender_held", family=7)
+        read.value("locktender_held", category=7)
     assert read.value("locktender_held", colour="red") == 0 and len(read) == len(list(read))
-    with pytest.raises(InvalidArgumentError, match="family"):
-        client.lock("x", family="")
+    with pytest.raises(InvalidArgumentError, match="category"):
+        client.lock("x", category="")
 
 
 def test_a_forked_child_counts_from_zero(server: RealServer, name):

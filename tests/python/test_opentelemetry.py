@@ -93,7 +93,7 @@ def test_an_acquire_and_its_hold_are_spans_within_that_of_the_caller(telemetry, 
     assert shown(spans) == [("acquire", "acquired", False), ("acquire", "not_acquired", False), ("hold", "released", False)]
     assert {span.parent.span_id for span in spans} == {request.get_span_context().span_id}
     acquire, _, hold = spans
-    common = {"locktender.lock": name, "locktender.key": name, "locktender.family": "orders", "locktender.kind": "lock"}
+    common = {"locktender.lock": name, "locktender.key": name, "locktender.category": "orders", "locktender.kind": "lock"}
     common |= {"locktender.app": "billing", "locktender.owner": held.owner, "locktender.fence": held.fence}
     found = dict(acquire.attributes)
     assert 0 <= found.pop("locktender.wait") < 60

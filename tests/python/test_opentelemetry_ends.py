@@ -95,12 +95,12 @@ async def awaited(lock: Lock) -> None:
         pass
 
 
-LOCK = {"lock": "orders:1", "key": "p:orders:1", "kind": "lock", "family": "orders", "app": "billing"}
+LOCK = {"lock": "orders:1", "key": "p:orders:1", "kind": "lock", "category": "orders", "app": "billing"}
 #: What is refused before it asks a server: how, with which code, and what its span says of the lock.
 REFUSED = {
     "waits for itself": (waits_for_itself, "INVALID_ARGUMENT", LOCK),
     "try": (lambda client: of_a_closed_client(client, client.lock("orders:1").try_acquire), "CLOSED", LOCK),
-    "closed": (lambda client: of_a_closed_client(client, client.lock("orders:1", family="f").acquire), "CLOSED", {**LOCK, "family": "f"}),
+    "closed": (lambda client: of_a_closed_client(client, client.lock("orders:1", category="f").acquire), "CLOSED", {**LOCK, "category": "f"}),
     "async": (lambda client: of_a_closed_client(client, lambda: asyncio.run(awaited(client.lock("orders:1")))), "CLOSED", LOCK),
     "job": (lambda client: of_a_closed_client(client, client.job("orders:1").begin), "CLOSED", {**LOCK, "kind": "job"}),
     "election": (lambda client: of_a_closed_client(client, client.election("orders:1").campaign), "CLOSED", {**LOCK, "kind": "election"}),

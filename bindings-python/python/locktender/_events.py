@@ -53,7 +53,7 @@ def _log(event: _native.LockEvent) -> None:
             "lock": event.lock,
             "key": event.key,
             "lock_kind": event.lock_kind,
-            "family": event.family,
+            "category": event.category,
             "owner": event.owner,
             "fence": event.fence,
             "rival": event.rival,

@@ -95,7 +95,7 @@ class Client:
     ``address_map``
         Where the nodes are reached that sentinels or a cluster announce: ``{"10.0.0.1:6379": "localhost:7001"}``. Default: where they
         are announced.
-    ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``family``, ``on_lost``
+    ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``min_hold``, ``grace``, ``category``, ``on_lost``
         Defaults for this client's locks, see :meth:`lock`.
     ``on_event``
         Called with every :class:`LockEvent`, on a thread of its own. Events also go to the logger ``locktender``.
@@ -156,9 +156,9 @@ class Client:
             none.
         ``grace``
             How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once. Default none.
-        ``family``
-            The family under which metrics and events count the lock. Default: a decorator's template, else the name up to its first colon.
-            Choose few: a client counts 100 families, and all further ones together as ``other``.
+        ``category``
+            The category under which metrics and events count the lock. Default: a decorator's template, else the name up to its first colon.
+            Choose few: a client counts 100 categories, and all further ones together as ``other``.
         ``on_lost``
             What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"continue"`` leaves it
             alone. A callable is called with the :exc:`LockLostError`, at once, on a thread of its own: so a ``with`` body hears of
@@ -183,7 +183,7 @@ class Client:
             How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour. Default 1 s.
         ``retention``
             For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
-        ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
+        ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``
             As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
 
                 outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
@@ -212,7 +212,7 @@ class Client:
             ``"skip"``.
         ``max_attempts``, ``retry_delay``
             As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
-        ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``family``, ``on_lost``
+        ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``
             As with :meth:`lock`.
 
                 outcome = client.cron_job("nightly", every=3600).run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
@@ -314,7 +314,7 @@ class Client:
     def metrics(self) -> Metrics:
         """What this client has counted since it was made, and what it holds and waits for now.
 
-            print(client.metrics().value("locktender_acquires_total", family="orders", end="acquired"))
+            print(client.metrics().value("locktender_acquires_total", category="orders", end="acquired"))
 
         It is always counted; reading it asks no server. In a forked child it begins anew.
         """

@@ -58,8 +58,8 @@ class LockEvent:
         """What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``."""
 
     @property
-    def family(self) -> str | None:
-        """The lock's family: see :meth:`Client.lock`."""
+    def category(self) -> str | None:
+        """The lock's category: see :meth:`Client.lock`."""
 
     @property
     def owner(self) -> str | None:

@@ -8,7 +8,7 @@ class Metrics:
     """What clients have counted, read at one moment. Iterating gives each :class:`Metric`.
 
         metrics = client.metrics()
-        print(metrics.value("locktender_held", family="orders"), metrics.openmetrics())
+        print(metrics.value("locktender_held", category="orders"), metrics.openmetrics())
     """
 
     def value(self, name: str, /, **labels: str) -> float:

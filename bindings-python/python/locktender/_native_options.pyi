@@ -20,7 +20,7 @@ class _LockOptions(TypedDict, total=False):
     fair: bool | None
     min_hold: _Seconds | None
     grace: _Seconds | None
-    family: str | None
+    category: str | None
     on_lost: _OnLost | None
 
 @type_check_only

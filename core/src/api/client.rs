@@ -314,14 +314,14 @@ impl Client {
 
     /// The client's metrics at this moment: what is held and waited for, and how often and how long it was since the client was made.
     ///
-    /// They are always counted. Reading them costs no I/O, and some microseconds for each family of locks that the client has used. In a
+    /// They are always counted. Reading them costs no I/O, and some microseconds for each category of locks that the client has used. In a
     /// forked process they begin anew. `docs/observability.md` has their table.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-metrics")?;
     /// client.lock("orders:42").acquire_blocking()?.release_blocking()?;
     /// let metrics = client.metrics();
-    /// assert_eq!(metrics.value("locktender_acquires_total", &[("family", "orders"), ("end", "acquired")]), 1.0);
+    /// assert_eq!(metrics.value("locktender_acquires_total", &[("category", "orders"), ("end", "acquired")]), 1.0);
     /// assert_eq!(metrics.value("locktender_held", &[]), 0.0);
     /// # Ok::<(), locktender::Error>(())
     /// ```

@@ -170,8 +170,8 @@ impl Lock {
             let is_of_quorum = quorum_config.is_some_and(|config| config.servers > 1);
             let kind = if is_of_quorum { Kind::Quorum } else { self.spec.kind };
             let keys = Keys::new(kind, &base.prefix, &self.spec.name, quorum_config.is_none())?;
-            let family = options.family.clone().unwrap_or_else(|| Arc::clone(&keys.label().family));
-            let label = Label { kind: self.spec.used_as, family };
+            let category = options.category.clone().unwrap_or_else(|| Arc::clone(&keys.label().category));
+            let label = Label { kind: self.spec.used_as, category };
             Ok(Prepared { keys: Arc::new(keys.labelled(label)), options })
         };
         let prepared = if self.spec.client.has_servers() { &self.spec.prepared } else { &self.spec.early };

@@ -45,8 +45,8 @@ macro_rules! setters_of_its_lock {
             /// How long the key outlives a hold that was lost: [`Lock::grace`](crate::Lock::grace).
             grace(grace: std::time::Duration) |lock| lock.grace(grace);
 
-            /// The family under which metrics and events count it: [`Lock::family`](crate::Lock::family).
-            family(family: impl Into<std::sync::Arc<str>>) |lock| lock.family(family);
+            /// The category under which metrics and events count it: [`Lock::category`](crate::Lock::category).
+            category(category: impl Into<std::sync::Arc<str>>) |lock| lock.category(category);
 
             /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
             caller(task: u64) |lock| lock.caller(task);

@@ -10,7 +10,7 @@ use crate::clock::micros;
 const MEASUREMENT: &str = "locktender";
 
 /// The fields of an event that are tags of a point, with the names that they have there.
-const TAGS: [(&str, &str); 4] = [("family", "family"), ("lock_kind", "kind"), ("reason", "reason"), ("server", "server")];
+const TAGS: [(&str, &str); 4] = [("category", "category"), ("lock_kind", "kind"), ("reason", "reason"), ("server", "server")];
 
 /// The line of an event of this kind with these fields, with the `given` tags first.
 #[must_use]
@@ -48,7 +48,7 @@ impl LockEvent {
     /// The event as one line of [InfluxDB's line protocol](https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/): a
     /// point of the measurement `locktender`, with its time in nanoseconds, without a newline at the end.
     ///
-    /// Its tags are the given ones, such as `app` and `host`, and `event` (the kind), `family`, `kind` (what the lock is for), `reason` and
+    /// Its tags are the given ones, such as `app` and `host`, and `event` (the kind), `category`, `kind` (what the lock is for), `reason` and
     /// `server`. All other fields of the event are fields of the point; times are in seconds. Text has no control characters there. A
     /// backslash in a tag becomes a slash, because the protocol can't have one at the end.
     ///
@@ -61,7 +61,7 @@ impl LockEvent {
     /// let sink = move |event: &LockEvent| kept.lock().unwrap().push(event.line_protocol(&[("app", "billing")], SystemTime::now()));
     /// let client = Client::builder().url("memory://docs-line-protocol").sink(Arc::new(sink)).build()?;
     /// client.lock("orders:42").acquire_blocking()?.release_blocking()?;
-    /// assert!(lines.lock().unwrap()[0].starts_with("locktender,app=billing,event=attempt,family=orders,kind=lock "));
+    /// assert!(lines.lock().unwrap()[0].starts_with("locktender,app=billing,event=attempt,category=orders,kind=lock "));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -119,7 +119,7 @@ mod tests {
         let line = event.line_protocol(&[("app", "billing"), ("host", "")], at);
         let fields = "lock=\"mail:7\",owner=\"app=billing\",rival=\"a \\\"b\\\"\\\\\u{fffd}\",message=\"race\",fence=7i,rival_fence=8i,\
                       attempt=2i,took=1.5,overrun=0";
-        assert_eq!(line, format!("locktender,app=billing,event=race,family=mail,kind=job {fields} 1000000005"));
+        assert_eq!(line, format!("locktender,app=billing,event=race,category=mail,kind=job {fields} 1000000005"));
     }
 
     #[test]

@@ -244,8 +244,8 @@ event! {
     key(Text): Arc<str>;
     /// What the lock is for.
     lock_kind(Word): LockKind;
-    /// The lock's [family](crate::Lock::family).
-    family(Text): Arc<str>;
+    /// The lock's [category](crate::Lock::category).
+    category(Text): Arc<str>;
     /// This client's owner value.
     owner(Text): Arc<str>;
     /// The fence of this hold.
@@ -308,7 +308,7 @@ impl LockEvent {
             lock: Some(lock),
             key: Some(key),
             lock_kind: Some(label.kind),
-            family: Some(Arc::clone(&label.family)),
+            category: Some(Arc::clone(&label.category)),
             ..Self::new(kind)
         }
     }
@@ -342,7 +342,7 @@ pub(crate) fn trace(event: &LockEvent) {
                 lock = event.lock.as_deref(),
                 key = event.key.as_deref(),
                 lock_kind = event.lock_kind.map(LockKind::as_str),
-                family = event.family.as_deref(),
+                category = event.category.as_deref(),
                 owner = event.owner.as_deref(),
                 fence = event.fence,
                 rival = event.rival.as_deref(),

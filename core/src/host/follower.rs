@@ -63,7 +63,7 @@ pub struct Span {
 #[derive(Debug, Default)]
 pub struct Follower {
     followed: HashMap<u64, Followed>,
-    families: HashSet<Attributes>,
+    categories: HashSet<Attributes>,
     /// What is to be recorded.
     pub records: Vec<Record>,
 }
@@ -115,7 +115,7 @@ impl Follower {
         let is_full = self.is_full();
         let Some(followed) = self.followed.get_mut(&event.trace) else { return };
         if followed.client.is_none() {
-            followed.identify(client, &plain(app), event, &mut self.families);
+            followed.identify(client, &plain(app), event, &mut self.categories);
         }
         followed.note(event, since_1970(at));
         let measured = match event.kind {
@@ -166,16 +166,16 @@ impl Follower {
 }
 
 impl Followed {
-    /// Takes from the first event what all of them have. As many `families` are told apart as in a client's metrics; further ones are one.
-    fn identify(&mut self, client: u64, app: &str, event: &LockEvent, families: &mut HashSet<Attributes>) {
+    /// Takes from the first event what all of them have. As many `categories` are told apart as in a client's metrics; further ones are one.
+    fn identify(&mut self, client: u64, app: &str, event: &LockEvent, categories: &mut HashSet<Attributes>) {
         self.client = Some(client);
-        self.labels = [vec![attribute("locktender.app", app)], fields(event, &["lock_kind", "family"])].concat();
+        self.labels = [vec![attribute("locktender.app", app)], fields(event, &["lock_kind", "category"])].concat();
         self.lock = [fields(event, &["lock", "key"]), self.labels.clone()].concat();
-        if families.len() < MAX_LABELS {
-            families.insert(self.labels.clone());
-        } else if !families.contains(&self.labels) {
-            self.labels.retain(|(name, _)| name != "locktender.family");
-            self.labels.push(attribute("locktender.family", OTHER));
+        if categories.len() < MAX_LABELS {
+            categories.insert(self.labels.clone());
+        } else if !categories.contains(&self.labels) {
+            self.labels.retain(|(name, _)| name != "locktender.category");
+            self.labels.push(attribute("locktender.category", OTHER));
         }
     }
 

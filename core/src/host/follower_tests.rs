@@ -124,7 +124,7 @@ fn a_span_says_what_the_events_say() {
     let labels = named([
         ("locktender.app", text("web\u{fffd}")),
         ("locktender.kind", text("lock")),
-        ("locktender.family", text("orders")),
+        ("locktender.category", text("orders")),
     ]);
     let wait = Duration::from_millis(1_500);
     assert_eq!((acquire.client, &acquire.time), (Some(WEB), &Some(("wait", wait, labels.clone()))));
@@ -150,11 +150,11 @@ fn families_that_are_too_many_are_one() {
     let mut follower = Follower::default();
     for number in 1..=MAX_LABELS as u64 + 1 {
         begin(&mut follower, number, true);
-        follower.event(WEB, "web", &event(EventKind::Woken, number, &format!("family-{number}:1")), at(11));
+        follower.event(WEB, "web", &event(EventKind::Woken, number, &format!("category-{number}:1")), at(11));
     }
-    let families: Vec<_> =
+    let categories: Vec<_> =
         follower.records.iter().map(|record| record.time.as_ref().unwrap().2.last().unwrap().1.clone()).collect();
-    assert_eq!(families[MAX_LABELS - 1..], [text(&format!("family-{MAX_LABELS}")), text(OTHER)]);
+    assert_eq!(categories[MAX_LABELS - 1..], [text(&format!("category-{MAX_LABELS}")), text(OTHER)]);
 }
 
 #[test]

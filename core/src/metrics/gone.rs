@@ -6,7 +6,7 @@ use super::{Metric, MetricKind, MetricValue, Metrics, Sample};
 const MOST: usize = 500;
 
 /// The labels that may have ever new values.
-const OPEN: [&str; 2] = ["family", "server"];
+const OPEN: [&str; 2] = ["category", "server"];
 
 #[doc(hidden)]
 impl Metrics {
@@ -44,9 +44,9 @@ mod tests {
     use super::*;
     use crate::Client;
 
-    fn used(family: &str) -> Metrics {
+    fn used(category: &str) -> Metrics {
         let client = Client::open("memory://metrics-gone").unwrap();
-        client.lock(family).with_blocking(|_| ()).unwrap();
+        client.lock(category).with_blocking(|_| ()).unwrap();
         client.metrics()
     }
 
@@ -55,7 +55,7 @@ mod tests {
         let mut kept = Metrics::default();
         kept.keep(used("orders"));
         kept.keep(used("orders"));
-        let orders = [("family", "orders"), ("end", "acquired")];
+        let orders = [("category", "orders"), ("end", "acquired")];
         assert_eq!(kept.value("locktender_acquires_total", &orders), 2.0);
         assert_eq!(kept.value("locktender_hold_seconds", &orders[..1]), 2.0);
         let gauges = kept.iter().filter(|metric| metric.kind == MetricKind::Gauge);
@@ -72,7 +72,7 @@ mod tests {
         }
         let all = [("end", "acquired")];
         assert_eq!(kept.value("locktender_acquires_total", &all), (MOST + more) as f64);
-        assert_eq!(kept.value("locktender_acquires_total", &[("family", "other"), ("end", "acquired")]), more as f64);
+        assert_eq!(kept.value("locktender_acquires_total", &[("category", "other"), ("end", "acquired")]), more as f64);
         assert!(kept.iter().all(|metric| metric.samples.len() <= MOST + 1));
     }
 }

@@ -13,10 +13,10 @@ use crate::metrics::table::{self, Row};
 use crate::name::{Label, LockKind};
 use crate::sync::Mutex;
 
-/// The most labels that are counted apart. Further ones are counted as the family [`OTHER`].
+/// The most labels that are counted apart. Further ones are counted as the category [`OTHER`].
 pub(crate) const MAX_LABELS: usize = 100;
 
-/// The family of the labels that are too many.
+/// The category of the labels that are too many.
 pub(crate) const OTHER: &str = "other";
 
 /// How an attempt of a job ends.
@@ -98,7 +98,7 @@ struct About<'a> {
 
 impl About<'_> {
     fn published(&self, row: &Row, more: Option<(&'static str, &str)>) -> Published {
-        let own = [("app", self.app), ("family", &*self.label.family), ("kind", self.label.kind.as_str())];
+        let own = [("app", self.app), ("category", &*self.label.category), ("kind", self.label.kind.as_str())];
         Published::new(row, &own.into_iter().chain(more).collect::<Vec<_>>())
     }
 
@@ -268,7 +268,7 @@ impl Meters {
             return Arc::clone(meter);
         }
         let is_too_many = meters.len() >= MAX_LABELS;
-        let label = if is_too_many { Label { family: OTHER.into(), ..label.clone() } } else { label.clone() };
+        let label = if is_too_many { Label { category: OTHER.into(), ..label.clone() } } else { label.clone() };
         let meter = meters.entry(label.clone()).or_insert_with(|| Arc::new(Meter::new(&self.app, label)));
         Arc::clone(meter)
     }
@@ -295,22 +295,22 @@ pub(crate) const fn is_job(kind: LockKind) -> bool {
 mod tests {
     use super::*;
 
-    fn label(family: &str) -> Label {
-        Label::new(LockKind::Lock, family)
+    fn label(category: &str) -> Label {
+        Label::new(LockKind::Lock, category)
     }
 
     #[test]
     fn labels_that_are_too_many_are_counted_together() {
         let meters = Meters::new("", []);
         for number in 0..100_000 {
-            meters.of(&label(&format!("family-{number}"))).attempts.add(1);
+            meters.of(&label(&format!("category-{number}"))).attempts.add(1);
         }
         let all = meters.all();
         assert_eq!(all.len(), MAX_LABELS + 1);
-        let other = all.iter().find(|meter| &*meter.label.family == OTHER).unwrap();
+        let other = all.iter().find(|meter| &*meter.label.category == OTHER).unwrap();
         assert_eq!(other.attempts.read(), 100_000 - MAX_LABELS as u64);
-        meters.of(&label("family-7")).attempts.add(1);
-        assert_eq!(meters.of(&label("family-7")).attempts.read(), 2);
+        meters.of(&label("category-7")).attempts.add(1);
+        assert_eq!(meters.of(&label("category-7")).attempts.read(), 2);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct Metric {
 /// # let client = locktender::Client::open("memory://docs-metrics")?;
 /// let hold = client.lock("orders:42").acquire_blocking()?;
 /// let metrics = client.metrics();
-/// assert_eq!(metrics.value("locktender_held", &[("family", "orders")]), 1.0);
+/// assert_eq!(metrics.value("locktender_held", &[("category", "orders")]), 1.0);
 /// assert!(metrics.openmetrics().contains("# TYPE locktender_held gauge"));
 /// # Ok::<(), locktender::Error>(())
 /// ```

@@ -46,7 +46,7 @@ impl Reading {
     pub(crate) fn meter(&mut self, meter: &Meter, present: Present) {
         let label = &meter.label;
         let labels = |more: Option<(&'static str, &str)>| {
-            let own = [("family", label.family.to_string()), ("kind", label.kind.as_str().to_owned())];
+            let own = [("category", label.category.to_string()), ("kind", label.kind.as_str().to_owned())];
             own.into_iter().chain(more.map(|(name, value)| (name, value.to_owned()))).collect::<Labels>()
         };
         // Ends first: who has begun meanwhile counts as under way, and nothing has ended that hasn't begun.

@@ -6,9 +6,9 @@ use super::*;
 use crate::event::EventKind;
 use crate::name::{Label, LockKind};
 
-fn read(family: &str, held: u32) -> Metrics {
+fn read(category: &str, held: u32) -> Metrics {
     let meters = Meters::new("", []);
-    let meter = meters.of(&Label::new(LockKind::Lock, family));
+    let meter = meters.of(&Label::new(LockKind::Lock, category));
     for _ in 0..held {
         meter.acquire_begun();
         meter.acquire_ended(EventKind::Acquired, Duration::from_millis(2));
@@ -49,8 +49,8 @@ fn held_is_what_was_acquired_and_has_not_ended() {
 fn the_text_of_hostile_labels_stays_one_line_for_each_sample() {
     let text = read("a\"} 1\nlocktender_held{x=\"\\ \u{1b}<b>", 1).openmetrics();
     let held = text.lines().find(|line| line.starts_with("locktender_held{")).unwrap();
-    let family = "a\\\"} 1\u{fffd}locktender_held{x=\\\"\\\\ \u{fffd}<b>";
-    assert_eq!(held, format!("locktender_held{{app=\"billing\",family=\"{family}\",kind=\"lock\"}} 1"));
+    let category = "a\\\"} 1\u{fffd}locktender_held{x=\\\"\\\\ \u{fffd}<b>";
+    assert_eq!(held, format!("locktender_held{{app=\"billing\",category=\"{category}\",kind=\"lock\"}} 1"));
     assert!(text.ends_with("# EOF\n"));
     let expected = [
         "# TYPE locktender_acquires counter",
@@ -64,7 +64,7 @@ fn the_text_of_hostile_labels_stays_one_line_for_each_sample() {
 #[test]
 fn the_metrics_of_several_clients_become_those_of_one() {
     let merged = Metrics::merged([read("orders", 2), read("orders", 5), read("mail", 1)]);
-    let orders = [("family", "orders")];
+    let orders = [("category", "orders")];
     let values =
         ["locktender_held", "locktender_longest_hold_seconds", "locktender_least_validity_seconds", "locktender_wait_seconds"];
     assert_eq!(values.map(|name| merged.value(name, &orders)), [7.0, 5.0, 9.0, 7.0]);

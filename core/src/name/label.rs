@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Kind;
 use crate::error::Error;
 
-/// The longest family, in UTF-8 bytes.
+/// The longest category, in UTF-8 bytes.
 const MAX_FAMILY_BYTES: usize = 128;
 
 /// What a lock is for, in events and metrics.
@@ -42,38 +42,41 @@ impl fmt::Display for LockKind {
     }
 }
 
-/// How events and metrics group a lock: by what it is for, and by its family.
+/// How events and metrics group a lock: by what it is for, and by its category.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// What the lock is for.
     pub kind: LockKind,
-    /// The family: one text for locks that differ by a number only, as those of all orders.
-    pub family: Arc<str>,
+    /// The category: one text for locks that differ by a number only, as those of all orders.
+    pub category: Arc<str>,
 }
 
 impl Label {
-    /// The label of a lock without an option: its family is its name up to the first colon.
+    /// The label of a lock without an option: its category is its name up to the first colon.
     pub(super) fn of(kind: Kind, name: &str) -> Self {
         let kind = if kind == Kind::Job { LockKind::Job } else { LockKind::Lock };
         let first = name.split(':').next().filter(|first| !first.is_empty()).unwrap_or(name);
         Self::new(kind, first)
     }
 
-    /// A label. A terminal, a log and a page show the family as it is, so it has no control characters.
-    pub(crate) fn new(kind: LockKind, family: &str) -> Self {
-        let end = (0..=MAX_FAMILY_BYTES.min(family.len())).rev().find(|&at| family.is_char_boundary(at)).unwrap_or(0);
-        let family = &family[..end];
-        let family =
-            if family.contains(char::is_control) { family.replace(char::is_control, "\u{fffd}").into() } else { family.into() };
-        Self { kind, family }
+    /// A label. A terminal, a log and a page show the category as it is, so it has no control characters.
+    pub(crate) fn new(kind: LockKind, category: &str) -> Self {
+        let end = (0..=MAX_FAMILY_BYTES.min(category.len())).rev().find(|&at| category.is_char_boundary(at)).unwrap_or(0);
+        let category = &category[..end];
+        let category = if category.contains(char::is_control) {
+            category.replace(char::is_control, "\u{fffd}").into()
+        } else {
+            category.into()
+        };
+        Self { kind, category }
     }
 }
 
-/// Refuses a family that no label has.
-pub(crate) fn check_family(family: &str) -> Result<(), Error> {
-    if family.is_empty() || family.len() > MAX_FAMILY_BYTES || family.contains(char::is_control) {
-        let why = format!("a family has 1 to {MAX_FAMILY_BYTES} UTF-8 bytes, without control characters");
-        return Err(Error::invalid("family", family, why));
+/// Refuses a category that no label has.
+pub(crate) fn check_category(category: &str) -> Result<(), Error> {
+    if category.is_empty() || category.len() > MAX_FAMILY_BYTES || category.contains(char::is_control) {
+        let why = format!("a category has 1 to {MAX_FAMILY_BYTES} UTF-8 bytes, without control characters");
+        return Err(Error::invalid("category", category, why));
     }
     Ok(())
 }
@@ -83,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_the_name_up_to_its_first_colon() {
+    fn a_category_is_the_name_up_to_its_first_colon() {
         let long = "x".repeat(200);
-        for (name, family) in [
+        for (name, category) in [
             ("orders:42", "orders"),
             ("nightly", "nightly"),
             (":x:y", ":x:y"),
@@ -94,15 +97,15 @@ mod tests {
             (&long, &long[..128]),
             (&"é".repeat(100), &"é".repeat(64)),
         ] {
-            assert_eq!(&*Label::of(Kind::Exclusive, name).family, family, "{name:?}");
+            assert_eq!(&*Label::of(Kind::Exclusive, name).category, category, "{name:?}");
         }
     }
 
     #[test]
-    fn a_family_that_no_label_has_is_refused() {
-        for family in ["", "a\nb", &"x".repeat(129)] {
-            assert_eq!(check_family(family).unwrap_err().argument(), Some("family"), "{family:?}");
+    fn a_category_that_no_label_has_is_refused() {
+        for category in ["", "a\nb", &"x".repeat(129)] {
+            assert_eq!(check_category(category).unwrap_err().argument(), Some("category"), "{category:?}");
         }
-        assert!(check_family("user:{id} \"<b>").is_ok());
+        assert!(check_category("user:{id} \"<b>").is_ok());
     }
 }

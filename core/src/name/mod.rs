@@ -10,7 +10,7 @@ pub(crate) mod slot;
 
 use std::sync::Arc;
 
-pub(crate) use label::check_family;
+pub(crate) use label::check_category;
 pub use label::{Label, LockKind};
 pub use safe::safe_name;
 

@@ -33,7 +33,7 @@ use rustls::pki_types::ServerName;
 
 use crate::credentials::SharedProvider;
 use crate::error::Error;
-use crate::name::{check_family, check_prefix};
+use crate::name::{check_category, check_prefix};
 use crate::owner::host_name;
 use crate::wording::Text;
 
@@ -58,7 +58,7 @@ impl LockOptions {
         check_span("ttl", self.ttl)?;
         check_span("min_hold", self.min_hold)?;
         check_span("grace", self.grace)?;
-        self.family.as_deref().map_or(Ok(()), check_family)?;
+        self.category.as_deref().map_or(Ok(()), check_category)?;
         if let Wait::For(span) = self.wait {
             check_span("wait", span)?;
         }

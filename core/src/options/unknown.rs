@@ -69,6 +69,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (&["onlocklost", "onlost"], "a loss is told by {lost}"),
     (&["reentrant"], "there is no such option: a lock that is held already is busy for its own holder, too"),
+    (&["family", "group"], "here it is {category}: under what metrics and events count the lock"),
     (&["replicas"], "here it is the client's {min_replicas}"),
     (&["keyprefix", "namespace"], "here it is the client's {prefix}"),
     (&["sockettimeout", "commandtimeout"], "here it is the client's {response_timeout}"),
@@ -155,6 +156,9 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
 fn elsewhere(asked: &str, place: Place, language: Language) -> Option<Text> {
     let named_here = |of: Vec<(&'static str, ValueKind)>| names(of).into_iter().find(|ours| plain(ours) == asked).map(named);
     match place {
+        Place::Client if asked == "name" && language == Language::Python => {
+            Some(Text::new("here it is {}: the name by which the client pickles", [named("pickle_name")]))
+        }
         Place::Client => None,
         Place::Lock if asked == "signal" && language == Language::Node => {
             Some(Text::new("give it to the acquire that it ends: {}", [Part::Words("lock.acquire({ signal })".into())]))
@@ -368,7 +372,7 @@ mod tests {
     fn a_name_that_is_like_none_gets_the_list() {
         assert_eq!(
             said("colour", Place::Lock, Language::Node),
-            "there is no option of this name; there are ttlMs, waitMs, renew, maxHoldMs, fair, minHoldMs, graceMs, family"
+            "there is no option of this name; there are ttlMs, waitMs, renew, maxHoldMs, fair, minHoldMs, graceMs, category"
         );
         assert!(said("", Place::Lock, Language::Python).contains("there are ttl, wait"));
         assert!(said(&"x".repeat(100_000), Place::Client, Language::Python).contains("there are prefix"));

@@ -8,7 +8,7 @@ from grafana import dashboard as made
 # InfluxQL has no answer where there is no point.
 number = partial(stat, none="0")
 
-CHOSEN = '"app" =~ /^$app$/ AND "family" =~ /^$family$/'
+CHOSEN = '"app" =~ /^$app$/ AND "category" =~ /^$category$/'
 CHOSEN_APP = '"app" =~ /^$app$/'
 # A lost hold ends once more, when its holder releases it: that event has the time of the hold.
 ENDS = '"event" =~ /^(released|handed_over|expired|race|dropped)$/'
@@ -140,7 +140,7 @@ TRAFFIC = [
     graph(
         "Waiters before a new waiter",
         "The largest number of waiters that an acquire found in the queue of its lock.",
-        [target(points('max("rank")', "\"event\" = 'queued'", f'{EACH_TIME}, "family"', end=" fill(null)"), "$tag_family")],
+        [target(points('max("rank")', "\"event\" = 'queued'", f'{EACH_TIME}, "category"', end=" fill(null)"), "$tag_category")],
         columns=24,
         rows=6,
     ),
@@ -167,7 +167,7 @@ SAFETY = [
     graph(
         "Overrun",
         "How long after the end of its validity a lock was released, at most.",
-        [target(points('max("overrun")', '"event" =~ /^(expired|race)$/', f'{EACH_TIME}, "family"', end=" fill(null)"), "$tag_family")],
+        [target(points('max("overrun")', '"event" =~ /^(expired|race)$/', f'{EACH_TIME}, "category"', end=" fill(null)"), "$tag_category")],
         "s",
     ),
     bars(
@@ -190,7 +190,7 @@ WORK = [
         [
             target(
                 points(
-                    '"family", "app", "lock", "owner", "fence"',
+                    '"category", "app", "lock", "owner", "fence"',
                     "\"kind\" = 'election' AND \"event\" = 'acquired'",
                     end=" ORDER BY time DESC LIMIT 50",
                 ),
@@ -236,7 +236,7 @@ def dashboard() -> Json:
     lock = {"type": "textbox", "name": "lock", "label": "Lock", "query": "", "current": {"selected": True, "text": "", "value": ""}}
     variables = [
         variable("app", "Application", 'SHOW TAG VALUES FROM "locktender" WITH KEY = "app"', source),
-        variable("family", "Family", 'SHOW TAG VALUES FROM "locktender" WITH KEY = "family" WHERE "app" =~ /^$app$/', source),
+        variable("category", "Category", 'SHOW TAG VALUES FROM "locktender" WITH KEY = "category" WHERE "app" =~ /^$app$/', source),
         {**lock, "options": [], "hide": 0},
     ]
     description = "Locks, jobs and leaders of locktender, from the events of its clients."

@@ -47,16 +47,16 @@ WRONG = [
 POSSESSION = [
     table(
         "Who holds what",
-        "Each application and family: what it holds and waits for now, and how long it held it in the shown time "
+        "Each application and category: what it holds and waits for now, and how long it held it in the shown time "
         "(100 % is one lock held all the time).",
         rows_of(
-            f"sum by (app, family) ({of('locktender_held')})",
-            f"max by (app, family) ({of('locktender_longest_hold_seconds')})",
-            f"sum by (app, family) ({of('locktender_waiting')})",
-            f"max by (app, family) ({of('locktender_longest_wait_seconds')})",
-            new("app, family", of("locktender_acquires_total", end="acquired"), RANGE, RANGE),
-            f"sum by (app, family) ({HELD_FOR})",
-            f"sum by (app, family) ({HELD_FOR}) / $__range_s",
+            f"sum by (app, category) ({of('locktender_held')})",
+            f"max by (app, category) ({of('locktender_longest_hold_seconds')})",
+            f"sum by (app, category) ({of('locktender_waiting')})",
+            f"max by (app, category) ({of('locktender_longest_wait_seconds')})",
+            new("app, category", of("locktender_acquires_total", end="acquired"), RANGE, RANGE),
+            f"sum by (app, category) ({HELD_FOR})",
+            f"sum by (app, category) ({HELD_FOR}) / $__range_s",
         ),
         columns=24,
         transformations=joined("Held now", "Longest hold now", "Waiting now", "Longest wait now", "Acquired", "Held for", "Share of time"),
@@ -80,9 +80,9 @@ POSSESSION = [
         columns=8,
     ),
     graph(
-        "Waiting, by family",
-        "How many acquires waited for a lock of each family.",
-        [over_time(f"sum by (family) ({of('locktender_waiting')})", "{{family}}")],
+        "Waiting, by category",
+        "How many acquires waited for a lock of each category.",
+        [over_time(f"sum by (category) ({of('locktender_waiting')})", "{{category}}")],
         stacked=True,
         columns=8,
     ),
@@ -109,9 +109,9 @@ TRAFFIC = [
         stacked=True,
     ),
     graph(
-        "Contention, by family",
+        "Contention, by category",
         "The share of attempts that found the lock held: close to 100 % means that acquires mostly wait.",
-        [over_time(f"{rate('family', of('locktender_busy_total'))} / {rate('family', of('locktender_attempts_total'))}", "{{family}}")],
+        [over_time(f"{rate('category', of('locktender_busy_total'))} / {rate('category', of('locktender_attempts_total'))}", "{{category}}")],
         unit="percentunit",
     ),
     graph(
@@ -147,22 +147,22 @@ TIMES = [
     ),
     graph(
         "Longest hold now",
-        "The age of the oldest hold of each family: a line that only rises is a lock that nobody gives back.",
-        [over_time(f"max by (app, family) ({of('locktender_longest_hold_seconds')})", "{{app}} {{family}}")],
+        "The age of the oldest hold of each category: a line that only rises is a lock that nobody gives back.",
+        [over_time(f"max by (app, category) ({of('locktender_longest_hold_seconds')})", "{{app}} {{category}}")],
         "s",
         columns=8,
     ),
     graph(
         "Longest wait now",
-        "The time of the longest acquire under way, of each family.",
-        [over_time(f"max by (app, family) ({of('locktender_longest_wait_seconds')})", "{{app}} {{family}}")],
+        "The time of the longest acquire under way, of each category.",
+        [over_time(f"max by (app, category) ({of('locktender_longest_wait_seconds')})", "{{app}} {{category}}")],
         "s",
         columns=8,
     ),
     graph(
         "Use of max_hold",
         "The largest share of its max_hold that a hold has used: at 100 % the lock is taken away from it.",
-        [over_time(f"max by (app, family) ({of('locktender_max_hold_ratio')})", "{{app}} {{family}}")],
+        [over_time(f"max by (app, category) ({of('locktender_max_hold_ratio')})", "{{app}} {{category}}")],
         "percentunit",
         columns=8,
     ),
@@ -182,13 +182,13 @@ SAFETY = [
     bars(
         "Late renewals",
         "Renewals that were confirmed when less than a third of the ttl was left: the next pause may lose the lock.",
-        [over_time(new("app, family", of("locktender_late_renewals_total")), "{{app}} {{family}}")],
+        [over_time(new("app, category", of("locktender_late_renewals_total")), "{{app}} {{category}}")],
         columns=8,
     ),
     graph(
         "Least validity",
         "The time that the hold closest to its end has left: a line that comes close to 0 is a lock that is nearly lost.",
-        [over_time(f"min by (app, family) ({of('locktender_least_validity_seconds')})", "{{app}} {{family}}")],
+        [over_time(f"min by (app, category) ({of('locktender_least_validity_seconds')})", "{{app}} {{category}}")],
         "s",
         columns=8,
     ),
@@ -205,7 +205,7 @@ WORK = [
     timeline(
         "Leaders",
         "Which process led each election: a gap in all bands of an election is a time without a leader.",
-        [over_time(LEADING, "{{family}}: {{app}} {{instance}}")],
+        [over_time(LEADING, "{{category}}: {{app}} {{instance}}")],
         {"1": ("leads", GREEN)},
     ),
     table(
@@ -218,7 +218,7 @@ WORK = [
     bars(
         "New terms",
         "How many terms began in each election: more than one in a while means that leaders fail or are lost.",
-        [over_time(new("family", of("locktender_acquires_total", kind="election", end="acquired")), "{{family}}")],
+        [over_time(new("category", of("locktender_acquires_total", kind="election", end="acquired")), "{{category}}")],
     ),
     bars(
         "Attempts of jobs",
@@ -266,7 +266,7 @@ def dashboard() -> Json:
     source = {"type": "prometheus", "uid": "${datasource}"}
     variables = [
         variable("app", "Application", "label_values(locktender_attempts_total, app)", source),
-        variable("family", "Family", 'label_values(locktender_attempts_total{app=~"$app"}, family)', source),
+        variable("category", "Category", 'label_values(locktender_attempts_total{app=~"$app"}, category)', source),
     ]
     description = "Locks, jobs and leaders of locktender, from the metrics of its clients."
     return made("locktender-prometheus", "locktender", description, "prometheus", variables, ROWS)

@@ -1,20 +1,20 @@
-"""PromQL: the queries of the Prometheus dashboard, of the applications and families that are chosen."""
+"""PromQL: the queries of the Prometheus dashboard, of the applications and categories that are chosen."""
 
 from grafana import Json
 
 RANGE = "$__range"
 QUANTILES = (0.5, 0.95, 0.99)
-CHOSEN = 'app=~"$app", family=~"$family"'
+CHOSEN = 'app=~"$app", category=~"$category"'
 
 
 def of(metric: str, *more: str, **equal: str) -> str:
-    """A metric of the chosen applications and families."""
+    """A metric of the chosen applications and categories."""
     matchers = ", ".join([CHOSEN, *more, *(f'{label}="{value}"' for label, value in equal.items())])
     return f"{metric}{{{matchers}}}"
 
 
 def of_app(metric: str) -> str:
-    """A metric that has no family: of a server, or of a client."""
+    """A metric that has no category: of a server, or of a client."""
     return f'{metric}{{app=~"$app"}}'
 
 
@@ -62,9 +62,9 @@ NO_ELECTION = 'kind!="election"'
 EXCEEDED = "locktender_validity_exceeded_total"
 # In seconds: one look for each point that the panel could show, times the time between two looks. So long times cost no more.
 HELD_FOR = f"sum_over_time({of('locktender_held')}[{RANGE}:$__interval]) * $__interval_ms / 1000"
-LEADING = f"sum by (family, app, instance) ({of('locktender_held', kind='election')}) > 0"
+LEADING = f"sum by (category, app, instance) ({of('locktender_held', kind='election')}) > 0"
 
 
 def led(gauge: str) -> str:
     """A gauge of the elections that a process leads now."""
-    return f"max by (family, app, instance) ({of(gauge, kind='election')}) and on (family, app, instance) ({LEADING})"
+    return f"max by (category, app, instance) ({of(gauge, kind='election')}) and on (category, app, instance) ({LEADING})"

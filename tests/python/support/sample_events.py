@@ -1,8 +1,8 @@
-"""Sample events: points as a client writes them for InfluxDB, each event once for each family of three applications."""
+"""Sample events: points as a client writes them for InfluxDB, each event once for each category of three applications."""
 
 from typing import Any
 
-from .sample_metrics import CLIENTS, FAMILIES, SERVERS
+from .sample_metrics import CLIENTS, CATEGORIES, SERVERS
 
 # What each event of a lock has besides lock.
 EVENTS: dict[str, dict[str, Any]] = {
@@ -38,10 +38,10 @@ def points(at: int) -> str:
     """The points of the ten seconds before `at`, a time in nanoseconds."""
     found = []
     for app in CLIENTS:
-        for family, kind in FAMILIES:
+        for category, kind in CATEGORIES:
             for event, fields in EVENTS.items():
-                tags = {"app": app, "family": family, "kind": kind, "event": event} | ({"reason": "expired"} if event == "lost" else {})
-                found.append((tags, {"lock": family.replace("{id}", "42")} | fields))
+                tags = {"app": app, "category": category, "kind": kind, "event": event} | ({"reason": "expired"} if event == "lost" else {})
+                found.append((tags, {"lock": category.replace("{id}", "42")} | fields))
         for server in SERVERS:
             for event, message in SERVER_EVENTS.items():
                 found.append(({"app": app, "event": event, "server": server}, {"message": message}))

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 APPS = ("shop", "billing")
 # One client has no application's name.
 CLIENTS = (*APPS, "")
-# A family and its kind. One has letters that a pattern must escape.
-FAMILIES = (("orders", "lock"), ("user:{id}", "lock"), ("mail", "job"), ("nightly", "cron_job"), ("scheduler", "election"))
+# A category and its kind. One has letters that a pattern must escape.
+CATEGORIES = (("orders", "lock"), ("user:{id}", "lock"), ("mail", "job"), ("nightly", "cron_job"), ("scheduler", "election"))
 SERVERS = ("redis-1:6379", "redis-2:6379")
 
-# Counters of a family, and the label that splits each.
+# Counters of a category, and the label that splits each.
 COUNTERS: dict[str, tuple[str, tuple[str, ...]] | None] = {
     "attempts": None,
     "busy": None,
@@ -27,7 +27,7 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]] | None] = {
 }
 HISTOGRAMS = ("wait_seconds", "hold_seconds", "renewal_seconds", "handover_seconds")
 BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200)
-# Gauges of a family, with a value.
+# Gauges of a category, with a value.
 GAUGES = {
     "held": 1,
     "waiting": 2,
@@ -47,24 +47,24 @@ def openmetrics(count: int) -> str:
 
 
 def lines(count: int) -> Iterator[str]:
-    families = [{"app": app, "family": family, "kind": kind} for app in CLIENTS for family, kind in FAMILIES]
+    categories = [{"app": app, "category": category, "kind": kind} for app in CLIENTS for category, kind in CATEGORIES]
     servers = [{"app": app, "server": server} for app in CLIENTS for server in SERVERS]
     for name, split in COUNTERS.items():
         yield f"# TYPE locktender_{name} counter"
         label, values = split or ("", ("",))
-        for labels in families:
+        for labels in categories:
             for value in values:
                 yield sample(f"{name}_total", labels | ({label: value} if label else {}), count)
     for name in HISTOGRAMS:
         yield f"# TYPE locktender_{name} histogram"
-        for labels in families:
+        for labels in categories:
             for at, bound in enumerate((*map(float, BUCKETS), "+Inf"), 1):
                 yield sample(f"{name}_bucket", labels | {"le": str(bound)}, at * count)
             yield sample(f"{name}_sum", labels, count * 2.5)
             yield sample(f"{name}_count", labels, (len(BUCKETS) + 1) * count)
     for name, number in GAUGES.items():
         yield f"# TYPE locktender_{name} gauge"
-        yield from (sample(name, labels, number) for labels in families)
+        yield from (sample(name, labels, number) for labels in categories)
     yield "# TYPE locktender_server_up gauge"
     yield from (sample("server_up", labels, 1) for labels in servers)
     for name in SERVER_COUNTERS:

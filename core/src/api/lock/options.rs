@@ -115,18 +115,18 @@ setters! { Lock, set:
     /// ```
     grace(grace: Duration) |settings| settings.grace = Some(grace);
 
-    /// The family under which [metrics](crate::Client::metrics) and events count the lock.
+    /// The category under which [metrics](crate::Client::metrics) and events count the lock.
     ///
-    /// Default: the name up to its first colon, so that `orders:42` is of the family `orders`. From 1 to 128 bytes of UTF-8. Choose few:
-    /// a client counts 100 families, and all further ones together as `other`.
+    /// Default: the name up to its first colon, so that `orders:42` is of the category `orders`. From 1 to 128 bytes of UTF-8. Choose few:
+    /// a client counts 100 categories, and all further ones together as `other`.
     ///
     /// ```
-    /// # let client = locktender::Client::open("memory://docs-family")?;
-    /// let hold = client.lock("user-4711").family("users").acquire_blocking()?;
-    /// assert_eq!(client.metrics().value("locktender_held", &[("family", "users")]), 1.0);
+    /// # let client = locktender::Client::open("memory://docs-category")?;
+    /// let hold = client.lock("user-4711").category("users").acquire_blocking()?;
+    /// assert_eq!(client.metrics().value("locktender_held", &[("category", "users")]), 1.0);
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    family(family: impl Into<Arc<str>>) |settings| settings.family = Some(Some(family.into()));
+    category(category: impl Into<Arc<str>>) |settings| settings.category = Some(Some(category.into()));
 
     /// Several options at once; an option that is `None` keeps its value.
     #[doc(hidden)]

@@ -27,8 +27,8 @@ impl Lock {
             Err(_) => LockEvent { lock: Some(self.spec.name.as_str().into()), ..LockEvent::new(EventKind::Failed) },
         };
         event.lock_kind = Some(self.spec.used_as);
-        let given = self.spec.settings.family.as_ref().unwrap_or(&self.spec.client.options.lock.family);
-        event.family = given.clone().or(event.family);
+        let given = self.spec.settings.category.as_ref().unwrap_or(&self.spec.client.options.lock.category);
+        event.category = given.clone().or(event.category);
         event.message = Some(error.to_string());
         (event.refused, event.trace) = (true, trace_next(0));
         event

@@ -32,7 +32,7 @@ impl Spans {
                 lock = first.lock.as_deref(),
                 key = first.key.as_deref(),
                 lock_kind = first.lock_kind.map(LockKind::as_str),
-                family = first.family.as_deref(),
+                category = first.category.as_deref(),
                 end = field::Empty,
                 fence = field::Empty,
             );
@@ -72,7 +72,7 @@ fn leave(entered: Option<EnteredSpan>, event: &LockEvent, spans: &Mutex<Now>) {
             lock = event.lock.as_deref(),
             key = event.key.as_deref(),
             lock_kind = event.lock_kind.map(LockKind::as_str),
-            family = event.family.as_deref(),
+            category = event.category.as_deref(),
             owner = event.owner.as_deref(),
             fence = event.fence,
             end = field::Empty,

@@ -107,7 +107,7 @@ fn an_acquire_and_its_hold_are_spans_within_the_callers() {
     let expected = expected.map(|(name, parent, end)| (name.to_owned(), parent.to_owned(), end.map(str::to_owned)));
     assert_eq!(spans.iter().map(shown).collect::<Vec<_>>(), expected);
     assert_eq!((spans[1].events.join(" "), spans[2].events.join(" ")), ("attempt acquired".to_owned(), "released".to_owned()));
-    assert_eq!((spans[1].fields["family"].as_str(), &spans[1].fields["fence"]), ("orders", &spans[2].fields["fence"]));
+    assert_eq!((spans[1].fields["category"].as_str(), &spans[1].fields["fence"]), ("orders", &spans[2].fields["fence"]));
     assert!(spans.iter().all(|seen| seen.closed), "a span stays open: {spans:?}");
 }
 
@@ -120,7 +120,7 @@ fn a_refused_acquire_is_a_span_that_tells_its_lock() {
         let held = lock.acquire_blocking().unwrap();
         held.enter(7, None, 0);
         lock.acquire_blocking().unwrap_err();
-        client.lock("orders:42").ttl(Duration::ZERO).family("mails").acquire_blocking().unwrap_err();
+        client.lock("orders:42").ttl(Duration::ZERO).category("mails").acquire_blocking().unwrap_err();
         client.lock("").acquire_blocking().unwrap_err();
         client.close_blocking().unwrap();
         client.election("orders:42").campaign_blocking().unwrap_err();
@@ -128,7 +128,7 @@ fn a_refused_acquire_is_a_span_that_tells_its_lock() {
     });
     let spans = listener.spans.lock().clone();
     let shown = |seen: &Seen| {
-        ["lock", "key", "lock_kind", "family", "end"].map(|field| seen.fields.get(field).cloned().unwrap_or_default())
+        ["lock", "key", "lock_kind", "category", "end"].map(|field| seen.fields.get(field).cloned().unwrap_or_default())
     };
     let refused: Vec<_> = spans.iter().filter(|seen| seen.name == "acquire").skip(1).map(shown).collect();
     let expected = [

@@ -32,7 +32,7 @@ pub fn lock_settings(wanted: &Value) -> Result<LockOverrides, Error> {
     settings.min_hold = duration(wanted, "min_hold_ms")?;
     settings.grace = duration(wanted, "grace_ms")?;
     settings.fair = wanted["fair"].as_bool();
-    settings.family = wanted["family"].as_str().map(|family| Some(family.into()));
+    settings.category = wanted["category"].as_str().map(|category| Some(category.into()));
     Ok(settings)
 }
 

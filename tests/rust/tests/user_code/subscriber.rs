@@ -55,7 +55,7 @@ impl Subscriber for Listener {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, event: &tracing::LockEvent<'_>) {
+    fn event(&self, event: &tracing::Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let Fields(fields) = fields;
