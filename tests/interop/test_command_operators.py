@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from commands import RUST, begun, environment, noted, ran, running
 from locktender import Client
+from support.cluster import Cluster
 from support.observe import PATIENCE, until
 from support.server import RealServer, free_port
 from terminal import Terminal
@@ -311,6 +312,17 @@ def test_doctor_notes_a_history_that_cannot_be_read(server: RealServer):
         assert "there is a value of another type at {~lt}:log" in json.loads(foreign.stderr)["message"]
         quorum = ran(own, "doctor", "--server", own.url, "--server", server.url)
         assert quorum.stderr == ""
+
+
+def test_doctor_says_of_no_cluster_that_is_down_that_locks_work():
+    with ExitStack() as stack:
+        cluster = Cluster(lambda **node: stack.enter_context(RealServer(**node)), 1, full_coverage=True)
+        [node] = cluster.nodes
+        node.command("CLUSTER", "DELSLOTS", 7)
+        until(lambda: "cluster_state:fail" in node.command("CLUSTER", "INFO"), PATIENCE)
+        down = ran(node, "doctor", "--server", cluster.url)
+    assert down.returncode == 1 and "slots are served by no node" in down.stdout
+    assert "locks work" not in down.stderr and "CLUSTERDOWN" in down.stderr
 
 
 def test_without_a_server_the_exit_code_says_so(server: RealServer):
