@@ -79,10 +79,13 @@ pub(crate) fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]
 fn shown(reply: &Reply) -> Option<Option<Leader>> {
     let Verdict::Seen { holder, remaining } = &reply.verdict else { return None };
     // A lock that is kept after a release has no holder.
-    Some(holder.as_deref().filter(|owner| !is_kept(owner)).and_then(|owner| {
+    let leader = holder.as_deref().filter(|owner| !is_kept(owner)).and_then(|owner| {
         let remaining = if let Remaining::For(left) = remaining { Some(*left) } else { None };
         Some(Leader { owner: owner.to_owned(), term: reply.fence, since: OwnerFields::parse(owner)?.at, remaining })
-    }))
+    });
+    // Who takes a lock in parts, as its slot moves, notes its term last.
+    let is_unnoted = leader.as_ref().is_some_and(|leader| leader.term == 0);
+    (!is_unnoted).then_some(leader)
 }
 
 /// An observer's memory.
@@ -177,6 +180,8 @@ mod tests {
             (vec![claim()], Some(seen(None, false))),
             (vec![reply(Some(format!("kept {}", owner("a"))), 7)], Some(seen(None, false))),
             (vec![down()], Some(seen(None, true))),
+            // Its slot moves to another node, and its term isn't noted yet.
+            (vec![leads("a", 0)], Some(seen(None, true))),
             (vec![leads("a", 7), None, None], None),
             (vec![leads("a", 7), leads("a", 7), None], Some(seen(Some(("a", 7)), false))),
             (vec![leads("a", 7), down(), leads("a", 7)], Some(seen(Some(("a", 7)), false))),

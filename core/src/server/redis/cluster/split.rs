@@ -3,10 +3,12 @@
 //!
 //! An acquire takes the lock's key first and asks the clock for a fence then. So only the holder of the key has it, before its grant. A
 //! holder that has lost the key meanwhile asks in vain: its grant is past its validity, which counts from before the first part.
+//! A leader then notes its term in the lock's key.
 
 use std::sync::Arc;
 
 use crate::error::Remaining;
+use crate::name::LockKind;
 use crate::op::job::{Ending, JobRecord};
 use crate::op::{Answer, Failure, LockOp, Op, Part, PartOp, Reply, Verb, Verdict};
 
@@ -21,6 +23,10 @@ enum Stage {
     Take,
     Tick,
     Count {
+        ticked: Reply,
+    },
+    /// The term is noted behind the leader's owner value.
+    Note {
         ticked: Reply,
     },
     /// The lock that was taken is given back, and this is the answer.
@@ -93,11 +99,14 @@ impl Split {
         match (std::mem::replace(&mut self.stage, Stage::Only), answer) {
             // What was given back may be refused: the answer is known.
             (Stage::GiveBack { answer }, _) => Next::Done(answer),
+            // The first renewal notes the term, too.
+            (Stage::Note { ticked }, _) => Next::Done(Ok(ticked)),
             (Stage::Take, Ok(Reply { verdict: Verdict::Vote, .. })) => self.send(Stage::Tick, Part::Tick),
             (Stage::Tick, Ok(ticked @ Reply { verdict: Verdict::Vote, .. })) if self.begins_attempt() => {
                 let fence = ticked.fence;
                 self.send(Stage::Count { ticked }, Part::CountAttempt { fence })
             }
+            (Stage::Tick, Ok(ticked @ Reply { verdict: Verdict::Vote, .. })) if self.begins_term() => self.note_term(ticked),
             (Stage::Count { ticked }, Ok(Reply { verdict: Verdict::Vote, attempt, earlier, .. })) => {
                 Next::Done(Ok(Reply { attempt, earlier, ..ticked }))
             }
@@ -130,6 +139,18 @@ impl Split {
             }
             (_, answer) => Next::Done(answer),
         }
+    }
+
+    /// Observers look for the term of a leader behind its owner value, where an extension writes it.
+    fn note_term(&mut self, ticked: Reply) -> Next {
+        let Verb::Acquire { ttl_ms, .. } = self.whole.verb else { return Next::Done(Ok(ticked)) };
+        let whole = LockOp { verb: Verb::Extend { ttl_ms, fence: ticked.fence }, ..self.whole.clone() };
+        self.stage = Stage::Note { ticked };
+        Next::Send(Op::Part(Box::new(PartOp { whole, part: Part::Extend })))
+    }
+
+    fn begins_term(&self) -> bool {
+        matches!(self.whole.verb, Verb::Acquire { .. }) && self.whole.keys.label().kind == LockKind::Election
     }
 
     fn begins_attempt(&self) -> bool {

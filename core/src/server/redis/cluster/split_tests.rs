@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::machine::{Entry, Env, State, Value, apply};
-use crate::name::{Keys, Kind};
+use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::FailureKind;
 use crate::op::holder::named::named;
 use crate::op::holder::owner_of;
@@ -78,6 +78,19 @@ fn a_lock_is_taken_first_and_the_clock_is_asked_then() {
     agreed(&mut state, &op("ann", Kind::Exclusive, release(None)), NOW + 2, &["release"]);
     let next = agreed(&mut state, &acquire("bob", false), NOW + 2, &["take", "tick"]).fence;
     assert_eq!(next, fence + 1);
+}
+
+/// Observers look for the term behind the owner value, and don't wait for a renewal.
+#[test]
+fn the_term_of_a_leader_stands_behind_its_owner_value_at_once() {
+    let mut state = State::new();
+    let campaign = acquire("ann", false);
+    let labelled = Keys::clone(&campaign.keys).labelled(Label::new(LockKind::Election, "a"));
+    let campaign = LockOp { keys: Arc::new(labelled), ..campaign };
+    let term = agreed(&mut state, &campaign, NOW, &["take", "tick", "extend"]).fence;
+    assert_eq!(term, NOW);
+    let seen = agreed(&mut state, &op("", Kind::Exclusive, Verb::Inspect), NOW + 1, &["look"]);
+    assert_eq!(seen.fence, term);
 }
 
 #[test]
