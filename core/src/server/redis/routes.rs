@@ -243,6 +243,11 @@ impl Routes {
         let _ = self.background.send(Input::Verify);
     }
 
+    /// This node has the slots of another one, which fails.
+    pub(crate) fn replaces(&self, other: &Self) {
+        self.primary.replaces(&other.primary);
+    }
+
     /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
     /// connection, and needs none.
     fn tell_all(&self, input: impl Fn() -> Input) {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use locktender::{Client, Code, EventKind};
-use locktender_tests::{ClusterOptions, Events, PATIENCE, TTL, eventually};
+use locktender_tests::{ClusterOptions, Events, PATIENCE, Proxy, TTL, eventually};
 
 use crate::everyday::names;
 
@@ -82,6 +82,22 @@ fn a_failover_is_noticed_and_its_holds_are_confirmed_though_their_client_asks_fo
     cluster.nodes[0].kill();
     cluster.nodes[3].resume();
     eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
+    assert_eq!(events.count(EventKind::Lost), 1);
+}
+
+#[test]
+fn a_primary_that_is_started_again_elsewhere_without_its_data_has_its_holds_confirmed() {
+    let mut cluster = ClusterOptions::new().start();
+    let mut before = Proxy::to(cluster.nodes[0].port());
+    cluster.announce(0, before.port());
+    let name = names(&cluster, 1).into_iter().find(|name| cluster.primary(cluster.slot(name)) == 0).unwrap();
+    let (client, events) = Events::of(Client::builder().url(cluster.url()).ttl(PATIENCE * 3));
+    let held = client.lock(&name).renew(false).acquire_blocking().unwrap();
+    before.refuse();
+    // It announces its own port now.
+    cluster.nodes[0].restart();
+    eventually("it is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
     assert_eq!(events.count(EventKind::Lost), 1);
 }

@@ -68,6 +68,13 @@ impl Nodes {
         if stage == Stage::Closed { self.used.swap(Arc::default()) } else { self.all() }
     }
 
+    /// The nodes that serve no slot any more and fail.
+    pub(super) fn gone(&self, primaries: &[Address]) -> Vec<Arc<Node>> {
+        let state = self.state.lock();
+        let is_gone = |node: &&Arc<Node>| !primaries.contains(&node.address) && state.failing.contains(&node.address);
+        self.all().iter().filter(is_gone).cloned().collect()
+    }
+
     /// Takes the nodes out that serve no slot any more and fail: what waits for them has to go elsewhere.
     pub(super) fn retire(&self, primaries: &[Address]) -> (Vec<Arc<Node>>, bool) {
         let mut state = self.state.lock();

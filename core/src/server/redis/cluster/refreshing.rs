@@ -11,8 +11,8 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::asking::ask_each;
 use crate::server::redis::cluster::cluster::Cluster;
-use crate::server::redis::cluster::mapping::{Again, Found, PAUSE};
-use crate::server::redis::cluster::nodes::{Stage, about};
+use crate::server::redis::cluster::mapping::{Again, Found, Mapping, PAUSE};
+use crate::server::redis::cluster::nodes::{Node, Stage, about};
 use crate::server::redis::cluster::topology::{Ballot, Elected, Topology};
 use crate::server::redis::connection::server_state::{Failover, ServerState};
 use crate::server::redis::listening::{Moved, place_channels};
@@ -76,12 +76,14 @@ impl Cluster {
         let is_another = found.as_ref().is_ok_and(|(topology, _)| mapping.is_foreign(topology));
         let used = |node: &Address| self.nodes.used(node).is_some();
         let successors = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| mapping.successors(topology, used));
+        let replaced = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| self.replaced(&mapping, topology));
         let (waiting, again) = mapping.answered(&found, self.nodes.are_failing(), Tick::now(), fastrand::f64());
         drop(mapping);
         if let Ok((topology, _)) = &found {
             self.retire(topology.primaries());
             place_channels(self, Moved::Map);
         }
+        self.replace(&replaced);
         self.greet(&successors);
         if is_another {
             // The URL leads to another cluster by now. Whatever is held may be gone. No one node has an era of a cluster.
@@ -95,6 +97,25 @@ impl Cluster {
             }
         }
         again
+    }
+
+    /// The nodes in use that fail and serve nothing any more by this map, each with a primary that it has in their place.
+    fn replaced(&self, mapping: &Mapping, map: &Topology) -> Vec<(Arc<Node>, Address)> {
+        let gone = self.nodes.gone(map.primaries()).into_iter();
+        let pairs = gone.map(|node| {
+            let successors = mapping.successors(map, |was| *was == node.address).into_iter();
+            successors.map(|successor| (Arc::clone(&node), successor)).collect::<Vec<_>>()
+        });
+        pairs.flatten().collect()
+    }
+
+    /// Nodes that were not in use have the slots of others, which fail.
+    fn replace(self: &Arc<Self>, replaced: &[(Arc<Node>, Address)]) {
+        for (node, successor) in replaced.iter().filter(|(_, successor)| self.nodes.used(successor).is_none()) {
+            if let Ok(Some(successor)) = self.node(successor) {
+                successor.routes.replaces(&node.routes);
+            }
+        }
     }
 
     /// Asks primaries that follow others which are in use for their eras. A successor shows there whose data it has, and so the holds of

@@ -53,6 +53,11 @@ impl Eras {
         self.number
     }
 
+    /// The present era, if a node has shown one.
+    pub(crate) fn present(&self) -> Option<&Arc<str>> {
+        self.present.as_ref().map(|present| &present.id)
+    }
+
     /// The time from which on the present era has votes.
     pub(crate) fn votes_from(&self) -> Tick {
         self.votes_from

@@ -36,6 +36,8 @@ pub struct Primary {
     given_up: AtomicUsize,
     /// The eras of the other nodes of its cluster, if it is in one.
     lineage: Option<Arc<Lineage>>,
+    /// The era of the node that this one has replaced, with the clock of that, until this one is greeted.
+    replaced: Mutex<Option<(Arc<str>, Arc<ServerClock>)>>,
 }
 
 /// A node was greeted, and is taken for the primary.
@@ -92,6 +94,7 @@ impl Primary {
     pub(crate) fn of(lineage: Option<Arc<Lineage>>, report: impl Fn(ServerState) + Send + Sync + 'static) -> Self {
         Self {
             lineage,
+            replaced: Mutex::default(),
             busy: Busy::default(),
             health: Health::new(report),
             clock: Arc::default(),
@@ -115,6 +118,13 @@ impl Primary {
         Tick::from_micros(self.greeted_at.load(Ordering::Relaxed))
     }
 
+    /// This node has the slots of another one, which fails. It may be the same node, started again without its data at another address:
+    /// its era then doesn't say whom it follows.
+    pub(crate) fn replaces(&self, other: &Self) {
+        let era = other.eras.lock().present().map(Arc::clone);
+        *self.replaced.lock() = era.map(|era| (era, Arc::clone(&other.clock)));
+    }
+
     /// A node at `address` was greeted and shows this era. Gives its era, and the failover to report if that is
     /// new. A node that shows no era is taken for the present one. `max_ttl` is that of a server with a marker.
     ///
@@ -129,6 +139,7 @@ impl Primary {
     ) -> Result<(Accepted, Option<ServerState>), Failure> {
         let (mut eras, shown) = (self.eras.lock(), greeting.era.as_ref());
         let follows = self.lineage.as_ref().zip(shown).and_then(|(lineage, shown)| lineage.greeted(shown, &self.clock));
+        let replaced = self.replaced.lock().take().filter(|(era, _)| shown.is_some_and(|shown| shown.id != *era));
         let judgement = shown.map_or(Judgement::Present, |shown| eras.greeted(shown, max_ttl, now));
         let failover = match (judgement, shown) {
             (Judgement::Left, _) => {
@@ -140,7 +151,7 @@ impl Primary {
                 let (old_era, new_era) = (before.id, Arc::clone(&shown.id));
                 Some(ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era }))
             }
-            (Judgement::Present, Some(shown)) => follows.map(|(old_era, clock)| {
+            (Judgement::Present, Some(shown)) => follows.or(replaced).map(|(old_era, clock)| {
                 self.succeeded.begin(clock.at(now));
                 let new_era = Arc::clone(&shown.id);
                 ServerState::FailedOver(Failover { address: address.map(|at| at.to_string()), old_era, new_era })
