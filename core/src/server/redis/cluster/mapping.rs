@@ -32,6 +32,8 @@ pub(super) type Found = Result<(Topology, Vec<Address>), Failure>;
 #[derive(Default)]
 pub(super) struct Mapping {
     topology: Option<Topology>,
+    /// The same map, with the nodes that were in charge last of the slots that nobody serves in it.
+    in_charge: Option<Topology>,
     /// The nodes that any map has named, the latest first.
     seen: VecDeque<Address>,
     /// Whether nodes are being asked, or will be soon.
@@ -83,9 +85,14 @@ impl Mapping {
         self.topology.as_ref().map(Topology::primaries)
     }
 
+    /// All primaries, and the nodes that were in charge last of what nobody serves: a list of locks is whole with those.
+    pub(super) fn primaries_in_charge(&self) -> &[Address] {
+        self.in_charge.as_ref().map_or(&[], Topology::primaries)
+    }
+
     /// A slot is served by another node.
     pub(super) fn moved(&mut self, slot: u16, primary: &Address) {
-        if let Some(topology) = &mut self.topology {
+        for topology in self.topology.iter_mut().chain(&mut self.in_charge) {
             topology.moved(slot, primary);
         }
     }
@@ -156,7 +163,14 @@ impl Mapping {
 
     /// The primaries that this map has in the place of nodes that are `used`.
     pub(super) fn successors(&self, map: &Topology, used: impl Fn(&Address) -> bool) -> Vec<Address> {
-        self.topology.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))
+        self.in_charge.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))
+    }
+
+    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have told of itself
+    /// yet.
+    pub(super) fn in_charge(&self, map: &Topology) -> Topology {
+        let before = self.in_charge.as_ref().filter(|before| before.is_akin_to(map));
+        before.map_or_else(|| map.clone(), |before| map.filled_from(before))
     }
 
     /// The nodes have answered. Gives the operations that have waited for that, and when to ask again.
@@ -173,6 +187,7 @@ impl Mapping {
                 self.seen.truncate(REMEMBERED);
                 let is_same = self.topology.as_ref() == Some(topology);
                 self.unchanged = if fails && is_same { self.unchanged.saturating_add(1) } else { 0 };
+                self.in_charge = Some(self.in_charge(topology));
                 self.topology = Some(topology.clone());
             }
             Err(failure) => {

@@ -62,6 +62,28 @@ fn while_a_node_fails_others_are_asked_for_its_successor_and_nobody_waits_for_th
 }
 
 #[test]
+fn a_node_whose_slots_nobody_serves_for_a_moment_is_followed_by_whoever_serves_them_next() {
+    let served = |slot: u16, port: u16| {
+        let primary = Value::Array(vec![Value::BulkString("h".into()), Value::Int(port.into())]);
+        Value::Array(vec![Value::Int(slot.into()), Value::Int(slot.into()), primary])
+    };
+    let found = |ranges: Vec<Value>| Ok(Topology::read(&Value::Array(ranges), &node(9)).unwrap());
+    let mut mapping = Mapping::default();
+    let hole: Found = found(vec![served(2, 2)]);
+    for found in [found(vec![served(1, 1), served(2, 2)]), hole.clone()] {
+        mapping.begins(START);
+        mapping.some_primaries();
+        mapping.answered(&found, true, START, 0.0);
+    }
+    assert_eq!(mapping.primary_of(1), None, "nobody serves it now");
+    let next: Found = found(vec![served(1, 3), served(2, 2)]);
+    let (hole, next) = (hole.unwrap().0, next.unwrap().0);
+    assert_eq!(mapping.in_charge(&hole).primaries(), [node(2), node(1)], "the failing one isn't left yet");
+    assert_eq!(mapping.in_charge(&next).primaries(), [node(2), node(3)]);
+    assert_eq!(mapping.successors(&next, |_| true), [node(3)]);
+}
+
+#[test]
 fn a_node_that_fails_for_long_has_its_successor_asked_for_less_often() {
     let mut mapping = Mapping::default();
     assert_eq!(mapping.begins(START), Some(START));

@@ -76,11 +76,12 @@ impl Cluster {
         let is_another = found.as_ref().is_ok_and(|(topology, _)| mapping.is_foreign(topology));
         let used = |node: &Address| self.nodes.used(node).is_some();
         let successors = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| mapping.successors(topology, used));
-        let replaced = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| self.replaced(&mapping, topology));
+        let in_charge = found.as_ref().ok().map(|(topology, _)| mapping.in_charge(topology));
+        let replaced = in_charge.as_ref().map_or_else(Vec::new, |in_charge| self.replaced(&mapping, in_charge));
         let (waiting, again) = mapping.answered(&found, self.nodes.are_failing(), Tick::now(), fastrand::f64());
         drop(mapping);
-        if let Ok((topology, _)) = &found {
-            self.retire(topology.primaries());
+        if let Some(in_charge) = &in_charge {
+            self.retire(in_charge.primaries());
             place_channels(self, Moved::Map);
         }
         self.replace(&replaced);

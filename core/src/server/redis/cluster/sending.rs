@@ -51,7 +51,7 @@ impl Cluster {
         let found = mapping.primaries().map(|primaries| match destination {
             Destination::Slot(slot) => mapping.primary_of(slot),
             Destination::Any => (!primaries.is_empty()).then(|| primaries[fastrand::usize(..primaries.len())].clone()),
-            Destination::Numbered(number) => primaries.get(number).cloned(),
+            Destination::Numbered(number) => mapping.primaries_in_charge().get(number).cloned(),
         });
         drop(mapping);
         match found {
@@ -193,7 +193,7 @@ impl Cluster {
     /// What a node's reply says of the whole cluster.
     fn whole(&self, op: &Op, reply: Reply) -> Reply {
         let (Op::Scan { cursor, .. }, Verdict::Scanned { next, keys }) = (op, &reply.verdict) else { return reply };
-        let nodes = self.mapping.lock().primaries().map_or(0, <[_]>::len);
+        let nodes = self.mapping.lock().primaries_in_charge().len();
         let next = Scanned::read(*cursor).next(*next, nodes);
         Reply { verdict: Verdict::Scanned { next, keys: keys.clone() }, ..reply }
     }

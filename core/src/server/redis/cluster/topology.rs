@@ -82,6 +82,17 @@ impl Topology {
         }
     }
 
+    /// This map, with the primaries of another one for the slots that no node serves.
+    pub(crate) fn filled_from(&self, other: &Self) -> Self {
+        let mut filled = self.clone();
+        for slot in (0..SLOTS).filter(|slot| self.primary_of(*slot).is_none()) {
+            if let Some(primary) = other.primary_of(slot) {
+                filled.moved(slot, primary);
+            }
+        }
+        filled
+    }
+
     /// How many slots no node serves.
     pub(crate) fn unserved(&self) -> usize {
         self.slots.iter().filter(|place| **place == 0).count()
