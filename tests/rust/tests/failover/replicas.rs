@@ -100,6 +100,6 @@ fn a_report_compares_the_replicas_with_those_that_confirm() {
         let client = pair.builder().min_replicas(replicas).build().unwrap();
         client.check_servers().wait().unwrap().remove(0).warnings.join("\n")
     };
-    assert!(!warnings(1).contains("replicas is"), "{}", warnings(1));
-    assert!(warnings(2).contains("replicas is 2, and the number of replicas that are connected to it is 1"), "{}", warnings(2));
+    assert!(!warnings(1).contains("replicas have to confirm"), "{}", warnings(1));
+    assert!(warnings(2).contains("2 replicas have to confirm each grant, and 1 are connected to it"), "{}", warnings(2));
 }
