@@ -295,7 +295,7 @@ export class Client extends Overview implements AsyncDisposable {
   }
 
   /**
-   * Closes the client. Acquires under way reject with `ClosedError`. Hold locks are lost (reason `closed`) and released. Then the
+   * Closes the client. Acquires under way reject with `ClosedError`. Held locks are lost (reason `closed`) and released. Then the
    * connections are closed. This takes about a response timeout at most. To close a client twice does nothing.
    *
    * @example

@@ -1,4 +1,4 @@
-//! Hold locks: the functions of a hold, the result of a release, and the result of an inspection.
+//! Held locks: the functions of a hold, the result of a release, and the result of an inspection.
 
 use std::sync::Arc;
 

@@ -272,7 +272,7 @@ impl Client {
 
     /// Closes the client and all its clones. Takes about a response timeout at most.
     ///
-    /// Acquires under way fail with `CLOSED`. Hold locks are lost, with the reason [`Closed`](crate::LossReason::Closed), and
+    /// Acquires under way fail with `CLOSED`. Held locks are lost, with the reason [`Closed`](crate::LossReason::Closed), and
     /// released. Then the connections are closed. Closing twice does nothing.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Hold lock: one acquisition. Only its handle can extend or release it.
+//! Hold: one acquisition. Only its handle can extend or release it.
 
 mod blocking;
 mod host;
