@@ -14,14 +14,14 @@ import { Job, type MadeJob } from './job.js'
 import { Lock, type Made } from './lock.js'
 import {
   clientOptions,
+  cronJobOptions,
   electionOptions,
   jobOptions,
-  cronJobOptions,
   lockOptions,
   signalOf,
   type ClientOptions,
-  type JobOptions,
   type CronJobOptions,
+  type JobOptions,
   type LockOptions,
 } from './options.js'
 import { Overview } from './overview.js'
@@ -155,11 +155,11 @@ export class Client extends Overview implements AsyncDisposable {
   }
 
   /**
-   * The job `name` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts it in.
-   * No I/O.
+   * The job `name` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts
+   * it in. No I/O.
    *
-   * It is a `Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says the `reason` why nothing
-   * ran, which is no error. Throws as `job` does.
+   * It is a `Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says the
+   * `reason` why nothing ran, which is no error. Throws as `job` does.
    *
    * @example
    * ```js

@@ -4,7 +4,16 @@ import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
-import { electionOptions, jobOptions, lockOptions, cronJobOptions, type ClientOptions, type JobOptions, type LockOptions, type CronJobOptions } from './options.js'
+import {
+  cronJobOptions,
+  electionOptions,
+  jobOptions,
+  lockOptions,
+  type ClientOptions,
+  type CronJobOptions,
+  type JobOptions,
+  type LockOptions,
+} from './options.js'
 import type { ServerSource } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
 
@@ -15,9 +24,10 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `job`, `cronJob`, `election`, `withLock` and `tryWithLock` use, and returns that client.
- * Otherwise the default client is made at the first operation, with the servers that the environment's `LOCKTENDER_URL` names.
- * Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or option.
+ * Sets the servers and options of the default client, which `lock`, `job`, `cronJob`, `election`, `withLock` and `tryWithLock` use,
+ * and returns that client. Otherwise the default client is made at the first operation, with the servers that the environment's
+ * `LOCKTENDER_URL` names. Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or
+ * option.
  *
  * @example
  * ```js
@@ -91,8 +101,8 @@ export function cronJob(name: string, options?: CronJobOptions): Job {
 }
 
 /**
- * The election `name` of the default client: `election` of `Client`. It stays with the client that is the default one at its first use.
- * Throws `InvalidArgumentError` for an unknown option; its first operation throws or rejects with it for a bad name or value.
+ * The election `name` of the default client: `election` of `Client`. It stays with the client that is the default one at its first
+ * use. Throws `InvalidArgumentError` for an unknown option; its first operation throws or rejects with it for a bad name or value.
  *
  * @example
  * ```js

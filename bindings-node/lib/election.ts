@@ -37,8 +37,8 @@ export class Leadership extends Hold {
   }
 
   /**
-   * A signal that is aborted when the term is lost, as that of a `Hold`. In the work of `lead` it is also aborted when the `signal` of
-   * `lead` is: the work should end. A wait for it keeps no process alive.
+   * A signal that is aborted when the term is lost, as that of a `Hold`. In the work of `lead` it is also aborted when the `signal`
+   * of `lead` is: the work should end. A wait for it keeps no process alive.
    *
    * @example
    * ```js

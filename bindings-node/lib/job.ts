@@ -79,8 +79,8 @@ export type JobWork = (attempt: Attempt) => unknown
 /**
  * One attempt at a job: a `Hold`, with a number.
  *
- * `complete` and `fail` note how it ended. A release, and the end of an `await using` block, give it back as if it had never begun: it
- * doesn't count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`).
+ * `complete` and `fail` note how it ended. A release, and the end of an `await using` block, give it back as if it had never begun:
+ * it doesn't count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`).
  *
  * @example
  * ```js
@@ -136,8 +136,8 @@ export class Attempt extends Hold {
    * If this was the last one, the job is dead. With `retry: false` it is dead in any case: for a failure that no other attempt can
    * help.
    *
-   * The message of an `Error` is kept, or a text, up to its first 1,024 bytes. Rejects as `complete` does, with `InvalidArgumentError`
-   * for a `retryInMs` out of bounds.
+   * The message of an `Error` is kept, or a text, up to its first 1,024 bytes. Rejects as `complete` does, with
+   * `InvalidArgumentError` for a `retryInMs` out of bounds.
    *
    * @example
    * ```js
@@ -202,8 +202,9 @@ export class Job {
 
   /**
    * Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most `waitMs`.
-   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its scheduled time. Aborting `signal` ends the
-   * wait, and rejects with the signal's reason. After the begin the signal has no effect. `run` does all of that around a function.
+   * Returns `null` if the job is done, or becomes done meanwhile, or nothing is to run for its scheduled time. Aborting `signal`
+   * ends the wait, and rejects with the signal's reason. After the begin the signal has no effect. `run` does all of that around a
+   * function.
    *
    * Rejects with `JobDeadError` if the job is dead; with `AcquireTimeoutError` if another worker ran it for all of `waitMs`, or the
    * next attempt may not begin yet; otherwise as the `acquire` of a lock.
@@ -241,8 +242,8 @@ export class Job {
    * - `work` throws: the attempt failed, and rejects with the same error. Another one may begin after `retryDelayMs`, by this worker
    *   or another. After the last one the job is dead. An error that is the loss of the lease itself, thrown by `attempt.check()` or as
    *   the reason of `attempt.signal`, is no failure of the work: the attempt counts as one whose lease was lost.
-   * - The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its outcome, with
-   *   `ran` false.
+   * - The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its outcome,
+   *   with `ran` false.
    *
    * An uncaught error, an unhandled rejection or `process.exit(1)` while `work` runs, here or in a worker thread, fails the attempt.
    * `process.exit(0)` gives it back: so let a handler of SIGTERM exit with 0.

@@ -42,8 +42,8 @@ export interface LockOptions {
    */
   graceMs?: number | undefined
   /**
-   * The category under which metrics and events count the lock: 1 to 128 bytes of UTF-8. Default: the name up to its first colon. Choose
-   * few: a client counts 100 categories, and all further ones together as `other`.
+   * The category under which metrics and events count the lock: 1 to 128 bytes of UTF-8. Default: the name up to its first colon.
+   * Choose few: a client counts 100 categories, and all further ones together as `other`.
    */
   category?: string | undefined
 }
@@ -71,19 +71,19 @@ export interface JobOptions extends LockOptions {
 }
 
 /**
- * Options of a job that runs once per scheduled time, and of its lock. Times are milliseconds. `maxAttempts` is 1 by default: a run that
- * fails or dies is not repeated.
+ * Options of a job that runs once per scheduled time, and of its lock. Times are milliseconds. `maxAttempts` is 1 by default: a run
+ * that fails or dies is not repeated.
  */
 export interface CronJobOptions extends Omit<JobOptions, 'retentionMs'> {
   /**
-   * The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that the
-   * clocks of machines differ. A `Date`, or milliseconds since 1970; at most 5 minutes ahead of the server. Without it it is now by
-   * this machine's clock, rounded down to a multiple of `everyMs`: one of the two must be given.
+   * The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter
+   * that the clocks of machines differ. A `Date`, or milliseconds since 1970; at most 5 minutes ahead of the server. Without it it
+   * is now by this machine's clock, rounded down to a multiple of `everyMs`: one of the two must be given.
    */
   at?: Date | number | undefined
   /**
-   * The time between two scheduled times, without `at`; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
-   * early counts for the time that was meant. Longer than the replicas may begin apart; from 1 s to 366 days.
+   * The time between two scheduled times, without `at`; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a
+   * second too early counts for the time that was meant. Longer than the replicas may begin apart; from 1 s to 366 days.
    */
   everyMs?: number | undefined
   /** How long ago a scheduled time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h; from 1 s to 366 days. */

@@ -89,24 +89,25 @@ impl Client {
     }
 
     #[doc = with_cron_job_options!("cron_job($self, name, *")]
-    /// The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts it
-    /// in. No I/O.
+    /// The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer
+    /// starts it in. No I/O.
     ///
-    /// It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says ``why``
-    /// nothing ran, which is no error.
+    /// It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome
+    /// says the ``reason`` why nothing ran, which is no error.
     ///
     /// ``at``
-    ///     The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
-    ///     the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead of the server.
-    ///     Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two must be given.
+    ///     The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't
+    ///     matter that the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead
+    ///     of the server. Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two
+    ///     must be given.
     /// ``every``
-    ///     How far scheduled times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
-    ///     early counts for the time that was meant. Longer than the replicas may begin apart.
+    ///     How far scheduled times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a
+    ///     second too early counts for the time that was meant. Longer than the replicas may begin apart.
     /// ``max_lateness``
     ///     How long ago a scheduled time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h.
     /// ``on_overlap``
-    ///     What a scheduled time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
-    ///     ``"skip"``.
+    ///     What a scheduled time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits.
+    ///     Default ``"skip"``.
     /// ``max_attempts``, ``retry_delay``
     ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
     /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``

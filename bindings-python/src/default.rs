@@ -84,7 +84,8 @@ pub(crate) fn cron_job(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&
 }
 
 #[doc = with_lock_options!("election(name, *")]
-/// An election of the default client: see :meth:`Client.election`. It stays with the client that is the default one at its first use.
+/// An election of the default client: see :meth:`Client.election`. It stays with the client that is the default one at its first
+/// use.
 ///
 ///     from locktender import election
 ///

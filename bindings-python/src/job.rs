@@ -143,7 +143,8 @@ impl Job {
     }
 
     /// Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
-    /// ``wait``. ``None`` if the job is done, or nothing is to run for its scheduled time. :meth:`run` does all of that around a function.
+    /// ``wait``. ``None`` if the job is done, or nothing is to run for its scheduled time. :meth:`run` does all of that around a
+    /// function.
     ///
     ///     if attempt := client.job("mail:7").begin():
     ///         with attempt:

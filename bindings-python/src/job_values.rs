@@ -16,8 +16,9 @@ pub(crate) struct JobOutcome {
     /// Whether this call ran the work, which is done.
     ran: bool,
     /// Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
-    /// that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
-    /// an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is longer ago than ``max_lateness``.
+    /// that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still
+    /// the work of an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is
+    /// longer ago than ``max_lateness``.
     reason: Option<&'static str>,
     /// What the work returned, in this call or in an earlier one, as JSON has it; ``None`` if that was nothing.
     result: Py<PyAny>,
@@ -75,7 +76,8 @@ pub(crate) struct JobStatus {
     result: Py<PyAny>,
     /// The latest scheduled time that has begun, in UTC, of a job that runs once per scheduled time.
     scheduled_time: Option<SystemTime>,
-    /// When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail.
+    /// When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later
+    /// runs fail.
     last_done: Option<SystemTime>,
 }
 

@@ -3,8 +3,8 @@
     from locktender import Client
 
     client = Client("redis://localhost")
-    with client.lock("orders:42", ttl=10, wait=5) as held:
-        write(row, fence=held.fence)
+    with client.lock("orders:42", ttl=10, wait=5) as hold:
+        write(row, fence=hold.fence)
 """
 
 from . import _used_by_native as _used_by_native
@@ -18,7 +18,6 @@ from ._native import (
     Client,
     Credentials,
     Election,
-    LockEvent,
     Grant,
     Hold,
     HoldInfo,
@@ -28,6 +27,7 @@ from ._native import (
     Leader,
     Leadership,
     Lock,
+    LockEvent,
     LockInfo,
     Loss,
     Metric,
@@ -40,11 +40,11 @@ from ._native import (
     ServerReport,
     __version__,
     configure,
+    cron_job,
     election,
     job,
     lock,
     metrics,
-    cron_job,
     safe_name,
 )
 from ._try_outcome import TryOutcome
@@ -77,7 +77,6 @@ __all__ = [
     "Credentials",
     "DeniedError",
     "Election",
-    "LockEvent",
     "ForkedError",
     "Grant",
     "Hold",
@@ -93,6 +92,7 @@ __all__ = [
     "Leadership",
     "Lock",
     "LockError",
+    "LockEvent",
     "LockInfo",
     "LockLostError",
     "Loss",
@@ -102,18 +102,18 @@ __all__ = [
     "Observation",
     "Observer",
     "OwnerFields",
-    "TryOutcome",
     "Release",
     "Sample",
     "ServerFailure",
     "ServerReport",
+    "TryOutcome",
     "UnavailableError",
     "__version__",
     "configure",
+    "cron_job",
     "election",
     "job",
     "lock",
     "metrics",
-    "cron_job",
     "safe_name",
 ]

@@ -31,7 +31,7 @@ from ._native_job import (
 )
 from ._native_lock import Lock as Lock, _Around as _Around
 from ._native_metrics import Metric as Metric, Metrics as Metrics, Sample as Sample
-from ._native_options import _JobOptions, _LockOptions, _CronJobOptions
+from ._native_options import _CronJobOptions, _JobOptions, _LockOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Credentials as Credentials,
@@ -54,7 +54,6 @@ __all__ = [
     "Clock",
     "Credentials",
     "Election",
-    "LockEvent",
     "Grant",
     "Hold",
     "HoldInfo",
@@ -64,6 +63,7 @@ __all__ = [
     "Leader",
     "Leadership",
     "Lock",
+    "LockEvent",
     "LockInfo",
     "Loss",
     "Metric",
@@ -94,18 +94,19 @@ __all__ = [
     "_number_of",
     "_use",
     "configure",
+    "cron_job",
     "election",
     "job",
     "lock",
     "metrics",
-    "cron_job",
     "safe_name",
 ]
 
 __version__: str
 
 def election(name: str, **options: Unpack[_LockOptions]) -> Election:
-    """An election of the default client: see :meth:`Client.election`. It stays with the client that is the default one at its first use.
+    """An election of the default client: see :meth:`Client.election`. It stays with the client that is the default one at its first
+    use.
 
         from locktender import election
 

@@ -13,7 +13,7 @@ from ._native_hold import AsyncHold, Hold
 from ._native_job import Job
 from ._native_lock import Lock
 from ._native_metrics import Metrics
-from ._native_options import _JobOptions, _LockOptions, _CronJobOptions, _Seconds
+from ._native_options import _CronJobOptions, _JobOptions, _LockOptions, _Seconds
 from ._native_testing import ScriptedServer
 from ._native_values import Credentials, Grant, HoldInfo, LockInfo, ServerReport
 
@@ -104,11 +104,11 @@ class Client:
     ``history``
         Whether holds are noted in the history of a single server or of a cluster, see :meth:`history`. Default True.
 
-    With a ``pickle_name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name, the
-    latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords included**:
-    a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all who unpickle
-    the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without ``servers`` the other
-    process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
+    With a ``pickle_name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name,
+    the latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords
+    included**: a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all
+    who unpickle the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without
+    ``servers`` the other process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
 
     Raises :exc:`InvalidArgumentError` for a wrong option or URL.
     """
@@ -157,8 +157,8 @@ class Client:
         ``grace``
             How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once. Default none.
         ``category``
-            The category under which metrics and events count the lock. Default: a decorator's template, else the name up to its first colon.
-            Choose few: a client counts 100 categories, and all further ones together as ``other``.
+            The category under which metrics and events count the lock. Default: a decorator's template, else the name up to its
+            first colon. Choose few: a client counts 100 categories, and all further ones together as ``other``.
         ``on_lost``
             What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"continue"`` leaves it
             alone. A callable is called with the :exc:`LockLostError`, at once, on a thread of its own: so a ``with`` body hears of
@@ -192,24 +192,25 @@ class Client:
         """
 
     def cron_job(self, name: str, **options: Unpack[_CronJobOptions]) -> Job:
-        """The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts it
-        in. No I/O.
+        """The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer
+        starts it in. No I/O.
 
-        It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says ``why``
-        nothing ran, which is no error.
+        It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome
+        says the ``reason`` why nothing ran, which is no error.
 
         ``at``
-            The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't matter that
-            the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead of the server.
-            Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two must be given.
+            The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't
+            matter that the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead
+            of the server. Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two
+            must be given.
         ``every``
-            How far scheduled times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a second too
-            early counts for the time that was meant. Longer than the replicas may begin apart.
+            How far scheduled times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a
+            second too early counts for the time that was meant. Longer than the replicas may begin apart.
         ``max_lateness``
             How long ago a scheduled time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h.
         ``on_overlap``
-            What a scheduled time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits. Default
-            ``"skip"``.
+            What a scheduled time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits.
+            Default ``"skip"``.
         ``max_attempts``, ``retry_delay``
             As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
         ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``

@@ -23,8 +23,9 @@ class JobOutcome:
     @property
     def reason(self) -> _NotRunReason | None:
         """Why this call did not run the work; ``None`` if it did. ``done``: it was done before, or by another worker meanwhile. Of a job
-        that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still the work of
-        an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is longer ago than ``max_lateness``.
+        that runs once per scheduled time also ``dead``: its last attempt failed or died; ``running``: a worker runs it, or still
+        the work of an earlier scheduled time; ``missed``: a later scheduled time has begun; ``too_late``: the scheduled time is
+        longer ago than ``max_lateness``.
         """
 
     @property
@@ -87,14 +88,15 @@ class JobStatus:
 
     @property
     def last_done(self) -> datetime | None:
-        """When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later runs fail."""
+        """When the work was done last, in UTC, by the server's clock. A job that runs once per scheduled time keeps it while later
+        runs fail."""
 
 @final
 class Attempt(Hold):
     """One attempt at a job: a :class:`Hold`, with its number. Made by :meth:`Job.begin`.
 
-    :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count, and
-    another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
+    :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count,
+    and another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
 
     ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
 
@@ -195,7 +197,8 @@ class Job:
 
     def begin(self) -> Attempt | None:
         """Begins an attempt, as soon as no other worker runs the job and its ``retry_delay`` has passed; waits for that at most
-        ``wait``. ``None`` if the job is done, or nothing is to run for its scheduled time. :meth:`run` does all of that around a function.
+        ``wait``. ``None`` if the job is done, or nothing is to run for its scheduled time. :meth:`run` does all of that around a
+        function.
 
             if attempt := client.job("mail:7").begin():
                 with attempt:

@@ -26,9 +26,9 @@ locktender cron-job --at 2026-11-21T02:00:00+01:00 --max-attempts 3 nightly -- /
 
 /// Runs a command once per scheduled time, on one of the machines whose timers start it
 ///
-/// The scheduled time is the time for which the timer planned the run: --at names it, or it is now, rounded down to a multiple of --every.
-/// Machines whose clocks differ name the same scheduled time. One of them runs the command. The others exit with 0 and write nothing. It needs
-/// one server, not a quorum.
+/// The scheduled time is the time for which the timer planned the run: --at names it, or it is now, rounded down to a multiple of
+/// --every. Machines whose clocks differ name the same scheduled time. One of them runs the command. The others exit with 0 and
+/// write nothing. It needs one server, not a quorum.
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help(EXAMPLES, NOTHING_TO_RUN, &[exit::BUSY], Some(&format!("{ENVIRONMENT}{SCHEDULED_TIME}"))),

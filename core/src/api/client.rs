@@ -77,13 +77,13 @@ impl Client {
         Job::new(self.lock(name))
     }
 
-    /// The job `name` of a schedule, with the client's options: work that must run once per scheduled time, however many replicas a cron
-    /// line or a timer starts it in. No I/O.
+    /// The job `name` of a schedule, with the client's options: work that must run once per scheduled time, however many replicas a
+    /// cron line or a timer starts it in. No I/O.
     ///
-    /// It is a [`Job`] that begins anew with each later scheduled time, which [`at`](Job::at) or [`every`](Job::every) must give, and never
-    /// again for one that has begun. It has one
-    /// attempt: a run that fails or dies is not repeated, unless [`max_attempts`](Job::max_attempts) allows more. Its outcome says
-    /// the [reason](crate::JobOutcome::reason) why nothing ran, which is no error.
+    /// It is a [`Job`] that begins anew with each later scheduled time, which [`at`](Job::at) or [`every`](Job::every) must give,
+    /// and never again for one that has begun. It has one attempt: a run that fails or dies is not repeated, unless
+    /// [`max_attempts`](Job::max_attempts) allows more. Its outcome says the [reason](crate::JobOutcome::reason) why nothing ran,
+    /// which is no error.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-cron-job")?;
@@ -314,8 +314,8 @@ impl Client {
 
     /// The client's metrics at this moment: what is held and waited for, and how often and how long it was since the client was made.
     ///
-    /// They are always counted. Reading them costs no I/O, and some microseconds for each category of locks that the client has used. In a
-    /// forked process they begin anew. `docs/observability.md` has their table.
+    /// They are always counted. Reading them costs no I/O, and some microseconds for each category of locks that the client has
+    /// used. In a forked process they begin anew. `docs/observability.md` has their table.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-metrics")?;

@@ -115,8 +115,8 @@ impl Job {
     /// Begins an attempt, as soon as no other worker runs the job and its retry delay has passed. Waits for that at most
     /// [`wait`](Job::wait).
     ///
-    /// Gives the attempt, which ends by [`Attempt::complete`], [`Attempt::fail`] or a [release](crate::Hold::release); or, of a job that is done or
-    /// whose scheduled time is over, its outcome. [`Job::run`] does all of that around a closure.
+    /// Gives the attempt, which ends by [`Attempt::complete`], [`Attempt::fail`] or a [release](crate::Hold::release); or, of a job
+    /// that is done or whose scheduled time is over, its outcome. [`Job::run`] does all of that around a closure.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -136,8 +136,8 @@ impl Job {
     /// # Errors
     /// * `JOB_DEAD`: the last attempt failed, or its worker died. See [`Error::attempts`] and [`Error::last_error`].
     /// * `ACQUIRE_TIMEOUT`: another worker ran the job for all of [`wait`](Job::wait), or the next attempt may not begin yet.
-    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers; a scheduled time is more than 5 minutes ahead of the
-    ///   server's clock.
+    /// * `INVALID_ARGUMENT`: an option is wrong, or the client has several servers; a scheduled time is more than 5 minutes ahead
+    ///   of the server's clock.
     /// * Otherwise as [`Lock::acquire`].
     ///
     /// A job that runs once per scheduled time has neither of the first two: it says them in its outcome.
@@ -159,12 +159,12 @@ impl Job {
     /// * `work` gives `Ok`: the job is done, and what it gave is the result.
     /// * `work` gives `Err`, or panics: the attempt failed. Another one may begin after the [retry delay](Job::retry_delay), by this
     ///   worker or another; after the last one the job is dead. The error comes back in [`JobError::Failed`].
-    /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its outcome, with
-    ///   `ran` false.
+    /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its
+    ///   outcome, with `ran` false.
     ///
     /// An attempt whose lease is lost while `work` runs is still done, or has failed, if no other worker has begun since. An error that
-    /// is the loss itself, as [`check`](crate::Hold::check) gives it, plain or boxed, is no failure of the work: the attempt counts as
-    /// one whose lease was lost.
+    /// is the loss itself, as [`check`](crate::Hold::check) gives it, plain or boxed, is no failure of the work: the attempt counts
+    /// as one whose lease was lost.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

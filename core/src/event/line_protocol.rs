@@ -48,9 +48,9 @@ impl LockEvent {
     /// The event as one line of [InfluxDB's line protocol](https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/): a
     /// point of the measurement `locktender`, with its time in nanoseconds, without a newline at the end.
     ///
-    /// Its tags are the given ones, such as `app` and `host`, and `event` (the kind), `category`, `kind` (what the lock is for), `reason` and
-    /// `server`. All other fields of the event are fields of the point; times are in seconds. Text has no control characters there. A
-    /// backslash in a tag becomes a slash, because the protocol can't have one at the end.
+    /// Its tags are the given ones, such as `app` and `host`, and `event` (the kind), `category`, `kind` (what the lock is for),
+    /// `reason` and `server`. All other fields of the event are fields of the point; times are in seconds. Text has no control
+    /// characters there. A backslash in a tag becomes a slash, because the protocol can't have one at the end.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};

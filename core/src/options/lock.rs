@@ -93,8 +93,8 @@ lock_options! {
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
     /// with the ttl at most [`max_ttl`](crate::ClientOptions::max_ttl).
     grace(Time): Duration = Duration::ZERO;
-    /// The category under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first colon; at
-    /// most 128 bytes of UTF-8.
+    /// The category under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first
+    /// colon; at most 128 bytes of UTF-8.
     category(Text): Option<Arc<str>> = None;
 }
 

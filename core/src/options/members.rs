@@ -4,7 +4,7 @@ use super::unknown::nearest;
 use crate::event::EventKind;
 use crate::wording::{Part, Text, plain};
 
-/// The words of other libraries, without `_` and case, and the answer for each. docs/migrating.md has them, too.
+/// The words of other libraries, which docs/migrating.md has, too, and our own before 0.1.0: without `_` and case, with the answer.
 const WORDS: &[(&[&str], &str)] = &[
     (&["locked", "isfreed"], "here it is {inspect}() of a lock, which gives nothing if nobody holds it"),
     (&["owned", "isacquired"], "here it is {is_valid}() of the hold, which asks no server"),
@@ -23,7 +23,7 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["giveback"], "here it is {release}(), which says whether the attempt counts"),
 ];
 
-/// The answer for a member `name` that there is not, if it is a word of another library.
+/// The answer for a member `name` that there is not, if it is one of these words.
 ///
 /// ```
 /// use locktender::host::{Language, instead_of_member};

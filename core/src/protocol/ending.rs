@@ -49,8 +49,8 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> LockEvent
     event
 }
 
-/// The event of an earlier run that the first attempt for a later scheduled time has left behind: its work has not succeeded, and will not
-/// be tried again.
+/// The event of an earlier run that the first attempt for a later scheduled time has left behind: its work has not succeeded, and
+/// will not be tried again.
 pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<LockEvent> {
     let EarlierRun { scheduled_time_ms, attempts, by, error, .. } = &**hold.round.earlier.as_ref()?;
     if *scheduled_time_ms == 0 || error.is_empty() {

@@ -31,8 +31,8 @@ setters! { ClientBuilder, configure:
     /// ```
     min_replicas(min_replicas: u32) |options| options.min_replicas = min_replicas;
 
-    /// How long a server waits for its [`min_replicas`](ClientBuilder::min_replicas) to confirm a write. Default 100 ms; from 1 ms to 366 days.
-    /// If one of them is down or slow, each grant and each extension takes that long, and fails.
+    /// How long a server waits for its [`min_replicas`](ClientBuilder::min_replicas) to confirm a write. Default 100 ms; from 1 ms
+    /// to 366 days. If one of them is down or slow, each grant and each extension takes that long, and fails.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -38,8 +38,8 @@ setters_of_its_lock! { Job }
 setters! { Job, set:
     /// How many attempts may begin before the job is dead.
     ///
-    /// Default 3, and 1 for a job of [`Client::cron_job`](crate::Client::cron_job); at least 1. The first worker that asks fixes it for the
-    /// job; a client that names another number gets a warning event.
+    /// Default 3, and 1 for a job of [`Client::cron_job`](crate::Client::cron_job); at least 1. The first worker that asks fixes it
+    /// for the job; a client that names another number gets a warning event.
     ///
     /// ```
     /// # use locktender::Code;
@@ -58,7 +58,8 @@ setters! { Job, set:
 
     /// For how long a job that is done or dead is remembered. A worker that asks later runs it again.
     ///
-    /// Default 24 h; from 1 s to 366 days. With a scheduled time it is at least a day longer than [`max_lateness`](Job::max_lateness).
+    /// Default 24 h; from 1 s to 366 days. With a scheduled time it is at least a day longer than
+    /// [`max_lateness`](Job::max_lateness).
     retention(retention: Duration) |own| own.retention = Some(retention);
 
     /// Several options of its own at once; an option that is `None` keeps its value.
@@ -78,7 +79,8 @@ setters! { Job, with_lock:
 }
 
 setters! {
-    /// Options of a job that runs once per scheduled time. Each of them makes any job one: as [`Client::cron_job`](crate::Client::cron_job).
+    /// Options of a job that runs once per scheduled time. Each of them makes any job one: as
+    /// [`Client::cron_job`](crate::Client::cron_job).
     Job, scheduled:
     /// The scheduled time: the time for which the scheduler planned this run, not the time at which it begins.
     ///
@@ -98,15 +100,15 @@ setters! {
     /// ```
     at(scheduled_time: SystemTime) |own| own.at = Some(scheduled_time);
 
-    /// How far scheduled times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted from
-    /// 1970-01-01 00:00 UTC.
+    /// How far scheduled times are apart, without [`at`](Job::at): the time of a call is rounded down to a multiple of it, counted
+    /// from 1970-01-01 00:00 UTC.
     ///
     /// A timer that fires up to a second too early still counts for the time that was meant. No default: it must be longer than the
     /// replicas may begin apart, and only you know that. From 1 s to 366 days.
     every(every: Duration) |own| own.every = Some(every);
 
-    /// How long ago a scheduled time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the end of the
-    /// slot to which now is rounded. The record is kept for a day longer.
+    /// How long ago a scheduled time may be, by the server's clock, and still run. With [`every`](Job::every) it counts from the
+    /// end of the slot to which now is rounded. The record is kept for a day longer.
     ///
     /// Default 24 h; from 1 s to 366 days.
     max_lateness(max_lateness: Duration) |own| own.max_lateness = Some(max_lateness);

@@ -35,7 +35,8 @@ impl JobOverrides {
         Ok(ScheduledTime { at_ms, max_lateness_ms: wire_millis(self.latest()), waits: self.on_overlap == Some(Overlap::Wait) })
     }
 
-    /// How long ago a scheduled time may be and still run. A rounded one is not late by its rounding: it counts from the end of its slot.
+    /// How long ago a scheduled time may be and still run. A rounded one is not late by its rounding: it counts from the end of its
+    /// slot.
     pub(super) fn latest(&self) -> Duration {
         self.max_lateness.unwrap_or(MAX_LATENESS) + self.every.filter(|_| self.at.is_none()).unwrap_or_default()
     }

@@ -40,7 +40,8 @@ setters! { Lock, set:
 
     /// Whether the hold is renewed in the background: first when a third of its ttl has passed.
     ///
-    /// Default true. Without renewal the hold is lost after one ttl, unless [`Hold::extend`](crate::Hold::extend) is called in time.
+    /// Default true. Without renewal the hold is lost after one ttl, unless [`Hold::extend`](crate::Hold::extend) is called in
+    /// time.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -101,8 +102,8 @@ setters! { Lock, set:
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
     ///
     /// It gives work that was notified of the loss, or hangs, a time to end. It is no guarantee, and for resources that can't compare
-    /// [fences](crate::Hold::fence). A worker that dies blocks others for the ttl and the grace. Default none; at most 24 h, on a quorum
-    /// with the ttl at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl).
+    /// [fences](crate::Hold::fence). A worker that dies blocks others for the ttl and the grace. Default none; at most 24 h, on a
+    /// quorum with the ttl at most the client's [`max_ttl`](crate::ClientBuilder::max_ttl).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -117,8 +118,8 @@ setters! { Lock, set:
 
     /// The category under which [metrics](crate::Client::metrics) and events count the lock.
     ///
-    /// Default: the name up to its first colon, so that `orders:42` is of the category `orders`. From 1 to 128 bytes of UTF-8. Choose few:
-    /// a client counts 100 categories, and all further ones together as `other`.
+    /// Default: the name up to its first colon, so that `orders:42` is of the category `orders`. From 1 to 128 bytes of UTF-8.
+    /// Choose few: a client counts 100 categories, and all further ones together as `other`.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-category")?;

@@ -166,8 +166,8 @@ impl Mapping {
         self.in_charge.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))
     }
 
-    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have told of itself
-    /// yet.
+    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have told of
+    /// itself yet.
     pub(super) fn in_charge(&self, map: &Topology) -> Topology {
         let before = self.in_charge.as_ref().filter(|before| before.is_akin_to(map));
         before.map_or_else(|| map.clone(), |before| map.filled_from(before))

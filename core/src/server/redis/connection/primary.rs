@@ -118,8 +118,8 @@ impl Primary {
         Tick::from_micros(self.greeted_at.load(Ordering::Relaxed))
     }
 
-    /// This node has the slots of another one, which fails. It may be the same node, started again without its data at another address:
-    /// its era then doesn't say whom it follows.
+    /// This node has the slots of another one, which fails. It may be the same node, started again without its data at another
+    /// address: its era then doesn't say whom it follows.
     pub(crate) fn replaces(&self, other: &Self) {
         let era = other.eras.lock().present().map(Arc::clone);
         *self.replaced.lock() = era.map(|era| (era, Arc::clone(&other.clock)));
