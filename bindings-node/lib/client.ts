@@ -80,10 +80,7 @@ export class Client extends Overview implements AsyncDisposable {
     enrol(this.#native.id, this)
     if (credentials) provide(this, credentials)
     suspect(this.#native, null, own, new.target)
-    const hear = (name: string | symbol) => {
-      if (isEvent(name) && ofNormalLife(name)) this.#native.hear()
-    }
-    super.on('newListener' as never, hear as never)
+    super.on('newListener' as never, this.#listened as never)
   }
 
   /**
@@ -333,6 +330,18 @@ export class Client extends Overview implements AsyncDisposable {
   override once<K extends keyof ClientEvents>(event: K, listener: Listener<K>): this {
     if (typeof listener === 'function') return super.once(event, listener)
     throw InvalidArgumentError.of('listener', listener, 'must be a function; work that runs once per scheduled time is cronJob(name, options)')
+  }
+
+  /** @internal */
+  override removeAllListeners(event?: string | symbol): this {
+    super.removeAllListeners(event)
+    // It is the client's own, and no listener of the program's.
+    return super.off('newListener' as never, this.#listened as never).on('newListener' as never, this.#listened as never)
+  }
+
+  /** A listener is added. The core sends what nobody listened to before. */
+  readonly #listened = (name: string | symbol): void => {
+    if (isEvent(name) && ofNormalLife(name)) this.#native.hear()
   }
 
   #hear(): void {

@@ -61,6 +61,16 @@ test('a listener for an event that there is not is refused, with the nearest one
   for (const known of ['error', 'newListener', 'removeListener', Symbol('own')]) client.on(known, never).off(known, never)
 })
 
+test('after removeAllListeners a new listener is called, and one for no event is refused', async (t) => {
+  const own = new Client(`memory://${t.name}`)
+  t.after(() => own.close())
+  assert.equal(own.removeAllListeners(), own)
+  assert.throws(() => own.on('aquired', () => {}), { code: 'INVALID_ARGUMENT' })
+  const acquired = upcoming(own, 'acquired')
+  await own.withLock('x', () => {})
+  assert.equal((await acquired()).lockName, 'x')
+})
+
 test('each kind is an event of its own, before the common one', async (t) => {
   const order = []
   client.once('acquired', (event) => order.push(['acquired', event.lockName]))
