@@ -16,8 +16,8 @@ use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::{context, default, frames, own, waiting};
 
-/// An election: any number of candidates, of which one leads. Made by :meth:`Client.election` or :func:`election`; does no I/O by
-/// itself.
+/// An election: any number of candidates, of which one leads. Made by :meth:`Client.election` or :func:`election`; does no I/O
+/// by itself.
 ///
 /// It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
 /// leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
