@@ -75,10 +75,13 @@ impl Place {
                 scene.was_played();
             }
             Self::Waker => {
+                let held = lock.acquire_blocking().unwrap();
+                // It can't end before it has the waker: the lock is held.
                 let mut call = lock.acquire();
                 let waker = Waker::from(Arc::new(Plays(code)));
                 let polled = Future::poll(std::pin::Pin::new(&mut call), &mut Context::from_waker(&waker));
                 assert!(matches!(polled, Poll::Pending));
+                held.release_blocking().unwrap();
                 scene.was_played();
                 drop(call);
             }
