@@ -19,7 +19,7 @@ export function kindsOf(place: `${native.OptionPlace}`): Record<string, Kind> {
 }
 
 /** The calls whose options the core does not know, with these options. */
-const simple = { server: 'name, responseTimeoutMs', locks: 'limit', history: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
+const simple = { extend: 'ttlMs, byMs', server: 'name, responseTimeoutMs', locks: 'limit', history: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
 
 /** The call that takes the options: the answer for an unknown option depends on it. */
 type Place = `${native.OptionPlace}` | keyof typeof simple

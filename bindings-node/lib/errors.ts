@@ -102,9 +102,9 @@ export class LockLostError extends LockError {
   /** The reason why it was lost. */
   readonly reason: LossReason
   /** The owner value of the holder now, or of one in between, if the servers show it. */
-  readonly rival: string | null
+  readonly nextOwner: string | null
   /** The fence of that hold, if the servers show it. */
-  readonly rivalFence: number | null
+  readonly nextFence: number | null
   /** How long the holder continued after the end of its validity, in milliseconds, by this machine's clock. */
   readonly overrunMs: number
   /** The result of the body of `withLock`, or of the work of a job, if it ran to its end. */
@@ -114,8 +114,8 @@ export class LockLostError extends LockError {
   constructor(failure: native.Failure) {
     super(failure.code, failure.message, failure.lockName)
     this.reason = failure.reason as LossReason
-    this.rival = failure.rival
-    this.rivalFence = failure.rivalFence
+    this.nextOwner = failure.nextOwner
+    this.nextFence = failure.nextFence
     this.overrunMs = failure.overrunMs
   }
 }
@@ -246,6 +246,9 @@ function shown(given: unknown): string {
  */
 export class ClosedError extends LockError {}
 
+/** `DEADLOCK`: the caller would wait for a lock that it holds itself. */
+export class DeadlockError extends LockError {}
+
 /** `FORKED`: the handle was inherited through a fork. */
 export class ForkedError extends LockError {}
 
@@ -256,6 +259,7 @@ const simple = new Map<string, new (code: string, message: string, lockName: str
   ['NOT_HELD', NotHeldError],
   ['KEY_CONFLICT', KeyConflictError],
   ['INVALID_ARGUMENT', InvalidArgumentError],
+  ['DEADLOCK', DeadlockError],
   ['CLOSED', ClosedError],
   ['FORKED', ForkedError],
 ])

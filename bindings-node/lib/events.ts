@@ -9,54 +9,52 @@ import { callGuest } from './guest.js'
 /**
  * The kinds of events of a lock or a server.
  *
- * - `attempt`: an acquire starts a round.
+ * - `round`: an acquire starts a round.
  * - `busy`: the lock is held; the acquire waits.
  * - `not_acquired`: the lock is held, and the acquire was a single attempt: it ends.
  * - `queued`: the acquire waits in the queue; see `rank`.
  * - `notified`: a waiter was notified that the lock is free or kept for it.
- * - `acquired`: this client has the lock.
- * - `woken`: a notified waiter has the lock.
+ * - `acquired`: this client has the lock; `notifiedAgoMs` says how long ago the waiter was notified.
  * - `timed_out`: the wait of an acquire is over, and the lock is still held.
  * - `cancelled`: an acquire was cancelled by its caller, or its client was closed.
- * - `failed`: an acquire failed; see `message`.
+ * - `acquire_failed`: an acquire failed; see `message`.
  * - `renewed`: a renewal was confirmed.
  * - `extended`: an extension by the user was confirmed.
  * - `released`: the lock was released.
  * - `handed_over`: the holder has handed the lock over: another process may adopt it.
  * - `expired`: the lock was released after its key had expired.
  * - `lost`: the hold was lost; see `reason`.
- * - `race`: an overlap is proved: a rival held the lock before this client released it.
+ * - `overlapped`: an overlap is proved: another hold began before this client released the lock.
  * - `dropped`: the handle of a hold was dropped without a release: its key expires by itself.
  * - `done`: a job is done: this client's attempt did it (with its `owner`), or an earlier one (without).
  * - `retry`: an attempt of a job failed, and another one may follow; see `message`.
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
  * - `skipped`: nothing runs for a job's scheduled time; see `message`: `running`, `missed`, `too_late` or `too_early`.
- * - `leader`: an observer of an election has seen who leads, or that it changed: `rival` leads, in term `rivalFence`. Without them see
+ * - `leader`: an observer of an election has seen who leads, or that it changed: `holder` leads, in term `holderFence`. Without them see
  *   `message`: nobody leads, or that is unknown.
- * - `force_released`: this client has ended a hold that is another's, by `forceRelease`; see `rival`.
+ * - `force_released`: this client has ended a hold that is another's, by `forceRelease`; see `holder`.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
  * - `failed_over`: another node answers for a server, or its node was restarted. Locks that were granted last may be lost.
  * - `warning`: something that a person should check; see `message`.
  */
 export type EventKind =
-  | 'attempt'
+  | 'round'
   | 'busy'
   | 'not_acquired'
   | 'queued'
   | 'notified'
   | 'acquired'
-  | 'woken'
   | 'timed_out'
   | 'cancelled'
-  | 'failed'
+  | 'acquire_failed'
   | 'renewed'
   | 'extended'
   | 'released'
   | 'handed_over'
   | 'expired'
   | 'lost'
-  | 'race'
+  | 'overlapped'
   | 'dropped'
   | 'done'
   | 'retry'
@@ -85,19 +83,31 @@ export interface LockEvent {
   readonly owner: string | null
   /** The fence of this hold. */
   readonly fence: number | null
-  /** The owner value of the rival: the value in the key, or what it noted in the history. */
-  readonly rival: string | null
+  /**
+   * The owner value of who holds the lock, for `busy`, `not_acquired`, `timed_out` and a `warning`; of who leads, for `leader`; of whose
+   * hold was ended, for `force_released`.
+   */
+  readonly holder: string | null
   /** The fence of that hold, if the servers show it. */
-  readonly rivalFence: number | null
+  readonly holderFence: number | null
+  /**
+   * The owner value of who had the lock next, for `lost`, `overlapped` and a `warning`: the value in the key, or what the history shows.
+   */
+  readonly nextOwner: string | null
+  /** The fence of that hold, if the servers show it. */
+  readonly nextFence: number | null
+  /** The owner value of the last attempt of a job, for `done`, `dead` and `skipped`. */
+  readonly lastOwner: string | null
   /** The reason why the lock was lost. */
   readonly reason: LossReason | null
   /**
-   * The wait of an acquire and the duration of a hold, with any end, or the round trip of a renewal or an extension. For `woken` it is
-   * the time since the waiter was notified. In milliseconds.
+   * The wait of an acquire and the duration of a hold, with any end, or the round trip of a renewal or an extension, in milliseconds.
    */
   readonly tookMs: number | null
+  /** For `acquired`, if the acquire waited: how many milliseconds ago it was notified that the lock is free or kept for it. */
+  readonly notifiedAgoMs: number | null
   /**
-   * For `expired`, `lost` and `race`: how long after the end of its validity the hold was given back, or its loss was noticed. In
+   * For `expired`, `lost` and `overlapped`: how long after the end of its validity the hold was given back, or its loss was noticed. In
    * milliseconds.
    */
   readonly overrunMs: number | null
@@ -112,9 +122,9 @@ export interface LockEvent {
   /** The address of the node that answers now, for `failed_over`. */
   readonly address: string | null
   /** The replication id of the node before, for `failed_over`. */
-  readonly oldEra: string | null
+  readonly oldReplicationId: string | null
   /** The replication id of the node that answers now, for `failed_over`. */
-  readonly newEra: string | null
+  readonly newReplicationId: string | null
   /** One more sentence. */
   readonly message: string | null
   /** When it happened, by this machine's clock: milliseconds since 1970. */
@@ -124,7 +134,7 @@ export interface LockEvent {
 /** The events of a client, by name: each kind, and `event` for all of them. */
 export type ClientEvents = { [Kind in EventKind]: [event: LockEvent] } & { event: [event: LockEvent] }
 
-const rare: readonly string[] = ['failed', 'expired', 'lost', 'race', 'dropped', 'retry', 'dead', 'force_released', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
+const rare: readonly string[] = ['acquire_failed', 'expired', 'lost', 'overlapped', 'dropped', 'retry', 'dead', 'force_released', 'server_failed', 'failed_over', 'warning'] satisfies EventKind[]
 
 /** Whether the core sends events of this name only if there are listeners: they cost every acquire some time. @internal */
 export function ofNormalLife(name: string): boolean {
@@ -175,7 +185,7 @@ function isHeard(emitter: EventEmitter | undefined, kinds: readonly EventKind[])
 
 /** The code under which an event is a warning of the process, because nobody listens. */
 function codeUnheard(emitter: EventEmitter | undefined, event: LockEvent, isSelfWait: boolean): string | null {
-  if (isSelfWait && !isHeard(emitter, ['warning'])) return 'LOCKTENDER_SELF_WAIT'
+  if (isSelfWait && !isHeard(emitter, ['warning'])) return 'LOCKTENDER_DEADLOCK'
   // Only the warning about a loss that the work never asked about has a reason.
   const isUnnoticed = event.kind === 'warning' && event.reason !== null
   return isUnnoticed && !isHeard(emitter, ['warning', 'lost']) ? 'LOCKTENDER_LOST_UNNOTICED' : null

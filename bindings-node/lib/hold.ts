@@ -2,8 +2,8 @@ import { inspect, type InspectOptions } from 'node:util'
 
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
-import { time } from './checks.js'
 import { errorOf, LockLostError, valueOf } from './errors.js'
+import { extendOptions, type ExtendOptions } from './options.js'
 import { outcome, queue, resultOf, watch, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -16,12 +16,12 @@ export interface Release {
    */
   readonly outcome: 'released' | 'expired' | 'taken'
   /** With `taken`: the owner value of who has it instead, or had it in between; `null` if nothing tells who. */
-  readonly rival: string | null
+  readonly nextOwner: string | null
   /**
    * With `taken`: the fence of that hold, if the servers show it. It is about the microsecond in which it was
    * issued, so it also shows when that hold began.
    */
-  readonly rivalFence: number | null
+  readonly nextFence: number | null
   /** The time from the end of validity to the release, by this machine's clock; 0 if the release came first. */
   readonly overrunMs: number
   /** With `released`: the time for which nobody else gets the lock, because of its `minHoldMs`; else 0. */
@@ -160,7 +160,7 @@ export class Hold implements AsyncDisposable {
    * @example
    * ```js
    * const hold = await new Client('memory://example').lock('report').acquire()
-   * if (hold.remainingMs() < 30_000) await hold.extend(60_000)   // before a step that takes long
+   * if (hold.remainingMs() < 30_000) await hold.extend({ ttlMs: 60_000 })   // before a step that takes long
    * ```
    */
   remainingMs(): number {
@@ -258,41 +258,24 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * Extends the remaining time to at least `ttlMs`, by default the lock's own ttl. It is from 10 ms to 24 h, on a quorum at most the
-   * client's `maxTtlMs`. An extension never shortens the remaining time, and never goes beyond `maxHoldMs`.
+   * Extends the remaining time: without options to at least the lock's own ttl. An extension never shortens the remaining time, and
+   * never goes beyond `maxHoldMs`.
    *
-   * Rejects with `LockLostError`, `NotHeldError`, `InvalidArgumentError` for a `ttlMs` out of bounds, or `UnavailableError` if no
+   * Rejects with `LockLostError`, `NotHeldError`, `InvalidArgumentError` for a time out of bounds, or `UnavailableError` if no
    * majority answered for `unavailableAfterMs`.
    *
    * @example
    * ```js
    * const hold = await new Client('memory://example').lock('report', { renew: false }).acquire()
-   * await hold.extend(60_000)   // before a step that takes long
-   * console.log(hold.remainingMs() > 30_000)   // true
-   * ```
-   */
-  extend(ttlMs?: number): Promise<void> {
-    return traced('extend', this.name, async () => {
-      const ttl = time('ttlMs', ttlMs)
-      resultOf(await outcome(queue.extend(this.#hold, ttl)))
-    })
-  }
-
-  /**
-   * Extends the remaining time to the present `remainingMs()` plus `ms`. The sum is at most 24 h, on a quorum at most the client's
-   * `maxTtlMs`. Rejects as `extend` does.
-   *
-   * @example
-   * ```js
-   * const hold = await new Client('memory://example').lock('report').acquire()
-   * await hold.extendBy(60_000)
+   * await hold.extend({ ttlMs: 60_000 })   // before a step that takes long
+   * await hold.extend({ byMs: 10_000 })
    * console.log(hold.remainingMs() > 60_000)   // true
    * ```
    */
-  extendBy(ms: number): Promise<void> {
+  extend(options?: ExtendOptions): Promise<void> {
     return traced('extend', this.name, async () => {
-      const more = time('ms', ms ?? null)
-      resultOf(await outcome(queue.extendBy(this.#hold, more as number)))
+      const { ttlMs, byMs } = extendOptions(options)
+      resultOf(await outcome(queue.extend(this.#hold, ttlMs, byMs)))
     })
   }
 
@@ -306,8 +289,8 @@ export class Hold implements AsyncDisposable {
    * @example
    * ```js
    * const hold = await new Client('memory://example').lock('orders:42').acquire()
-   * const { outcome, rival } = await hold.release()
-   * console.log(outcome, rival)   // released null
+   * const { outcome, nextOwner } = await hold.release()
+   * console.log(outcome, nextOwner)   // released null
    * ```
    */
   release(): Promise<Release> {
@@ -379,4 +362,4 @@ export class Hold implements AsyncDisposable {
   }
 }
 
-answerWords(Hold.prototype, ['reacquire', 'unlock'])
+answerWords(Hold.prototype, ['extendBy', 'reacquire', 'unlock'])

@@ -7,6 +7,7 @@ export type { Leader, LeaderWork, Observation } from './election.js'
 export {
   AcquireTimeoutError,
   ClosedError,
+  DeadlockError,
   DeniedError,
   ForkedError,
   InternalError,
@@ -27,12 +28,8 @@ export { Attempt, Job } from './job.js'
 export type { JobOutcome, JobState, JobStatus, JobWork, NotRunReason } from './job.js'
 export { Lock, safeName } from './lock.js'
 export type { Grant, HoldInfo, LockInfo, OwnerFields } from './lock.js'
-export { metrics, Metrics, registerMetrics } from './metrics.js'
-export type { Metric, MetricRegister, Sample } from './metrics.js'
-export { LocktenderInstrumentation } from './opentelemetry.js'
-export type { InstrumentationOptions } from './opentelemetry.js'
-export type { AcquireOptions, ClientOptions, CronJobOptions, FailOptions, JobOptions, LockOptions } from './options.js'
-export { Points } from './points.js'
-export type { PointsOptions } from './points.js'
+export { metrics, Metrics } from './metrics.js'
+export type { Metric, Sample } from './metrics.js'
+export type { AcquireOptions, ClientOptions, CronJobOptions, ExtendOptions, FailOptions, JobOptions, LockOptions } from './options.js'
 export type { ServerSource, ServerReport } from './servers.js'
 export type { TraceContext, TracedOperation } from './tracing.js'

@@ -100,6 +100,14 @@ export interface FailOptions {
   retry?: boolean | undefined
 }
 
+/** How far a hold is extended: to a time that remains at least, or by a time that is added. */
+export interface ExtendOptions {
+  /** The time that remains at least. From 10 ms to 24 h, on a quorum at most the client's `maxTtlMs`. */
+  ttlMs?: number | undefined
+  /** The time that is added to the present `remainingMs()`. The sum has the bounds of `ttlMs`. */
+  byMs?: number | undefined
+}
+
 /** Options of a client, and defaults for its locks. Times are milliseconds, up to 366 days if nothing else is said. */
 export interface ClientOptions extends LockOptions {
   /** The prefix of every lock's name. Default empty; at most 256 bytes of UTF-8, without NUL. */
@@ -193,6 +201,16 @@ export function failOptions(options: unknown): { retryInMs?: number; retry?: boo
   const own: { retryInMs?: number; retry?: boolean } = checked('fail', options, kindsOf('fail'))
   if (own.retry === false && own.retryInMs !== undefined) {
     throw InvalidArgumentError.of('retryInMs', own.retryInMs, 'there is no other attempt with retry: false')
+  }
+  return own
+}
+
+/** @internal */
+export function extendOptions(options: unknown): ExtendOptions {
+  if (typeof options === 'number') throw InvalidArgumentError.of('options', options, 'write extend({ ttlMs }) or extend({ byMs }), in milliseconds')
+  const own: ExtendOptions = checked('extend', options, { ttlMs: 'number', byMs: 'number' })
+  if (own.ttlMs !== undefined && own.byMs !== undefined) {
+    throw InvalidArgumentError.of('byMs', own.byMs, 'extend() takes ttlMs or byMs, not both')
   }
   return own
 }

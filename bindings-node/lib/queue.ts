@@ -102,7 +102,7 @@ function outcomeOf(kind: number, number: number, value: unknown): unknown {
     case Kind.Held:
       return { hold: number, fence: value as number } satisfies Granted
     case Kind.Released:
-      return { outcome: 'released', rival: null, rivalFence: null, overrunMs: value as number, keptMs: 0 } satisfies Release
+      return { outcome: 'released', nextOwner: null, nextFence: null, overrunMs: value as number, keptMs: 0 } satisfies Release
     case Kind.Rejected:
       return new Refused(value as Failure)
     default:

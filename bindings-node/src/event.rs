@@ -17,10 +17,10 @@ use crate::queue::Queue;
 
 /// What a field is called in JavaScript.
 fn name_of(name: &str, field: Field<'_>) -> String {
-    match (name, field) {
-        ("lock", _) => "lockName".to_owned(),
-        (name, Field::Time(_) | Field::Measured(_)) => format!("{name}Ms"),
-        (name, _) => Language::Node.spell(name).into_owned(),
+    let name = Language::Node.spell(name);
+    match field {
+        Field::Time(_) | Field::Measured(_) => format!("{name}Ms"),
+        Field::Text(_) | Field::Number(_) => name.into_owned(),
     }
 }
 

@@ -48,19 +48,13 @@ impl CompletionQueue {
     }
 
     #[napi]
-    pub fn extend(&self, env: Env, hold: i64, ttl_ms: Option<f64>) -> napi::Result<i64> {
+    pub fn extend(&self, env: Env, hold: i64, ttl_ms: Option<f64>, by_ms: Option<f64>) -> napi::Result<i64> {
         let held = self.hold(hold)?;
-        let call = match ttl_ms {
-            None => Ok(held.renew_now()),
-            Some(ttl) => milliseconds("ttlMs", ttl).map(|ttl| held.extend(ttl)),
+        let call = match (ttl_ms, by_ms) {
+            (None, None) => Ok(held.renew_now()),
+            (Some(ttl), _) => milliseconds("ttlMs", ttl).map(|ttl| held.extend(ttl)),
+            (None, Some(by)) => milliseconds("byMs", by).map(|by| held.extend_by(by)),
         };
-        Ok(self.queue.call(&env, call, |()| Value::Nothing))
-    }
-
-    #[napi]
-    pub fn extend_by(&self, env: Env, hold: i64, ms: f64) -> napi::Result<i64> {
-        let held = self.hold(hold)?;
-        let call = milliseconds("ms", ms).map(|more| held.extend_by(more));
         Ok(self.queue.call(&env, call, |()| Value::Nothing))
     }
 

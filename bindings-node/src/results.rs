@@ -39,17 +39,17 @@ impl From<locktender::ServerReport> for ServerReport {
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct Release {
     pub outcome: String,
-    pub rival: Option<String>,
-    pub rival_fence: Option<f64>,
+    pub next_owner: Option<String>,
+    pub next_fence: Option<f64>,
     pub overrun_ms: f64,
     pub kept_ms: f64,
 }
 
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
-        let locktender::Release { outcome, rival, rival_fence, overrun, kept, .. } = release;
-        let rival_fence = rival_fence.map(|fence| fence as f64);
-        Self { outcome: outcome.as_str().to_owned(), rival, rival_fence, overrun_ms: ms(overrun), kept_ms: ms(kept) }
+        let locktender::Release { outcome, next_owner, next_fence, overrun, kept, .. } = release;
+        let next_fence = next_fence.map(|fence| fence as f64);
+        Self { outcome: outcome.as_str().to_owned(), next_owner, next_fence, overrun_ms: ms(overrun), kept_ms: ms(kept) }
     }
 }
 

@@ -20,6 +20,7 @@ mod class {
     import_exception!(locktender.errors, DeniedError);
     import_exception!(locktender.errors, KeyConflictError);
     import_exception!(locktender.errors, InvalidArgumentError);
+    import_exception!(locktender.errors, DeadlockError);
     import_exception!(locktender.errors, ClosedError);
     import_exception!(locktender.errors, ForkedError);
     import_exception!(locktender.errors, JobDeadError);
@@ -37,6 +38,7 @@ fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
         Code::Denied => py.get_type::<class::DeniedError>(),
         Code::KeyConflict => py.get_type::<class::KeyConflictError>(),
         Code::InvalidArgument => py.get_type::<class::InvalidArgumentError>(),
+        Code::Deadlock => py.get_type::<class::DeadlockError>(),
         Code::Closed => py.get_type::<class::ClosedError>(),
         Code::Forked => py.get_type::<class::ForkedError>(),
         Code::JobDead => py.get_type::<class::JobDeadError>(),
@@ -55,6 +57,7 @@ pub(crate) fn settle_in(py: Python<'_>) {
         Code::Denied,
         Code::KeyConflict,
         Code::InvalidArgument,
+        Code::Deadlock,
         Code::Closed,
         Code::Forked,
         Code::JobDead,
@@ -111,8 +114,8 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     }
     if let Some(loss) = error.loss() {
         fields.set_item("reason", loss.reason.as_str())?;
-        fields.set_item("rival", &loss.rival)?;
-        fields.set_item("rival_fence", loss.rival_fence)?;
+        fields.set_item("next_owner", &loss.next_owner)?;
+        fields.set_item("next_fence", loss.next_fence)?;
         fields.set_item("overrun", in_seconds(loss.overrun))?;
     }
     if let Some(attempts) = error.attempts() {

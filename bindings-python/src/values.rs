@@ -21,10 +21,10 @@ pub(crate) struct Release {
     /// ``taken`` if somebody else has it, or had it in between.
     outcome: &'static str,
     /// With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if nothing tells who.
-    rival: Option<String>,
+    next_owner: Option<String>,
     /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
     /// which it was issued, so it also says since when.
-    rival_fence: Option<u64>,
+    next_fence: Option<u64>,
     /// How many seconds after the end of its validity it was given back, by our clock.
     overrun: f64,
     /// With ``released``: for how many seconds nobody else gets the lock, because of its ``min_hold``.
@@ -33,16 +33,16 @@ pub(crate) struct Release {
 
 impl From<locktender::Release> for Release {
     fn from(release: locktender::Release) -> Self {
-        let locktender::Release { outcome, rival, rival_fence, overrun, kept, .. } = release;
+        let locktender::Release { outcome, next_owner, next_fence, overrun, kept, .. } = release;
         let (overrun, kept) = (in_seconds(overrun), in_seconds(kept));
-        Self { outcome: outcome.as_str(), rival, rival_fence, overrun, kept }
+        Self { outcome: outcome.as_str(), next_owner, next_fence, overrun, kept }
     }
 }
 
 #[pymethods]
 impl Release {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["outcome", "rival", "rival_fence", "overrun", "kept"])
+        shown(slf, &["outcome", "next_owner", "next_fence", "overrun", "kept"])
     }
 }
 
@@ -54,24 +54,24 @@ pub(crate) struct Loss {
     /// ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before.
     reason: &'static str,
     /// The owner value of who has it instead, if that is known.
-    rival: Option<String>,
-    /// The fence of the hold of the ``rival``, or of one that came between, if the servers show it.
-    rival_fence: Option<u64>,
+    next_owner: Option<String>,
+    /// The fence of the hold of ``next_owner``, or of one that came between, if the servers show it.
+    next_fence: Option<u64>,
     /// How many seconds the holder went on after the end of its validity.
     overrun: f64,
 }
 
 impl From<locktender::Loss> for Loss {
     fn from(loss: locktender::Loss) -> Self {
-        let locktender::Loss { reason, rival, rival_fence, overrun, .. } = loss;
-        Self { reason: reason.as_str(), rival, rival_fence, overrun: in_seconds(overrun) }
+        let locktender::Loss { reason, next_owner, next_fence, overrun, .. } = loss;
+        Self { reason: reason.as_str(), next_owner, next_fence, overrun: in_seconds(overrun) }
     }
 }
 
 #[pymethods]
 impl Loss {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["reason", "rival", "rival_fence", "overrun"])
+        shown(slf, &["reason", "next_owner", "next_fence", "overrun"])
     }
 }
 
@@ -121,8 +121,8 @@ impl ServerReport {
     }
 }
 
-/// So many characters of a rival's value stand in a log's line.
-const SHOWN_OF_A_RIVAL: usize = 200;
+/// So many characters of another client's value stand in a log's line.
+const SHOWN_OF_A_VALUE: usize = 200;
 
 /// A field of an event as Python has it: its type, or its value, by its kind.
 macro_rules! field {
@@ -192,7 +192,7 @@ macro_rules! event {
 
 event! {
     /// The lock's name.
-    lock(Text),
+    lock_name(Text),
 
     /// The lock's whole key on the servers: the prefix and the name.
     key(Text),
@@ -209,20 +209,34 @@ event! {
     /// Our fence.
     fence(Number),
 
-    /// The value of whoever holds the key instead.
-    rival(Text),
+    /// The owner value of who holds the lock, for ``busy``, ``not_acquired``, ``timed_out`` and a ``warning``; of who leads, for
+    /// ``leader``; of whose hold was ended, for ``force_released``.
+    holder(Text),
 
-    /// The fence of the latest hold that came between, if the servers show it.
-    rival_fence(Number),
+    /// The fence of that hold, if the servers show it.
+    holder_fence(Number),
+
+    /// The owner value of who had the lock next, for ``lost``, ``overlapped`` and a ``warning``: the value in the key, or what the
+    /// history shows.
+    next_owner(Text),
+
+    /// The fence of that hold, if the servers show it.
+    next_fence(Number),
+
+    /// The owner value of the last attempt of a job, for ``done``, ``dead`` and ``skipped``.
+    last_owner(Text),
 
     /// Why the lock was lost.
     reason(Word),
 
     /// How many seconds it took: the wait of an acquire and the time of a hold, however they ended, the round trip of a renewal or an
-    /// extension; for ``woken`` since the waiter was notified.
+    /// extension.
     took(Measured),
 
-    /// For ``expired``, ``lost`` and ``race``: how many seconds after the end of its validity the hold was given back, or its loss was
+    /// For ``acquired``, if the acquire waited: how many seconds ago it was notified that the lock is free or kept for it.
+    notified_ago(Measured),
+
+    /// For ``expired``, ``lost`` and ``overlapped``: how many seconds after the end of its validity the hold was given back, or its loss was
     /// noticed.
     overrun(Time),
 
@@ -242,10 +256,10 @@ event! {
     address(Text),
 
     /// The replication id of the node before, for ``failed_over``.
-    old_era(Text),
+    old_replication_id(Text),
 
     /// The replication id of the node that answers now, for ``failed_over``.
-    new_era(Text),
+    new_replication_id(Text),
 
     /// One sentence more.
     message(Text)
@@ -270,11 +284,12 @@ impl LockEvent {
         let event = &self.core;
         let seconds = |seconds: f64| format!("{seconds:.3}");
         let quoted = |value: Option<&str>| value.map(|value| format!("{value:?}"));
-        // A lock's name is the application's own; a rival is whoever could write there.
-        let rival = event.rival.as_ref().map(|rival| match rival.char_indices().nth(SHOWN_OF_A_RIVAL) {
-            Some((end, _)) => format!("{}…", &rival[..end]),
-            None => rival.clone(),
-        });
+        // A lock's name is the application's own; other owner values are from any client that can write there.
+        let shortened = |value: &Option<String>| {
+            let value = value.as_deref()?;
+            let end = value.char_indices().nth(SHOWN_OF_A_VALUE);
+            Some(end.map_or_else(|| value.to_owned(), |(end, _)| format!("{}…", &value[..end])))
+        };
         let mut line = event.kind.as_str().to_owned();
         for (name, value) in [
             ("key", quoted(event.key.as_deref())),
@@ -283,7 +298,9 @@ impl LockEvent {
             ("overrun", event.overrun.map(in_seconds).filter(|overrun| *overrun > 0.0).map(seconds)),
             ("server", quoted(event.server.as_deref())),
             ("address", quoted(event.address.as_deref())),
-            ("rival", quoted(rival.as_deref())),
+            ("holder", quoted(shortened(&event.holder).as_deref())),
+            ("next_owner", quoted(shortened(&event.next_owner).as_deref())),
+            ("last_owner", quoted(shortened(&event.last_owner).as_deref())),
         ] {
             line.extend(value.map(|value| format!(" {name}={value}")));
         }

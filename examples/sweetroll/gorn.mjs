@@ -28,7 +28,7 @@ async function eat(held, shared, ttlMs, since) {
   const bites = 2 + Math.floor(Math.random() * 5)
   for (let bite = 0; bite < bites; bite++) {
     if (bite === 2) {
-      await held.extendBy(ttlMs / 2)
+      await held.extend({ byMs: ttlMs / 2 })
       tell('extends')
     }
     const checked = time()

@@ -131,13 +131,13 @@ TROUBLES = [
         "Validity exceeded",
     ),
     Trouble(
-        "Diego's key is deleted, and Gorn takes the lock: a race",
+        "Diego's key is deleted, and Gorn takes the lock: an overlap",
         raced,
-        "race",
+        "overlapped",
         "locktender_validity_exceeded_total",
         {"overlap": "proved"},
         "Validity exceeded",
-        "LocktenderRace",
+        "LocktenderOverlap",
     ),
     Trouble(
         "Diego doesn't renew his lock, and sleeps for longer than it lives",
@@ -195,7 +195,7 @@ TROUBLES = [
         "acquired",
         "locktender_acquires_total",
         {"kind": "election", "end": "acquired"},
-        "Attempts, busy, acquired and races",
+        "Rounds, busy, acquired and overlaps",
     ),
     Trouble(
         "The server is killed, and comes back",

@@ -24,7 +24,7 @@ LOCK = "sweetroll"
 EVENTS = {"waits": "busy", "takes": "acquired", "extends": "extended", "leaves": "released", "loses": "lost", "is killed": "dropped"}
 # Events that end a hold.
 ENDS = ("leaves", "loses", "is killed")
-FIELDS = ("lock", "owner", "fence", "rival", "rival_fence", "reason", "took", "overrun", "server", "message")
+FIELDS = ("lock_name", "owner", "fence", "next_owner", "next_fence", "reason", "took", "overrun", "server", "message")
 
 
 class Page:
@@ -47,7 +47,7 @@ class Page:
         elif fence is not None or event == "waits":
             # Of a waiter the fence of its hold before says nothing.
             known = {"fence": fence} if event != "waits" else {}
-            self._tell(notice.at, who, EVENTS[event], lock=LOCK, took=said.get("waited"), message=said.get("why"), **known)
+            self._tell(notice.at, who, EVENTS[event], lock_name=LOCK, took=said.get("waited"), message=said.get("why"), **known)
 
     def event(self, app: str, event: LockEvent) -> None:
         """Tells an event of an application's client."""

@@ -66,4 +66,4 @@ def site(server: RealServer, *words: str) -> Iterator[Site]:
 
 def line(event: str, lock: str, **fields: object) -> str:
     """A line of an application's log."""
-    return json.dumps({"event": event, "lock": lock, "app": "Diego", **fields}) + "\n"
+    return json.dumps({"event": event, "lock_name": lock, "app": "Diego", **fields}) + "\n"

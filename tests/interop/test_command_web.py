@@ -103,12 +103,12 @@ def test_events_come_from_a_file_that_grows(server: RealServer, name: str, tmp_p
     with site(server, "--events", str(events), name) as page:
         until(lambda: page.all()["numbers"]["acquired"] == 1 and page.all()["numbers"]["skipped"] == 1)
         with events.open("a") as file:
-            file.write(line("race", name, fence=7, at=now, overrun=1, rival_fence=8))
-        until(lambda: page.all()["numbers"]["race"] == 1)
+            file.write(line("overlapped", name, fence=7, at=now, overrun=1, next_fence=8))
+        until(lambda: page.all()["numbers"]["overlapped"] == 1)
         seen = page.all()
         (span,) = seen["spans"]
-        assert (span["lane"], span["end"], span["race"], span["to"] - span["over"]) == ("Diego", "race", True, 1_000)
-        assert [(event["kind"], event["trouble"]) for event in seen["events"]] == [("acquired", False), ("race", True)]
+        assert (span["lane"], span["end"], span["overlapped"], span["to"] - span["over"]) == ("Diego", "overlapped", True, 1_000)
+        assert [(event["kind"], event["trouble"]) for event in seen["events"]] == [("acquired", False), ("overlapped", True)]
 
 
 def test_a_file_of_events_that_is_cut_is_read_from_its_start(server: RealServer, name: str, tmp_path: Path):
@@ -144,7 +144,7 @@ def test_every_kind_of_event_is_one(server: RealServer, name: str, tmp_path: Pat
 
 def test_the_events_of_an_application_show_what_the_servers_show(server: RealServer, name: str, tmp_path: Path):
     events = tmp_path / "events.jsonl"
-    fields = ("lock", "owner", "fence", "took")
+    fields = ("lock_name", "owner", "fence", "took")
     with events.open("a") as file, site(server, "--events", str(events), name) as page:
 
         def write(event: Any) -> None:

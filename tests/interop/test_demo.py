@@ -56,14 +56,14 @@ def test_every_trouble_shows_in_the_log_the_metrics_the_dashboards_the_alerts_an
     for trouble in troubles:
         assert re.search(r"\n   log     [A-Z]+ \w+ .*\n   metric  locktender_\w+\{.*\} [1-9]", trouble), trouble
     text = "\n".join(troubles)
-    assert 'log     WARNING race key="honeynut"' in text and 'log     WARNING expired key="honeynut"' in text
+    assert 'log     WARNING overlapped key="honeynut"' in text and 'log     WARNING expired key="honeynut"' in text
     panels = [{panel["title"] for panel in json.loads(file.read_text())["panels"]} for file in DASHBOARDS.glob("grafana-*.json")]
     assert set(re.findall(r"^   panel   (.*)$", text, re.MULTILINE)) <= set.intersection(*panels)
     rules = (DASHBOARDS / "rules.yml").read_text()
     assert set(re.findall(r"^   alert   (.*)$", text, re.MULTILINE)) <= set(re.findall(r"alert: (\w+)", rules))
     page = reported(report)
-    assert {"race", "lost", "expired", "dead", "failed_over"} <= {event["kind"] for event in page["events"] if event["trouble"]}
-    assert any(span["race"] and span["lock"] == "honeynut" for span in page["spans"])
+    assert {"overlapped", "lost", "expired", "dead", "failed_over"} <= {event["kind"] for event in page["events"] if event["trouble"]}
+    assert any(span["overlapped"] and span["lock"] == "honeynut" for span in page["spans"])
 
 
 @pytest.mark.long

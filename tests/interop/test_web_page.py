@@ -48,11 +48,11 @@ def test_a_race_of_the_demo_is_seen(browser: Browser, tmp_path: Path):
     assert "Report of" in browser.run("return document.querySelector('#status').textContent")
     assert {"honeynut", "mudcrab", "anvil"} <= set(browser.run(CARDS))
     # As a bar, as a number, in the table of events, and in the lock's own table.
-    assert browser.run("return document.querySelectorAll('rect.race').length") > 1
-    assert browser.run("return document.querySelector('.group .race dd').textContent").startswith("! ")
-    assert "! race" in browser.run("return document.querySelector('#events').textContent")
+    assert browser.run("return document.querySelectorAll('rect.overlapped').length") > 1
+    assert browser.run("return document.querySelector('.group .overlapped dd').textContent").startswith("! ")
+    assert "! overlapped" in browser.run("return document.querySelector('#events').textContent")
     browser.run("[...document.querySelectorAll('.lock')].find((lock) => lock.textContent.includes('honeynut')).querySelector('summary').click()")
-    until(lambda: "race, " in browser.run("return document.querySelector('details[open] tbody')?.textContent ?? ''") or browser.run("again()"))
+    until(lambda: "overlapped, " in browser.run("return document.querySelector('details[open] tbody')?.textContent ?? ''") or browser.run("again()"))
     assert browser.complaints() == []
 
 
@@ -83,7 +83,7 @@ def test_names_are_filtered_and_the_picture_is_paused_by_keyboard(browser: Brows
 def test_what_names_contain_is_never_run(browser: Browser, server: RealServer, name: str, tmp_path: Path):
     report = tmp_path / "report.html"
     with Client(server.url, app=HOSTILE) as client, client.lock(name + HOSTILE), site(server, "--events", "-", f"{name}*") as page:
-        told(page, line("race", name + HOSTILE, app=HOSTILE, message=HOSTILE, fence=7, overrun=1))
+        told(page, line("overlapped", name + HOSTILE, app=HOSTILE, message=HOSTILE, fence=7, overrun=1))
         for address in (page.url, None):
             if address is None:
                 report.write_text(browser.run("return reportPage()"))
@@ -138,8 +138,8 @@ def test_the_legend_has_what_the_picture_has(browser: Browser, server: RealServe
         with site(server, "--events", "-", name) as page:
             browser.open(page.url)
             until(lambda: browser.run(legend) == ["holds", "thin: the servers say", "thick: the client says"])
-            told(page, line("race", name, fence=7, took=2, overrun=1))
-            until(lambda: browser.run(legend)[1].startswith("race: "))
+            told(page, line("overlapped", name, fence=7, took=2, overrun=1))
+            until(lambda: browser.run(legend)[1].startswith("overlap: "))
         with site(server, name) as page:
             browser.open(page.url)
             until(lambda: browser.run(legend) == ["holds"])

@@ -43,7 +43,7 @@ for (const [script, code, name] of failures) {
 
 test('every code has a class of its own, all under LockError', () => {
   const names = Object.keys(locktender).filter((name) => name.endsWith('Error')).sort()
-  assert.deepEqual(names, ['AcquireTimeoutError', 'ClosedError', 'DeniedError', 'ForkedError', 'InternalError', 'InvalidArgumentError',
+  assert.deepEqual(names, ['AcquireTimeoutError', 'ClosedError', 'DeadlockError', 'DeniedError', 'ForkedError', 'InternalError', 'InvalidArgumentError',
     'JobDeadError', 'KeyConflictError', 'LockError', 'LockLostError', 'NotHeldError', 'UnavailableError'])
   for (const name of names) {
     assert.equal(locktender[name].name, name)
@@ -79,13 +79,13 @@ test('servers are told one by one', async () => {
   }
 })
 
-test('a loss carries reason, rival and overrun', async () => {
+test('a loss carries reason, next owner and overrun', async () => {
   const client = new Client(new ScriptedServer('always extend: busy owner=rival ttl=500'))
   const held = await client.lock('orders', { ttlMs: 2_500 }).acquire()
   await until(() => held.signal.aborted)
   const { reason: error } = held.signal
   assert.ok(error instanceof locktender.LockLostError)
-  assert.deepEqual([error.code, error.reason, error.rival, error.lockName], ['LOCK_LOST', 'taken', 'rival', 'orders'])
+  assert.deepEqual([error.code, error.reason, error.nextOwner, error.lockName], ['LOCK_LOST', 'taken', 'rival', 'orders'])
   assert.equal(typeof error.overrunMs, 'number')
   assert.equal('result' in error, false)
   await client.close()

@@ -38,16 +38,19 @@ test('the life of a lock is told in order, with its data', async (t) => {
   const seen = seenBy(t, client)
   const held = await client.lock(t.name, { ttlMs: 60_000 }).acquire()
   assert.equal(await client.lock(t.name).tryAcquire(), null)
-  await held.extend(90_000)
+  await held.extend({ ttlMs: 90_000 })
   await held.release()
   await until(() => kinds(seen).includes('released'))
-  assert.deepEqual(kinds(seen), ['attempt', 'acquired', 'attempt', 'not_acquired', 'extended', 'released'])
+  assert.deepEqual(kinds(seen), ['round', 'acquired', 'round', 'not_acquired', 'extended', 'released'])
   const [, acquired, , refused] = seen
   assert.deepEqual([acquired.lockName, acquired.owner, acquired.fence], [t.name, held.owner, held.fence])
   assert.ok(acquired.tookMs >= 0)
-  assert.equal(refused.rival, held.owner)
-  const fields = ['address', 'atMs', 'attempt', 'category', 'fence', 'key', 'kind', 'lockKind', 'lockName', 'message', 'newEra', 'oldEra']
-  fields.push('overrunMs', 'owner', 'rank', 'reason', 'remainingMs', 'rival', 'rivalFence', 'server', 'tookMs')
+  assert.equal(refused.holder, held.owner)
+  const fields = [
+    'address', 'atMs', 'attempt', 'category', 'fence', 'holder', 'holderFence', 'key', 'kind', 'lastOwner', 'lockKind', 'lockName', 'message',
+    'newReplicationId', 'nextFence', 'nextOwner', 'notifiedAgoMs', 'oldReplicationId', 'overrunMs', 'owner', 'rank', 'reason', 'remainingMs',
+    'server', 'tookMs',
+  ]
   for (const event of seen) assert.deepEqual(Object.keys(event).sort(), fields)
 })
 
@@ -55,7 +58,10 @@ test('a listener for an event that there is not is refused, with the nearest one
   const never = () => assert.fail('called')
   for (const add of ['on', 'once', 'addListener', 'prependListener', 'prependOnceListener']) {
     assert.throws(() => client[add]('aquired', never), { code: 'INVALID_ARGUMENT', message: /^event: .*did you mean acquired\?/ })
-    assert.throws(() => client[add]('nightly', never), { code: 'INVALID_ARGUMENT', message: /there are attempt, busy/ })
+    assert.throws(() => client[add]('nightly', never), { code: 'INVALID_ARGUMENT', message: /there are round, busy/ })
+    for (const [old, now] of [['race', 'overlapped'], ['woken', 'acquired'], ['attempt', 'round'], ['failed', 'acquire_failed']]) {
+      assert.throws(() => client[add](old, never), { message: new RegExp(`did you mean ${now}\\?`) })
+    }
     assert.equal(client.listenerCount('nightly'), 0)
   }
   for (const known of ['error', 'newListener', 'removeListener', Symbol('own')]) client.on(known, never).off(known, never)
@@ -90,13 +96,13 @@ test('a loss is told also to who listens to nothing else', async (t) => {
   assert.deepEqual([event.lockName, event.owner, event.reason], [t.name, held.owner, 'missing'])
 })
 
-test('an overlap that is proved is a race', async (t) => {
-  const race = upcoming(client, 'race')
+test('an overlap that is proved is `overlapped`', async (t) => {
+  const overlapped = upcoming(client, 'overlapped')
   const held = await client.lock(t.name, { ttlMs: 150, renew: false }).acquire()
   const next = await client.lock(t.name).acquire()
   assert.equal((await held.release()).outcome, 'taken')
-  const event = await race()
-  assert.deepEqual([event.rival, event.tookMs > 0], [next.owner, true])
+  const event = await overlapped()
+  assert.deepEqual([event.nextOwner, event.tookMs > 0], [next.owner, true])
   await next.release()
 })
 

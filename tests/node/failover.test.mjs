@@ -43,7 +43,7 @@ test('a promotion is told, and a hold that the replica lacks is lost at once', a
   await until(() => held.signal.aborted)
   assert.equal(held.signal.reason.reason, 'missing')
   assert.deepEqual(
-    told.map((event) => [event.oldEra, event.newEra, event.server, event.address]),
+    told.map((event) => [event.oldReplicationId, event.newReplicationId, event.server, event.address]),
     [[oldEra, await era(replica), url, `127.0.0.1:${proxy.port}`]],
   )
   await client.close()
@@ -112,7 +112,7 @@ test('a grant counts when replicas have confirmed it', async (t) => {
   await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
   await client.withLock('a', async (held) => {
     assert.equal(await replica.holder('a'), held.owner)
-    await held.extend(20_000)
+    await held.extend({ ttlMs: 20_000 })
   })
   assert.throws(() => new Client('memory://a', { minReplicas: 1 }), { code: 'INVALID_ARGUMENT', message: /^minReplicas: memory:\/\/a is/ })
 })

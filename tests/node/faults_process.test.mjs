@@ -45,9 +45,9 @@ test('f02: a stopped process knows that it lost, before any I/O, and is told onc
     say('held')
     await heard()
     say(held.isValid(), held.remainingMs())
-    const { outcome, rival, overrunMs } = await held.release()
+    const { outcome, nextOwner, overrunMs } = await held.release()
     say(outcome, overrunMs > 0)
-    say(rival)
+    say(nextOwner)
     await sleep(50)
     say(losses, held.signal.reason.code)
     await client.close()`

@@ -36,7 +36,7 @@ for (const [way, end] of Object.entries(ways)) {
     const message = /is not held by this handle: it was already released; only the object/
     const refusal = { name: 'NotHeldError', code: 'NOT_HELD', lockName: t.name, message }
     for (const call of [() => held.check(), () => held.handOver()]) assert.throws(call, refusal)
-    for (const call of [() => held.extend(), () => held.extendBy(1), () => held.release()]) await assert.rejects(call, refusal)
+    for (const call of [() => held.extend(), () => held.extend({ byMs: 1 }), () => held.release()]) await assert.rejects(call, refusal)
     assert.deepEqual([held.signal.aborted, held.signal === held.signal], [false, true])
     assert.equal(await held.lost, null)
     await held[Symbol.asyncDispose]()

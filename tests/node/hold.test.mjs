@@ -31,26 +31,28 @@ test('name, owner and fence are data', async (t) => {
 
 test('extensions at the same time all succeed, in order', async (t) => {
   const held = await client.lock(t.name).acquire()
-  await Promise.all([held.extend(20_000), held.extendBy(20_000), held.extend(30_000), held.extendBy(1_000)])
+  await Promise.all([held.extend({ ttlMs: 20_000 }), held.extend({ byMs: 20_000 }), held.extend({ ttlMs: 30_000 }), held.extend({ byMs: 1_000 })])
   assert.ok(held.remainingMs() > 29_000)
   await held.release()
 })
 
-test('times that are none are refused by extend and extendBy', async (t) => {
+test('what is no time, and what is not named, is refused by extend', async (t) => {
   const held = await client.lock(t.name).acquire()
   for (const bad of [NaN, Infinity, -Infinity, -1, '5', true, null, {}, 10n, 1e300, new Date()]) {
-    await assert.rejects(held.extend(bad), InvalidArgumentError)
-    await assert.rejects(held.extendBy(bad), InvalidArgumentError)
+    await assert.rejects(held.extend({ ttlMs: bad }), InvalidArgumentError)
+    await assert.rejects(held.extend({ byMs: bad }), InvalidArgumentError)
   }
-  await assert.rejects(held.extendBy(), /^InvalidArgumentError: ms: must be a number/)
+  await assert.rejects(held.extend(60), /^InvalidArgumentError: options: write extend\(\{ ttlMs \}\) or extend\(\{ byMs \}\), in milliseconds \(given: 60\)/)
+  await assert.rejects(held.extend({ ttl: 60 }), /^InvalidArgumentError: ttl: .*there are ttlMs, byMs/)
+  await assert.rejects(held.extend({ ttlMs: 60_000, byMs: 1 }), /^InvalidArgumentError: byMs: .*not both/)
   held.check()
   await held.release()
 })
 
 test('a second release, and all else afterwards, says that nothing is held', async (t) => {
   const held = await client.lock(t.name).acquire()
-  assert.deepEqual(await held.release(), { outcome: 'released', rival: null, rivalFence: null, overrunMs: 0, keptMs: 0 })
-  for (const call of [() => held.release(), () => held.extend(), () => held.extendBy(1)]) await assert.rejects(call(), NotHeldError)
+  assert.deepEqual(await held.release(), { outcome: 'released', nextOwner: null, nextFence: null, overrunMs: 0, keptMs: 0 })
+  for (const call of [() => held.release(), () => held.extend(), () => held.extend({ byMs: 1 })]) await assert.rejects(call(), NotHeldError)
   assert.throws(() => held.handOver(), NotHeldError)
 })
 

@@ -224,7 +224,7 @@ test('work whose lease is lost is refused if another has begun since, and its re
   const error = await client.job(t.name, { ttlMs: 200, renew: false }).run(work).then(assert.fail, (refused) => refused)
   assert.ok(error instanceof LockLostError, String(error))
   const { theirs } = error.result
-  assert.deepEqual([error.rival, theirs.number], [theirs.owner, 2])
+  assert.deepEqual([error.nextOwner, theirs.number], [theirs.owner, 2])
   await theirs.complete()
 })
 

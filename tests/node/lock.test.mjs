@@ -107,7 +107,7 @@ test('a body that awaits its own lock without end is told of, by the process whe
     })
   }
   await Promise.all([inside(silent, `${t.name}: silent`), inside(heard, `${t.name}: heard`)])
-  assert.deepEqual(warnings.map(({ name, code }) => [name, code]), [['LocktenderWarning', 'LOCKTENDER_SELF_WAIT']])
+  assert.deepEqual(warnings.map(({ name, code }) => [name, code]), [['LocktenderWarning', 'LOCKTENDER_DEADLOCK']])
   assert.deepEqual(events.map(({ lockName }) => lockName), [`${t.name}: heard`])
   assert.match(warnings[0].message, /: silent" has been held for \d+\.\d s by this same client, .*pass the hold down instead$/)
 })

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 
-import { Client, InvalidArgumentError, metrics, registerMetrics } from 'locktender'
+import { Client, InvalidArgumentError, metrics } from 'locktender'
+import { registerMetrics } from 'locktender/prometheus'
 import { Registry } from 'prom-client'
 
 import { run } from './support/script.mjs'

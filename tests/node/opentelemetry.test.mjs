@@ -16,7 +16,8 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { registerInstrumentations } from '@opentelemetry/instrumentation'
 import { DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
-import { Client, LocktenderInstrumentation, metrics } from 'locktender'
+import { Client, metrics } from 'locktender'
+import { LocktenderInstrumentation } from 'locktender/opentelemetry'
 import { ScriptedServer } from 'locktender/testing'
 
 import { root } from './support/checkout.mjs'
@@ -66,9 +67,9 @@ test('an acquire and its hold are spans within the span of the caller, also in a
   }, 3)
   assert.deepEqual(shown(spans), [['acquire', 'acquired', null], ['acquire', 'not_acquired', null], ['hold', 'released', null]])
   const [acquire, busy, hold] = spans
-  const common = { 'locktender.lock': 'orders:"<4 2>"', 'locktender.key': 'orders:"<4 2>"', 'locktender.category': 'orders', 'locktender.kind': 'lock', 'locktender.app': 'billing' }
+  const common = { 'locktender.lock_name': 'orders:"<4 2>"', 'locktender.key': 'orders:"<4 2>"', 'locktender.category': 'orders', 'locktender.kind': 'lock', 'locktender.app': 'billing' }
   const { 'locktender.wait': wait, ...rest } = acquire.attributes
-  assert.deepEqual(rest, { ...common, 'locktender.owner': held.owner, 'locktender.fence': held.fence, 'locktender.end': 'acquired', 'locktender.attempts': 1 })
+  assert.deepEqual(rest, { ...common, 'locktender.owner': held.owner, 'locktender.fence': held.fence, 'locktender.end': 'acquired', 'locktender.rounds': 1 })
   assert.ok(wait >= 0 && wait < 60)
   assert.deepEqual(hold.attributes, { ...common, 'locktender.owner': held.owner, 'locktender.fence': held.fence, 'locktender.end': 'released' })
   assert.deepEqual([acquire.kind, hold.kind, busy.attributes['locktender.owner']], [api.SpanKind.CLIENT, api.SpanKind.INTERNAL, undefined])
@@ -106,14 +107,14 @@ test('an end is an error where the caller got one, or where the hold was lost', 
   }, 20)
   const ends = shown(spans).map((each) => each.join(' ')).sort()
   assert.deepEqual(ends, [
-    ...Array.from({ length: 8 }, () => 'acquire acquired '),
-    'acquire cancelled ', 'acquire done ', 'acquire failed CLOSED', 'acquire timed_out ACQUIRE_TIMEOUT',
-    'hold expired ', 'hold handed_over ', 'hold lost LOCK_LOST', 'hold race race', ...Array.from({ length: 4 }, () => 'hold released '),
+    'acquire acquire_failed CLOSED', ...Array.from({ length: 8 }, () => 'acquire acquired '), 'acquire cancelled ', 'acquire done ',
+    'acquire timed_out ACQUIRE_TIMEOUT',
+    'hold expired ', 'hold handed_over ', 'hold lost LOCK_LOST', 'hold overlapped overlapped', ...Array.from({ length: 4 }, () => 'hold released '),
   ])
   const ofJob = spans.find(({ name, attributes }) => name === 'hold' && attributes['locktender.kind'] === 'job')
   assert.equal(ofJob.attributes['locktender.job.attempt'], 1)
-  const told = spans.flatMap(({ events }) => events).map(({ name, attributes }) => [name, attributes['locktender.reason'] ?? attributes['locktender.rival']])
-  assert.deepEqual(told.sort(), [['lost', 'max_hold'], ['race', 'a rival']])
+  const told = spans.flatMap(({ events }) => events).map(({ name, attributes }) => [name, attributes['locktender.reason'] ?? attributes['locktender.next_owner']])
+  assert.deepEqual(told.sort(), [['lost', 'max_hold'], ['overlapped', 'a rival']])
   await onServer.close()
 })
 
@@ -126,15 +127,15 @@ function counted(client) {
 
 const asked = {
   ACQUIRE_TIMEOUT: ['always acquire: busy', 'timed_out'],
-  UNAVAILABLE: ['always acquire: fail refused', 'failed'],
-  DENIED: ['always acquire: fail denied', 'failed'],
-  KEY_CONFLICT: ['always acquire: conflict', 'failed'],
+  UNAVAILABLE: ['always acquire: fail refused', 'acquire_failed'],
+  DENIED: ['always acquire: fail denied', 'acquire_failed'],
+  KEY_CONFLICT: ['always acquire: conflict', 'acquire_failed'],
 }
 for (const [code, [script, end]] of Object.entries(asked)) {
   test(`an acquire that has asked ends as the metrics count it: ${code}`, async () => {
     const client = new Client(new ScriptedServer(script), { unavailableAfterMs: 10, waitMs: 10 })
     const [{ attributes }] = await spansOf(() => assert.rejects(client.lock('orders:1').acquire(), { code }), 1)
-    assert.deepEqual([attributes['locktender.end'], attributes['error.type'], attributes['locktender.lock']], [end, code, 'orders:1'])
+    assert.deepEqual([attributes['locktender.end'], attributes['error.type'], attributes['locktender.lock_name']], [end, code, 'orders:1'])
     assert.deepEqual(counted(client), { [end]: 1 })
     await client.close()
   })
@@ -171,7 +172,7 @@ for (const [way, [kind, acquire]] of Object.entries(refused)) {
     const [{ attributes }] = await spansOf(() => assert.rejects(acquire(client), { code: 'CLOSED' }), 1)
     const { 'locktender.wait': wait, ...told } = attributes
     assert.ok(wait >= 0)
-    const lock = { lock: 'orders:1', key: 'p:orders:1', kind, category: 'orders', app: 'billing', end: 'failed', attempts: 0 }
+    const lock = { lock_name: 'orders:1', key: 'p:orders:1', kind, category: 'orders', app: 'billing', end: 'acquire_failed', rounds: 0 }
     assert.deepEqual(told, { ...Object.fromEntries(Object.entries(lock).map(([name, value]) => [`locktender.${name}`, value])), 'error.type': 'CLOSED' })
     assert.deepEqual(counted(client), {})
   })
@@ -191,7 +192,7 @@ test('each metric has the numbers of the client, under the name that the page te
   // Histograms also have what other tests' clients took.
   const client = memory({ app: 'counted' })
   const held = await client.lock('orders:42').acquire()
-  await client.withLock('mail:7', async (hold) => hold.extend(60_000))
+  await client.withLock('mail:7', async (hold) => hold.extend({ ttlMs: 60_000 }))
   await client.lock('orders:42').tryAcquire()
   await client.lock('orders:42', { waitMs: 10 }).acquire().catch(() => undefined)
   const found = await collected()
@@ -267,7 +268,7 @@ test('without the API the error says what to install', async (t) => {
   for (const part of ['package.json', 'bindings-node/dist', 'bindings-node/native']) {
     cpSync(path.join(root, part), path.join(directory, 'node_modules/locktender', part), { recursive: true })
   }
-  const program = "const { LocktenderInstrumentation } = require('locktender'); try { new LocktenderInstrumentation() } catch (error) { console.log(error.message) }"
+  const program = "const { LocktenderInstrumentation } = require('locktender/opentelemetry'); try { new LocktenderInstrumentation() } catch (error) { console.log(error.message) }"
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: directory })
   assert.match(stdout, /npm install @opentelemetry\/api/)
 })

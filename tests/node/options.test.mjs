@@ -82,7 +82,7 @@ test('an accessor is asked once, and what it throws comes out', async (t) => {
 
 test('what an application added to Object.prototype is no option, no address and no field of an event', async (t) => {
   const program = `
-    import { Points } from 'locktender'
+    import { Points } from 'locktender/influxdb'
     Object.prototype.flatten = () => []
     Object.defineProperty(Object.prototype, 'shout', { get: () => 'loud', configurable: true })
     new Client('redis+cluster://127.0.0.1:1', { addressMap: { 'a:1': 'b:2' } })
@@ -92,7 +92,7 @@ test('what an application added to Object.prototype is no option, no address and
     say(await client.withLock(name, { waitMs: 5 }, (held) => held.isValid()))
     await points.flush()`
   const [valid, events] = await run(t, program, await sharedServer(), t.name)
-  assert.deepEqual([valid, events.split(',').slice(0, 2)], ['true', ['event=attempt', 'event=acquired']])
+  assert.deepEqual([valid, events.split(',').slice(0, 2)], ['true', ['event=round', 'event=acquired']])
 })
 
 test('a signal given as the options is told where it belongs', async (t) => {

@@ -8,6 +8,9 @@ import { format } from 'node:util'
 
 import { Redis } from 'ioredis'
 import * as locktender from 'locktender'
+import * as influxdb from 'locktender/influxdb'
+import * as opentelemetry from 'locktender/opentelemetry'
+import * as prometheus from 'locktender/prometheus'
 import * as testing from 'locktender/testing'
 import typescript from 'typescript'
 
@@ -46,7 +49,7 @@ test('every verb has an example, or its class has one that uses it', () => {
 /** Runs an example with servers of its own; the result is what it has printed. `await using` is compiled down for Node 20. */
 async function run(text) {
   const printed = []
-  const given = { ...locktender, ...testing, Redis, console: { ...console, log: (...values) => printed.push(format(...values)) } }
+  const given = { ...locktender, ...influxdb, ...opentelemetry, ...prometheus, ...testing, Redis, console: { ...console, log: (...values) => printed.push(format(...values)) } }
   const own = text.replaceAll('memory://', `memory://${randomUUID()}-`)
   const compilerOptions = { module: ModuleKind.ESNext, target: ScriptTarget.ES2022 }
   const { outputText } = typescript.transpileModule(`return (async () => {\n${own}\n})()`, { compilerOptions })

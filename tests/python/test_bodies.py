@@ -8,7 +8,7 @@ import threading
 
 import greenlet
 import pytest
-from locktender import AcquireTimeoutError, Client, InvalidArgumentError, LockLostError, NotHeldError
+from locktender import AcquireTimeoutError, Client, DeadlockError, InvalidArgumentError, LockLostError, NotHeldError
 from support.observe import PATIENCE, until
 from support.server import RealServer
 
@@ -203,7 +203,7 @@ def test_entering_under_asyncio(client, server: RealServer, name, on_each_loop):
 
 
 def refused_at(place):
-    return pytest.raises(InvalidArgumentError, match=f"since {place}, .*re-entrant")
+    return pytest.raises(DeadlockError, match=f"since {place}, .*re-entrant")
 
 
 @pytest.mark.parametrize("wait", [None, 0.05])
@@ -213,7 +213,7 @@ def test_a_thread_that_would_wait_for_itself_learns_where_it_took_the_lock(each_
     with lock as held:
         with refused_at(place) as caught:
             lock.acquire()
-        assert (caught.value.code, caught.value.lock_name) == ("INVALID_ARGUMENT", name)
+        assert (caught.value.code, caught.value.lock_name) == ("DEADLOCK", name)
         with refused_at(place), each_client.lock(name):
             raise AssertionError("it doesn't run")
         held.check()
@@ -238,7 +238,7 @@ def test_a_decorated_function_that_calls_itself_is_refused(each_client, name):
     def inner():
         raise AssertionError("it doesn't run")
 
-    with pytest.raises(InvalidArgumentError) as caught:
+    with pytest.raises(DeadlockError) as caught:
         place = line()
         outer()
     assert f"since {place}, " in str(caught.value)
@@ -248,13 +248,13 @@ def test_a_decorated_function_that_calls_itself_is_refused(each_client, name):
         await coroutine()
 
     async def main():
-        with pytest.raises(InvalidArgumentError) as caught:
+        with pytest.raises(DeadlockError) as caught:
             place = line()
             await coroutine()
         assert f"since {place}, " in str(caught.value)
 
     asyncio.run(main())
-    with pytest.raises(InvalidArgumentError, match="already, and would wait"):
+    with pytest.raises(DeadlockError, match="already, and would wait"):
         asyncio.run(coroutine())  # called by no line of the program's
     with pytest.raises(AssertionError):
         inner()
@@ -274,7 +274,7 @@ def test_a_task_that_would_wait_for_itself_is_refused(each_client, name, on_each
                     raise AssertionError("it doesn't run")
             held.check()
         async with await lock.acquire_async():
-            with pytest.raises(InvalidArgumentError):
+            with pytest.raises(DeadlockError):
                 await lock.acquire_async()
         assert await lock.inspect_async() is None
 

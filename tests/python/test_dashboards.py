@@ -42,8 +42,8 @@ def used() -> Names:
 def test_names_are_found() -> None:
     found = promql(['sum by (app, le) (rate(locktender_wait_seconds_bucket{end=~"done|dead", app=~"$app"}[5m])) and on (kind) x{a!="b"}'])
     assert found == ({"locktender_wait_seconds"}, {"app", "le", "end", "kind", "a"}, {"done", "dead", "b"})
-    found = influxql(["""SELECT max("took") FROM "locktender" WHERE "event" =~ /^(lost|race)$/ AND "app" =~ /^$app$/ AND "reason" = 'x'"""])
-    assert found == ({"locktender"}, {"took", "event", "app", "reason"}, {"lost", "race", "x"})
+    found = influxql(["""SELECT max("took") FROM "locktender" WHERE "event" =~ /^(lost|overlapped)$/ AND "app" =~ /^$app$/ AND "reason" = 'x'"""])
+    assert found == ({"locktender"}, {"took", "event", "app", "reason"}, {"lost", "overlapped", "x"})
     assert words_of_tables("no `text`\n| a_b, c | d `e{f}` |\n| --- | --- |\n") == {"a_b", "c", "e", "f"}
 
 
@@ -77,7 +77,7 @@ def test_every_panel_has_an_id_a_place_and_words_of_its_own(source: str) -> None
 def test_a_race_is_red_and_an_overlap_that_nobody_saw_is_orange(source: str) -> None:
     (panel,) = [panel for panel in panels(source) if panel["title"] == "Validity exceeded"]
     colours = {each["matcher"]["options"]: each["properties"][0]["value"]["fixedColor"] for each in panel["fieldConfig"]["overrides"]}
-    assert (colours["race"], colours["unknown"]) == ("red", "orange")
+    assert (colours["overlapped"], colours["unknown"]) == ("red", "orange")
 
 
 @pytest.mark.parametrize("source", SOURCES)

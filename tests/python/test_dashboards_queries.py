@@ -143,8 +143,8 @@ def scraping(directory: Path, command: str, port: int) -> Started:
 
 def last_of_many(prometheus: Prometheus) -> float:
     """The time of the last scrape, or 0 before there were enough of them."""
-    enough = prometheus.result("query", query=f"count_over_time(locktender_attempts_total[1m]) >= {SCRAPES}")
-    times = prometheus.result("query", query="max(max_over_time(timestamp(locktender_attempts_total)[1m:250ms]))")
+    enough = prometheus.result("query", query=f"count_over_time(locktender_acquire_rounds_total[1m]) >= {SCRAPES}")
+    times = prometheus.result("query", query="max(max_over_time(timestamp(locktender_acquire_rounds_total)[1m:250ms]))")
     return float(times[0]["value"][1]) if enough else 0
 
 
@@ -211,7 +211,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 # What the demo provokes, and needs no time to be alerted on.
-FIRES = {"LocktenderRace", "LocktenderLockLost", "LocktenderJobDead", "LocktenderFailover"}
+FIRES = {"LocktenderOverlap", "LocktenderLockLost", "LocktenderJobDead", "LocktenderFailover"}
 
 
 def alerts(prometheus: Prometheus) -> list[Any]:
@@ -327,7 +327,7 @@ def test_the_choices_of_influxdb_s_dashboard_are_the_applications_and_families(i
 
 
 def test_all_applications_of_influxdb_s_dashboard_are_also_the_one_without_a_name(influxdb: str) -> None:
-    (query,) = [query.text for query in queries("influxdb") if query.panel == "Proved races"]
+    (query,) = [query.text for query in queries("influxdb") if query.panel == "Proved overlaps"]
     time = {"timeFilter": "time > now() - 1h"}
     found = [influxdb_values(influxdb, filled(query, variables | time)) for variables in chosen("influxdb")]
     assert found == [[len(CLIENTS) * len(CATEGORIES)], [len(APPS) * len(CATEGORIES)]]

@@ -19,6 +19,7 @@ CLASSES = [
     ("KEY_CONFLICT", errors.KeyConflictError, Exception),
     ("INVALID_ARGUMENT", errors.InvalidArgumentError, ValueError),
     ("CLOSED", errors.ClosedError, RuntimeError),
+    ("DEADLOCK", errors.DeadlockError, RuntimeError),
     ("FORKED", errors.ForkedError, RuntimeError),
     ("INTERNAL", errors.InternalError, Exception),
 ]

@@ -26,12 +26,12 @@ def test_a_callback_gets_every_event_on_a_thread_of_its_own(server: RealServer, 
             held.extend(90)
             assert client.lock(name).try_acquire() is None
         until(lambda: "released" in kinds(seen))
-    assert [kind for kind in kinds(seen) if kind != "attempt"] == ["acquired", "extended", "not_acquired", "released"]
+    assert [kind for kind in kinds(seen) if kind != "round"] == ["acquired", "extended", "not_acquired", "released"]
     acquired = next(event for event in seen if event.kind == "acquired")
-    assert (acquired.lock, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.DEBUG)
+    assert (acquired.lock_name, acquired.owner, acquired.fence, acquired.level) == (name, held.owner, held.fence, logging.DEBUG)
     assert acquired.took is not None and acquired.took >= 0
     refused = next(event for event in seen if event.kind == "not_acquired")
-    assert refused.rival == held.owner and name in str(refused) and repr(refused).startswith("LockEvent(kind='not_acquired'")
+    assert refused.holder == held.owner and name in str(refused) and repr(refused).startswith("LockEvent(kind='not_acquired'")
     assert threads == {"locktender-events"}
 
 
@@ -40,7 +40,7 @@ def test_the_logger_gets_structured_records(client, name, caplog):
     with client.lock(name) as held:
         pass
     record = until(lambda: [r for r in caplog.records if r.name == "locktender" and getattr(r, "event", 0) == "released"])[0]
-    assert (record.lock, record.owner, record.fence, record.levelno) == (name, held.owner, held.fence, logging.DEBUG)
+    assert (record.lock_name, record.owner, record.fence, record.levelno) == (name, held.owner, held.fence, logging.DEBUG)
 
 
 def test_the_life_of_holds_is_logged_at_info_if_the_client_says_so(server: RealServer, name, caplog):
@@ -62,7 +62,7 @@ def test_what_others_wrote_is_one_short_line_of_a_log_and_whole_in_its_field(ser
     [record] = until(lambda: [r for r in caplog.records if getattr(r, "event", "") == "not_acquired"])
     line = record.getMessage()
     assert "\\u{1b}[2J\\nERROR" in line and line.isprintable() and len(line) < len(name) + 300
-    assert record.rival == foreign
+    assert record.holder == foreign
 
 
 def test_a_loss_is_logged_as_an_error(client, server: RealServer, name, caplog):
@@ -70,7 +70,7 @@ def test_a_loss_is_logged_as_an_error(client, server: RealServer, name, caplog):
     server.command("DEL", name)
     held.wait_lost(PATIENCE)
     [record] = until(lambda: [r for r in caplog.records if getattr(r, "event", "") == "lost"])
-    assert (record.levelno, record.reason, record.lock) == (logging.ERROR, "missing", name)
+    assert (record.levelno, record.reason, record.lock_name) == (logging.ERROR, "missing", name)
     assert held.release().outcome == "expired"
 
 
@@ -115,7 +115,7 @@ def test_a_callback_may_use_locks(server: RealServer, name):
     taken = []
 
     def on_event(event):
-        if event.kind == "released" and event.lock == name:
+        if event.kind == "released" and event.lock_name == name:
             with client.lock(name + ":2") as held:
                 taken.append(held.fence)
 

@@ -47,7 +47,7 @@ def test_a_promotion_is_told_and_a_hold_that_the_replica_lacks_is_lost_at_once(s
             held.check()
         assert lost.value.reason == "missing"
         [told] = [event for event in seen if event.kind == "failed_over"]
-        assert (told.old_era, told.new_era, told.server) == (old_era, era(replica), primary.url_at(proxy.port))
+        assert (told.old_replication_id, told.new_replication_id, told.server) == (old_era, era(replica), primary.url_at(proxy.port))
         assert told.address == f"127.0.0.1:{proxy.port}"
 
 

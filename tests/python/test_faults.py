@@ -49,7 +49,7 @@ def test_f02_a_stopped_process_knows_that_it_lost(server: RealServer, client, na
         print(held.is_valid(), held.remaining(), flush=True)
         loss = held.wait_lost()
         release = held.release()
-        print(loss.reason, release.outcome, release.rival, release.overrun > 0)
+        print(loss.reason, release.outcome, release.next_owner, release.overrun > 0)
         client.close()
         print([event.kind for event in seen].count("lost"))
     """

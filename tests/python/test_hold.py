@@ -137,7 +137,7 @@ def test_a_hold_refuses_to_be_pickled(each_client, name):
 
 
 def test_repr(each_client, name):
-    expected = "Release(outcome='released', rival=None, rival_fence=None, overrun=0.0, kept=0.0)"
+    expected = "Release(outcome='released', next_owner=None, next_fence=None, overrun=0.0, kept=0.0)"
     assert repr(each_client.lock(name).acquire().release()) == expected
     with each_client.lock(name) as held:
         assert repr(held) == f'<locktender.Hold "{name}" fence={held.fence} valid>'

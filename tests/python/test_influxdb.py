@@ -29,12 +29,12 @@ def test_a_parser_of_others_reads_what_hostile_names_write(points):
         until(lambda: len(seen) == 3, PATIENCE)
     assert points.flush(PATIENCE)
     read = [parse_line(line) for batch in points.written for line in batch.splitlines()]
-    assert [point["tags"]["event"] for point in read] == ["attempt", "acquired", "released"]
+    assert [point["tags"]["event"] for point in read] == ["round", "acquired", "released"]
     acquired = read[1]
     assert acquired["measurement"] == "locktender"
     assert acquired["tags"]["app"] == "bill,ing = /" and acquired["tags"]["kind"] == "lock"
     fields = acquired["fields"]
-    assert fields["lock"] == hostile.replace("\n", "\ufffd").replace("\x1b", "\ufffd")
+    assert fields["lock_name"] == hostile.replace("\n", "\ufffd").replace("\x1b", "\ufffd")
     assert (fields["owner"], fields["fence"], fields["message"]) == (held.owner, held.fence, "acquired")
     assert isinstance(fields["took"], float) and acquired["time"] > 1.7e18
 

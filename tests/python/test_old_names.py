@@ -28,7 +28,15 @@ TYPES = {
     "Ran": "TryOutcome",
     "ServerError": "ServerFailure",
 }
-FIELDS = {"fire_time": "scheduled_time", "family": "category"}
+FIELDS = {
+    "fire_time": "scheduled_time",
+    "family": "category",
+    "rival": "next_owner",
+    "rival_fence": "next_fence",
+    "old_era": "old_replication_id",
+    "new_era": "new_replication_id",
+}
+EVENTS = {"race": "overlapped", "woken": "acquired", "attempt": "round", "failed": "acquire_failed"}
 
 
 def camel(name: str) -> str:
@@ -52,6 +60,19 @@ def test_an_old_name_is_no_identifier_any_more(lists: dict[str, str], old: str):
         kind = r"\b(struct|enum|trait|type) " if language == "rust" and old in TYPES else r"\b"
         for name in {old, camel(old)}:
             assert not re.search(rf"{kind}{name}\b", text), (language, name)
+
+
+@pytest.mark.parametrize("old", EVENTS)
+def test_no_event_has_an_old_name(lists: dict[str, str], old: str):
+    kinds = {
+        "rust": set(re.findall(r"^event::EventKind::(\w+)$", lists["rust"], re.MULTILINE)),
+        "python": set(re.findall(r'"(\w+)"', lists["python"].split("def kind(", 1)[1].split("...", 1)[0].split("def ", 1)[0])),
+        "node": set(re.findall(r"'(\w+)'", lists["node"].split("type EventKind", 1)[1].split(";", 1)[0])),
+    }
+    new = EVENTS[old]
+    for language, names in kinds.items():
+        spelled = (lambda name: name.title().replace("_", "")) if language == "rust" else str
+        assert spelled(new) in names and spelled(old) not in names, (language, sorted(names))
 
 
 # Handles have a `name`, too.

@@ -93,11 +93,11 @@ def test_an_acquire_and_its_hold_are_spans_within_that_of_the_caller(telemetry, 
     assert shown(spans) == [("acquire", "acquired", False), ("acquire", "not_acquired", False), ("hold", "released", False)]
     assert {span.parent.span_id for span in spans} == {request.get_span_context().span_id}
     acquire, _, hold = spans
-    common = {"locktender.lock": name, "locktender.key": name, "locktender.category": "orders", "locktender.kind": "lock"}
+    common = {"locktender.lock_name": name, "locktender.key": name, "locktender.category": "orders", "locktender.kind": "lock"}
     common |= {"locktender.app": "billing", "locktender.owner": held.owner, "locktender.fence": held.fence}
     found = dict(acquire.attributes)
     assert 0 <= found.pop("locktender.wait") < 60
-    assert found == {**common, "locktender.end": "acquired", "locktender.attempts": 1}
+    assert found == {**common, "locktender.end": "acquired", "locktender.rounds": 1}
     assert dict(hold.attributes) == {**common, "locktender.end": "released"}
     assert (acquire.kind, hold.kind, hold.start_time) == (SpanKind.CLIENT, SpanKind.INTERNAL, acquire.end_time)
 
@@ -120,8 +120,8 @@ def test_an_end_is_an_error_where_the_caller_got_one_or_the_hold_was_lost(teleme
         client.lock("orders:1").acquire()
     spans = telemetry.spans(16)
     assert shown(spans) == [
+        ("acquire", "acquire_failed", "CLOSED"),
         *[("acquire", "acquired", False)] * 7,
-        ("acquire", "failed", "CLOSED"),
         ("acquire", "timed_out", "ACQUIRE_TIMEOUT"),
         ("hold", "dropped", False),
         ("hold", "handed_over", False),
@@ -152,7 +152,7 @@ def test_each_task_has_its_own_parent_and_a_cancelled_wait_is_no_error(telemetry
 
     parents = asyncio.run(work())
     spans = telemetry.spans(13)
-    assert {span.parent.span_id == parents[span.attributes["locktender.lock"]] for span in spans if span.parent} == {True}
+    assert {span.parent.span_id == parents[span.attributes["locktender.lock_name"]] for span in spans if span.parent} == {True}
     assert shown(spans) == [
         *[("acquire", "acquired", False)] * 6,
         ("acquire", "cancelled", False),
@@ -238,7 +238,7 @@ def test_a_listener_that_blocks_lets_nothing_grow_without_a_bound(telemetry):
     telemetry.spans(2 * followed)
     with Client(f"memory://{uuid.uuid4().hex}") as client, client.lock("later"):
         pass
-    until(lambda: any(span.attributes["locktender.lock"] == "later" for span in telemetry.spans(2 * followed)), PATIENCE)
+    until(lambda: any(span.attributes["locktender.lock_name"] == "later" for span in telemetry.spans(2 * followed)), PATIENCE)
 
 
 def test_the_tools_of_opentelemetry_find_it():

@@ -41,9 +41,9 @@ def counted(client: Client) -> dict[str, float]:
 
 ASKED = {
     "ACQUIRE_TIMEOUT": ("always acquire: busy", "timed_out"),
-    "UNAVAILABLE": ("always acquire: fail refused", "failed"),
-    "DENIED": ("always acquire: fail denied", "failed"),
-    "KEY_CONFLICT": ("always acquire: conflict", "failed"),
+    "UNAVAILABLE": ("always acquire: fail refused", "acquire_failed"),
+    "DENIED": ("always acquire: fail denied", "acquire_failed"),
+    "KEY_CONFLICT": ("always acquire: conflict", "acquire_failed"),
 }
 
 
@@ -53,7 +53,7 @@ def test_an_acquire_that_has_asked_ends_as_the_metrics_count_it(telemetry, code)
     with Client(ScriptedServer(script), unavailable_after=0.01) as client:
         assert refusal(client.lock("orders:1", wait=0.01).acquire) == code
         [span] = telemetry.spans(1)
-        told = span.attributes["locktender.end"], span.attributes["error.type"], span.attributes["locktender.lock"]
+        told = span.attributes["locktender.end"], span.attributes["error.type"], span.attributes["locktender.lock_name"]
         assert (told, counted(client)) == ((end, code, "orders:1"), {end: 1})
 
 
@@ -95,10 +95,10 @@ async def awaited(lock: Lock) -> None:
         pass
 
 
-LOCK = {"lock": "orders:1", "key": "p:orders:1", "kind": "lock", "category": "orders", "app": "billing"}
+LOCK = {"lock_name": "orders:1", "key": "p:orders:1", "kind": "lock", "category": "orders", "app": "billing"}
 #: What is refused before it asks a server: how, with which code, and what its span says of the lock.
 REFUSED = {
-    "waits for itself": (waits_for_itself, "INVALID_ARGUMENT", LOCK),
+    "waits for itself": (waits_for_itself, "DEADLOCK", LOCK),
     "try": (lambda client: of_a_closed_client(client, client.lock("orders:1").try_acquire), "CLOSED", LOCK),
     "closed": (lambda client: of_a_closed_client(client, client.lock("orders:1", category="f").acquire), "CLOSED", {**LOCK, "category": "f"}),
     "async": (lambda client: of_a_closed_client(client, lambda: asyncio.run(awaited(client.lock("orders:1")))), "CLOSED", LOCK),
@@ -116,7 +116,7 @@ def test_a_refused_acquire_tells_its_lock_and_nothing_counts_it(telemetry, clien
     told = dict(span.attributes)
     assert told.pop("locktender.wait") >= 0
     wanted = {f"locktender.{name}": value for name, value in lock.items()}
-    assert told == {**wanted, "locktender.end": "failed", "locktender.attempts": 0, "error.type": code}
+    assert told == {**wanted, "locktender.end": "acquire_failed", "locktender.rounds": 0, "error.type": code}
     acquires = {"acquired": 1} if others else {}
     durations = [point.count for point in telemetry.metrics()["locktender.wait.duration"].data.data_points] if others else []
     assert (counted(client), durations) == (acquires, list(acquires.values()))
@@ -129,4 +129,4 @@ def test_no_listener_hears_of_a_refused_acquire(telemetry):
         with client.lock("orders:2"):
             pass
         until(lambda: heard.count("released") == 2, PATIENCE)
-    assert "failed" not in heard
+    assert "acquire_failed" not in heard

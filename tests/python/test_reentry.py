@@ -88,7 +88,7 @@ PROGRAM = """
     first_uses()
     for thread in threads:
         thread.join(5)
-    while not any(event.kind == "acquired" and event.lock == name + ":inner" for event in list(events)):
+    while not any(event.kind == "acquired" and event.lock_name == name + ":inner" for event in list(events)):
         pass
     print(struck, bool(reached))
 """

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import greenlet
 import pytest
-from locktender import Client, InvalidArgumentError
+from locktender import Client, DeadlockError
 from locktender.testing import Clock
 from support.observe import PATIENCE, until
 
@@ -119,10 +119,10 @@ def test_a_generator_that_runs_is_refused(lock):
 
     def chunks():
         with lock:
-            with pytest.raises(InvalidArgumentError, match="re-entrant"):
+            with pytest.raises(DeadlockError, match="re-entrant"):
                 lock.acquire()
             yield 1
-            with pytest.raises(InvalidArgumentError, match="re-entrant"):
+            with pytest.raises(DeadlockError, match="re-entrant"):
                 nested()
             yield 2
 
@@ -153,7 +153,7 @@ def test_a_wait_that_may_be_for_itself_is_warned_of_after_five_seconds(name, way
         assert not warnings, "it may be an ordinary wait"
         clock.advance(2)
         [warning] = until(lambda: list(warnings))
-        assert warning.lock == name and "may" in warning.message and "re-entrant" in warning.message, warning.message
+        assert warning.lock_name == name and "may" in warning.message and "re-entrant" in warning.message, warning.message
         held.release()
         second.result(PATIENCE).release()
         if way == "body":

@@ -300,7 +300,7 @@ until(is_renewed)
 doomed = main.lock(name + ":doomed", ttl=3).acquire()
 redis.delete(name + ":doomed")
 assert doomed.wait_lost(10).reason == "missing"
-until(lambda: any(event.kind == "lost" and event.lock == name + ":doomed" for event in list(events)))
+until(lambda: any(event.kind == "lost" and event.lock_name == name + ":doomed" for event in list(events)))
 try:
     doomed.check()
 except LockLostError:

@@ -149,8 +149,8 @@ def failing() -> None:
     try:
         blocking()
     except LockLostError as lost:
-        assert_type(lost.rival_fence, int | None)
+        assert_type(lost.next_fence, int | None)
         assert_type(lost.overrun, float)
-        assert_type(lost.rival, str | None)
+        assert_type(lost.next_owner, str | None)
     except UnavailableError as unavailable:
         assert_type(unavailable.servers[0].kind, str)

@@ -51,6 +51,7 @@ from ._try_outcome import TryOutcome
 from .errors import (
     AcquireTimeoutError,
     ClosedError,
+    DeadlockError,
     DeniedError,
     ForkedError,
     InternalError,
@@ -74,6 +75,7 @@ __all__ = [
     "Attempt",
     "Client",
     "ClosedError",
+    "DeadlockError",
     "Credentials",
     "DeniedError",
     "Election",

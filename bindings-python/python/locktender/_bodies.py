@@ -25,4 +25,4 @@ def _attribute(error: LockError, body_error: BaseException) -> None:
 
 
 def _log(error: LockError, _: BaseException) -> None:
-    logger.warning("a body failed, and so did its lock: %s", error, extra={"event": "body_failed", "lock": error.lock_name})
+    logger.warning("a body failed, and so did its lock: %s", error, extra={"event": "body_failed", "lock_name": error.lock_name})

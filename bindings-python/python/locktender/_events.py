@@ -50,24 +50,28 @@ def _log(event: _native.LockEvent) -> None:
     if logger.isEnabledFor(event.level):
         fields = {
             "event": event.kind,
-            "lock": event.lock,
+            "lock_name": event.lock_name,
             "key": event.key,
             "lock_kind": event.lock_kind,
             "category": event.category,
             "owner": event.owner,
             "fence": event.fence,
-            "rival": event.rival,
-            "rival_fence": event.rival_fence,
+            "holder": event.holder,
+            "holder_fence": event.holder_fence,
+            "next_owner": event.next_owner,
+            "next_fence": event.next_fence,
+            "last_owner": event.last_owner,
             "reason": event.reason,
             "took": event.took,
+            "notified_ago": event.notified_ago,
             "overrun": event.overrun,
             "remaining": event.remaining,
             "rank": event.rank,
             "attempt": event.attempt,
             "server": event.server,
             "address": event.address,
-            "old_era": event.old_era,
-            "new_era": event.new_era,
+            "old_replication_id": event.old_replication_id,
+            "new_replication_id": event.new_replication_id,
         }
         logger.log(event.level, "%s", event, extra=fields)
 

@@ -10,23 +10,22 @@ class LockEvent:
     def kind(
         self,
     ) -> Literal[
-        "attempt",
+        "round",
         "busy",
         "not_acquired",
         "queued",
         "notified",
         "acquired",
-        "woken",
         "timed_out",
         "cancelled",
-        "failed",
+        "acquire_failed",
         "renewed",
         "extended",
         "released",
         "handed_over",
         "expired",
         "lost",
-        "race",
+        "overlapped",
         "dropped",
         "done",
         "retry",
@@ -46,7 +45,7 @@ class LockEvent:
         """As in ``logging``."""
 
     @property
-    def lock(self) -> str | None:
+    def lock_name(self) -> str | None:
         """The lock's name."""
 
     @property
@@ -70,12 +69,28 @@ class LockEvent:
         """Our fence."""
 
     @property
-    def rival(self) -> str | None:
-        """The value of whoever holds the key instead."""
+    def holder(self) -> str | None:
+        """The owner value of who holds the lock, for ``busy``, ``not_acquired``, ``timed_out`` and a ``warning``; of who leads, for
+        ``leader``; of whose hold was ended, for ``force_released``.
+        """
 
     @property
-    def rival_fence(self) -> int | None:
-        """The fence of the latest hold that came between, if the servers show it."""
+    def holder_fence(self) -> int | None:
+        """The fence of that hold, if the servers show it."""
+
+    @property
+    def next_owner(self) -> str | None:
+        """The owner value of who had the lock next, for ``lost``, ``overlapped`` and a ``warning``: the value in the key, or what the
+        history shows.
+        """
+
+    @property
+    def next_fence(self) -> int | None:
+        """The fence of that hold, if the servers show it."""
+
+    @property
+    def last_owner(self) -> str | None:
+        """The owner value of the last attempt of a job, for ``done``, ``dead`` and ``skipped``."""
 
     @property
     def reason(self) -> str | None:
@@ -84,12 +99,16 @@ class LockEvent:
     @property
     def took(self) -> float | None:
         """How many seconds it took: the wait of an acquire and the time of a hold, however they ended, the round trip of a renewal or an
-        extension; for ``woken`` since the waiter was notified.
+        extension.
         """
 
     @property
+    def notified_ago(self) -> float | None:
+        """For ``acquired``, if the acquire waited: how many seconds ago it was notified that the lock is free or kept for it."""
+
+    @property
     def overrun(self) -> float | None:
-        """For ``expired``, ``lost`` and ``race``: how many seconds after the end of its validity the hold was given back, or its loss was
+        """For ``expired``, ``lost`` and ``overlapped``: how many seconds after the end of its validity the hold was given back, or its loss was
         noticed.
         """
 
@@ -114,11 +133,11 @@ class LockEvent:
         """The address of the node that answers now, for ``failed_over``."""
 
     @property
-    def old_era(self) -> str | None:
+    def old_replication_id(self) -> str | None:
         """The replication id of the node before, for ``failed_over``."""
 
     @property
-    def new_era(self) -> str | None:
+    def new_replication_id(self) -> str | None:
         """The replication id of the node that answers now, for ``failed_over``."""
 
     @property

@@ -16,7 +16,7 @@ class Lock:
     """A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
 
     It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
-    would wait for a lock which it holds in a ``with`` gets an :exc:`InvalidArgumentError` at once, with the line that took it. One
+    would wait for a lock which it holds in a ``with`` gets a :exc:`DeadlockError` at once, with the line that took it. One
     attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead. Where the ``with`` is in a suspended generator, another thread
     may end it: there it waits, and after 5 s an event ``warning`` says that it may wait for itself.
 

@@ -58,11 +58,11 @@ class Release:
         ``taken`` if somebody else has it, or had it in between."""
 
     @property
-    def rival(self) -> str | None:
+    def next_owner(self) -> str | None:
         """With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if nothing tells who."""
 
     @property
-    def rival_fence(self) -> int | None:
+    def next_fence(self) -> int | None:
         """With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
         which it was issued, so it also says since when."""
 
@@ -84,12 +84,12 @@ class Loss:
         ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before."""
 
     @property
-    def rival(self) -> str | None:
+    def next_owner(self) -> str | None:
         """The owner value of who has it instead, if that is known."""
 
     @property
-    def rival_fence(self) -> int | None:
-        """The fence of the hold of the ``rival``, or of one that came between, if the servers show it."""
+    def next_fence(self) -> int | None:
+        """The fence of the hold of ``next_owner``, or of one that came between, if the servers show it."""
 
     @property
     def overrun(self) -> float:

@@ -56,7 +56,7 @@ class LockLostError(LockError):
     """The lock was ours and no longer is.
 
     ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``conflict``, ``max_hold``, ``closed`` and, of an
-    ``adopt``, ``ended``; ``rival`` the owner value of who holds it now, or held it in between, if that is known; ``rival_fence`` the fence of
+    ``adopt``, ``ended``; ``next_owner`` the owner value of who holds it now, or held it in between, if that is known; ``next_fence`` the fence of
     that hold, if the servers show it; ``overrun`` the seconds the holder went on after
     its validity had ended; ``result`` what the body of a decorated function had returned.
     """
@@ -69,15 +69,15 @@ class LockLostError(LockError):
         *,
         lock_name: str | None = None,
         reason: str | None = None,
-        rival: str | None = None,
-        rival_fence: int | None = None,
+        next_owner: str | None = None,
+        next_fence: int | None = None,
         overrun: float = 0.0,
         result: Any = None,
     ) -> None:
         super().__init__(message, lock_name=lock_name)
         self.reason = reason
-        self.rival = rival
-        self.rival_fence = rival_fence
+        self.next_owner = next_owner
+        self.next_fence = next_fence
         self.overrun = overrun
         self.result = result
 
@@ -146,6 +146,12 @@ class InvalidArgumentError(LockError, ValueError):
     """An option, a name or a URL is wrong; the text says which, and what was given."""
 
     code = "INVALID_ARGUMENT"
+
+
+class DeadlockError(LockError, RuntimeError):
+    """The thread or task holds this lock already, and would wait for itself. Locks are not re-entrant: pass the hold down."""
+
+    code = "DEADLOCK"
 
 
 class ClosedError(LockError, RuntimeError):

@@ -334,7 +334,7 @@ impl Client {
     #[doc(hidden)]
     pub fn warn(&self, lock: Option<&str>, message: String) {
         let mut event = LockEvent::new(EventKind::Warning);
-        event.lock = lock.map(Into::into);
+        event.lock_name = lock.map(Into::into);
         event.message = Some(message);
         self.0.emitter.emit(&event);
     }

@@ -230,7 +230,7 @@ impl Hold {
         self.call(move |responder| actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
     }
 
-    /// Gives the lock back, and reports what the servers had: the lock was still ours, it had expired, or a rival had taken it.
+    /// Gives the lock back, and reports what the servers had: the lock was still ours, it had expired, or another hold had begun.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

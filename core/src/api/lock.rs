@@ -218,7 +218,7 @@ impl Lock {
         let may_be_itself = recipe.waits_in_queues() && !self.spec.is_suspended;
         let enclosing = || session.tasks.bodies.enclosing(&self.spec.contexts, recipe.keys.lock());
         if let Some(body) = may_be_itself.then(enclosing).flatten() {
-            return Err(Error::waits_for_itself(&self.spec.name, body.place.as_deref()));
+            return Err(Error::deadlock(&self.spec.name, body.place.as_deref()));
         }
         Ok((session, Arc::new(recipe)))
     }
@@ -247,7 +247,8 @@ impl Lock {
     ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after).
     /// * `DENIED`: the servers refuse the credentials, or the rights that a lock needs.
     /// * `KEY_CONFLICT`: a key of the lock holds something that no lock writes.
-    /// * `INVALID_ARGUMENT`: the name or an option is wrong, or the caller would wait for itself ([`Lock::caller`]).
+    /// * `INVALID_ARGUMENT`: the name or an option is wrong.
+    /// * `DEADLOCK`: the caller would wait for itself ([`Lock::caller`]).
     /// * `CLOSED`: the client is closed.
     pub fn acquire(&self) -> Call<Hold> {
         self.begin(

@@ -1,4 +1,4 @@
-//! Loss: how a hold was lost, its reason, its rival and its overrun.
+//! Loss: how a hold was lost, its reason, the next owner and the overrun.
 
 use std::fmt;
 use std::time::Duration;
@@ -51,19 +51,19 @@ impl fmt::Display for LossReason {
     }
 }
 
-/// The loss of a hold: why it was lost, to which rival, and how late the holder noticed.
+/// The loss of a hold: why it was lost, who had the lock next, and how late the holder noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
     /// The reason.
     pub reason: LossReason,
     /// The owner value of who has the lock instead, or had it in between, if the servers show it.
-    pub rival: Option<String>,
+    pub next_owner: Option<String>,
     /// The fence of that hold, if the servers show it. A fence is about the microsecond in which it was issued, so it also shows when that
     /// hold began.
-    pub rival_fence: Option<u64>,
-    /// Whether the hold of the rival has ended since.
-    pub(crate) rival_has_ended: bool,
+    pub next_fence: Option<u64>,
+    /// Whether the hold of the next owner has ended since.
+    pub(crate) next_has_ended: bool,
     /// With [`LossReason::Conflict`]: the wrong value, and its key.
     pub found: Option<String>,
     /// The overrun: how long the holder continued after the end of its validity, by this machine's clock.
@@ -75,7 +75,7 @@ pub struct Loss {
 impl Loss {
     /// A loss with a reason and no details.
     pub(crate) const fn new(reason: LossReason, overrun: Duration) -> Self {
-        Self { reason, rival: None, rival_fence: None, rival_has_ended: false, found: None, overrun, silence: String::new() }
+        Self { reason, next_owner: None, next_fence: None, next_has_ended: false, found: None, overrun, silence: String::new() }
     }
 
     /// The loss of a holder that has gone on for this overrun at least.
@@ -100,7 +100,9 @@ impl Loss {
             (LossReason::Expired, _) if self.silence.is_empty() => "its validity ran out before a renewal was confirmed".into(),
             (LossReason::Expired, _) => format!("its validity ran out before a renewal was confirmed ({})", self.silence).into(),
             (LossReason::Missing, _) => "its key is gone from the server".into(),
-            (LossReason::Taken, _) if self.rival.is_none() || self.rival_has_ended => "somebody else held it in between".into(),
+            (LossReason::Taken, _) if self.next_owner.is_none() || self.next_has_ended => {
+                "somebody else held it in between".into()
+            }
             (LossReason::Taken, _) => "somebody else holds its key".into(),
             (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
             (LossReason::Conflict, found) => {
@@ -111,7 +113,7 @@ impl Loss {
             (LossReason::Closed, _) => "its client was closed".into(),
             (LossReason::Ended, _) => "the hold that was handed over has ended, or was adopted before".into(),
         };
-        let others = others(self.rival.as_deref(), self.rival_fence, self.rival_has_ended)
+        let others = others(self.next_owner.as_deref(), self.next_fence, self.next_has_ended)
             .map(|others| format!("; {others}"))
             .unwrap_or_default();
         let overrun = match self.overrun.as_millis() {
@@ -122,14 +124,14 @@ impl Loss {
     }
 }
 
-/// The rival as a part of a sentence.
-pub(crate) fn others(rival: Option<&str>, fence: Option<u64>, has_ended: bool) -> Option<String> {
-    match (rival, fence) {
-        (Some(rival), Some(fence)) if has_ended => {
-            Some(format!("the hold of \"{}\" (fence {fence}) came between, and has ended since", quoted(rival)))
+/// The next owner as a part of a sentence.
+pub(crate) fn others(next_owner: Option<&str>, fence: Option<u64>, has_ended: bool) -> Option<String> {
+    match (next_owner, fence) {
+        (Some(next_owner), Some(fence)) if has_ended => {
+            Some(format!("the hold of \"{}\" (fence {fence}) came between, and has ended since", quoted(next_owner)))
         }
-        (Some(rival), Some(fence)) => Some(format!("it is held by \"{}\" (fence {fence})", quoted(rival))),
-        (Some(rival), None) => Some(format!("it is held by \"{}\"", quoted(rival))),
+        (Some(next_owner), Some(fence)) => Some(format!("it is held by \"{}\" (fence {fence})", quoted(next_owner))),
+        (Some(next_owner), None) => Some(format!("it is held by \"{}\"", quoted(next_owner))),
         (None, Some(fence)) => Some(format!("another hold (fence {fence}) came between, and has ended since")),
         (None, None) => None,
     }
@@ -141,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_loss_says_who_had_the_lock_and_whether_that_has_ended() {
-        let loss = |reason, rival: Option<&str>, rival_fence| Loss {
-            rival: rival.map(str::to_owned),
-            rival_fence,
+        let loss = |reason, next_owner: Option<&str>, next_fence| Loss {
+            next_owner: next_owner.map(str::to_owned),
+            next_fence,
             ..Loss::new(reason, Duration::ZERO)
         };
         for (loss, expected) in [

@@ -32,6 +32,8 @@ pub enum Code {
     KeyConflict,
     /// An option, a name or a URL is wrong.
     InvalidArgument,
+    /// The acquire would wait for a lock that its own task holds: a deadlock.
+    Deadlock,
     /// The client is closed.
     Closed,
     /// The handle was inherited through a fork.
@@ -52,6 +54,7 @@ impl Code {
         Self::Denied,
         Self::KeyConflict,
         Self::InvalidArgument,
+        Self::Deadlock,
         Self::Closed,
         Self::Forked,
         Self::JobDead,
@@ -69,6 +72,7 @@ impl Code {
             Self::Denied => "DENIED",
             Self::KeyConflict => "KEY_CONFLICT",
             Self::InvalidArgument => "INVALID_ARGUMENT",
+            Self::Deadlock => "DEADLOCK",
             Self::Closed => "CLOSED",
             Self::Forked => "FORKED",
             Self::JobDead => "JOB_DEAD",
@@ -246,7 +250,7 @@ impl Error {
         self.0.rank
     }
 
-    /// With `LOCK_LOST`: the reason, the rival if one is known, and how late the loss was noticed.
+    /// With `LOCK_LOST`: the reason, the next owner if one is known, and how late the loss was noticed.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -51,14 +51,14 @@ impl Error {
         Self::build(Code::InvalidArgument, None, message, |inner| inner.argument = Some(argument.into()))
     }
 
-    /// `INVALID_ARGUMENT`: the task that asks for `lock` already holds it, in a body that began at `place`.
-    pub(crate) fn waits_for_itself(lock: &str, place: Option<&str>) -> Self {
+    /// `DEADLOCK`: the task that asks for `lock` already holds it, in a body that began at `place`.
+    pub(crate) fn deadlock(lock: &str, place: Option<&str>) -> Self {
         let since = place.map(|place| format!(" since {place}")).unwrap_or_default();
         let message = Text::new(
             "lock {}: this task holds it already{}, and would wait for itself; locks are not re-entrant: pass the hold down",
             [named(lock), Part::Words(since)],
         );
-        Self::new(Code::InvalidArgument, Some(lock), message)
+        Self::new(Code::Deadlock, Some(lock), message)
     }
 
     pub(crate) fn acquire_timeout(lock: &str, waited: Duration, holder: Holder, rank: Option<u64>) -> Self {

@@ -61,7 +61,7 @@ impl LockEvent {
     /// let sink = move |event: &LockEvent| kept.lock().unwrap().push(event.line_protocol(&[("app", "billing")], SystemTime::now()));
     /// let client = Client::builder().url("memory://docs-line-protocol").sink(Arc::new(sink)).build()?;
     /// client.lock("orders:42").acquire_blocking()?.release_blocking()?;
-    /// assert!(lines.lock().unwrap()[0].starts_with("locktender,app=billing,event=attempt,category=orders,kind=lock "));
+    /// assert!(lines.lock().unwrap()[0].starts_with("locktender,app=billing,event=round,category=orders,kind=lock "));
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
@@ -111,15 +111,15 @@ mod tests {
     #[test]
     fn a_point_has_the_events_fields() {
         let keys = Keys::new(Kind::Job, "prod:", "mail:7", true).unwrap();
-        let mut event = LockEvent::of(EventKind::Race, &keys);
+        let mut event = LockEvent::of(EventKind::Overlapped, &keys);
         (event.owner, event.fence, event.attempt) = (Some("app=billing".into()), Some(7), Some(2));
         (event.took, event.overrun) = (Some(Duration::from_millis(1_500)), Some(Duration::ZERO));
-        (event.rival, event.rival_fence) = (Some("a \"b\"\\\n".to_owned()), Some(8));
+        (event.next_owner, event.next_fence) = (Some("a \"b\"\\\n".to_owned()), Some(8));
         let at = UNIX_EPOCH + Duration::new(1, 5);
         let line = event.line_protocol(&[("app", "billing"), ("host", "")], at);
-        let fields = "lock=\"mail:7\",owner=\"app=billing\",rival=\"a \\\"b\\\"\\\\\u{fffd}\",message=\"race\",fence=7i,rival_fence=8i,\
+        let fields = "lock_name=\"mail:7\",owner=\"app=billing\",next_owner=\"a \\\"b\\\"\\\\\u{fffd}\",message=\"overlapped\",fence=7i,next_fence=8i,\
                       attempt=2i,took=1.5,overrun=0";
-        assert_eq!(line, format!("locktender,app=billing,event=race,category=mail,kind=job {fields} 1000000005"));
+        assert_eq!(line, format!("locktender,app=billing,event=overlapped,category=mail,kind=job {fields} 1000000005"));
     }
 
     #[test]

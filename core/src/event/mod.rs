@@ -44,7 +44,7 @@ macro_rules! kinds {
 
 kinds! {
     /// An acquire starts a round.
-    Attempt = "attempt",
+    Round = "round",
     /// The lock is held; the acquire waits.
     Busy = "busy",
     /// The lock is held, and the acquire was a single attempt: it ends.
@@ -53,16 +53,14 @@ kinds! {
     Queued = "queued",
     /// A waiter was notified that the lock is free or kept for it.
     Notified = "notified",
-    /// This client has the lock.
+    /// This client has the lock; `notified_ago` says how long ago the waiter was notified.
     Acquired = "acquired",
-    /// A notified waiter has the lock; `took` is the time from the notification to the grant.
-    Woken = "woken",
     /// The wait of an acquire is over, and the lock is still held.
     TimedOut = "timed_out",
     /// An acquire was cancelled by its caller, or its client was closed.
     Cancelled = "cancelled",
     /// An acquire failed; see the message.
-    Failed = "failed",
+    AcquireFailed = "acquire_failed",
     /// A renewal was confirmed.
     Renewed = "renewed",
     /// A user's extension was confirmed.
@@ -75,8 +73,8 @@ kinds! {
     Expired = "expired",
     /// The hold was lost; see the reason.
     Lost = "lost",
-    /// An overlap is proved: a rival held the lock before this client released it.
-    Race = "race",
+    /// An overlap is proved: another hold began before this client released the lock.
+    Overlapped = "overlapped",
     /// The handle of a hold was dropped without a release: the lock is no longer renewed, and its key expires by itself.
     Dropped = "dropped",
     /// A job is done: this client's attempt did it (with its owner value), or an earlier one (without).
@@ -87,10 +85,10 @@ kinds! {
     Dead = "dead",
     /// Nothing runs for a job's scheduled time; see the message: `running`, `missed`, `too_late` or `too_early`.
     Skipped = "skipped",
-    /// An observer of an election has seen who leads, or that it changed: see the rival and its fence, which is the term. Without a
-    /// rival nobody leads, or that is unknown; see the message.
+    /// An observer of an election has seen who leads, or that it changed: see the holder and its fence, which is the term.
+    /// Without a holder nobody leads, or that is unknown; see the message.
     Leader = "leader",
-    /// This client has ended a hold that is another's, by [`force_release`](crate::Lock::force_release); see the rival.
+    /// This client has ended a hold that is another's, by [`force_release`](crate::Lock::force_release); see the holder.
     ForceReleased = "force_released",
     /// A server does not answer, or gives a wrong answer.
     ServerFailed = "server_failed",
@@ -108,7 +106,7 @@ pub(crate) const ACQUIRE_ENDS: [EventKind; 8] = [
     EventKind::NotAcquired,
     EventKind::TimedOut,
     EventKind::Cancelled,
-    EventKind::Failed,
+    EventKind::AcquireFailed,
     EventKind::Done,
     EventKind::Dead,
     EventKind::Skipped,
@@ -116,7 +114,7 @@ pub(crate) const ACQUIRE_ENDS: [EventKind; 8] = [
 
 /// How a hold ends.
 pub(crate) const HOLD_ENDS: [EventKind; 6] =
-    [EventKind::Released, EventKind::HandedOver, EventKind::Expired, EventKind::Race, EventKind::Lost, EventKind::Dropped];
+    [EventKind::Released, EventKind::HandedOver, EventKind::Expired, EventKind::Overlapped, EventKind::Lost, EventKind::Dropped];
 
 impl EventKind {
     /// Whether such an event ends an acquire that has no hold yet.
@@ -142,10 +140,10 @@ impl EventKind {
     #[must_use]
     pub const fn level(self) -> Level {
         match self {
-            Self::Attempt | Self::Busy | Self::NotAcquired | Self::Queued | Self::Notified | Self::Woken => Level::Debug,
+            Self::Round | Self::Busy | Self::NotAcquired | Self::Queued | Self::Notified => Level::Debug,
             Self::Cancelled | Self::Renewed | Self::Acquired | Self::Extended | Self::Released | Self::HandedOver => Level::Debug,
             Self::TimedOut | Self::ServerRecovered | Self::Done | Self::Skipped | Self::Leader => Level::Info,
-            Self::Retry | Self::Failed | Self::Expired | Self::Race | Self::Dropped => Level::Warning,
+            Self::Retry | Self::AcquireFailed | Self::Expired | Self::Overlapped | Self::Dropped => Level::Warning,
             Self::ForceReleased | Self::ServerFailed | Self::FailedOver | Self::Warning => Level::Warning,
             Self::Lost | Self::Dead => Level::Error,
         }
@@ -239,7 +237,7 @@ macro_rules! event {
 
 event! {
     /// The lock's name.
-    lock(Text): Arc<str>;
+    lock_name(Text): Arc<str>;
     /// The lock's whole key on the servers: the prefix and the name.
     key(Text): Arc<str>;
     /// What the lock is for.
@@ -250,15 +248,24 @@ event! {
     owner(Text): Arc<str>;
     /// The fence of this hold.
     fence(Number): u64;
-    /// The owner value of the rival: the value in the key, or what it noted in the history.
-    rival(Text): String;
+    /// The owner value of who holds the lock, for `busy`, `not_acquired`, `timed_out` and a `warning`; of who leads, for `leader`; of
+    /// whose hold was ended, for `force_released`.
+    holder(Text): String;
     /// The fence of that hold, if the servers show it.
-    rival_fence(Number): u64;
+    holder_fence(Number): u64;
+    /// The owner value of who had the lock next, for `lost`, `overlapped` and a `warning`: the value in the key, or what the history shows.
+    next_owner(Text): String;
+    /// The fence of that hold, if the servers show it.
+    next_fence(Number): u64;
+    /// The owner value of the last attempt of a job, for `done`, `dead` and `skipped`.
+    last_owner(Text): String;
     /// The reason why the lock was lost.
     reason(Word): LossReason;
     /// A time: the wait of an acquire with any end, the duration of a hold with any end, or the round trip of a renewal or extension.
     took(Measured): Duration;
-    /// For `expired`, `lost` and `race`: how long after the end of its validity the hold was given back, or its loss was noticed.
+    /// For `acquired`, if the acquire waited: the time since it was notified that the lock is free or kept for it.
+    notified_ago(Measured): Duration;
+    /// For `expired`, `lost` and `overlapped`: how long after the end of its validity the hold was given back, or its loss was noticed.
     overrun(Time): Duration;
     /// For `renewed` and `extended`: the validity that was left when the confirmation came.
     remaining(Time): Duration;
@@ -271,9 +278,9 @@ event! {
     /// The address of the node that answers now, for `failed_over`.
     address(Text): String;
     /// The replication id of the node before, for `failed_over`.
-    old_era(Text): String;
+    old_replication_id(Text): String;
     /// The replication id of the node that answers now, for `failed_over`.
-    new_era(Text): String;
+    new_replication_id(Text): String;
     /// One more sentence.
     message(Text): String;
 }
@@ -303,9 +310,9 @@ impl LockEvent {
 
     /// An event of the lock with these keys.
     pub(crate) fn of(kind: EventKind, keys: &Keys) -> Self {
-        let ((lock, key), label) = (keys.shared(), keys.label());
+        let ((lock_name, key), label) = (keys.shared(), keys.label());
         Self {
-            lock: Some(lock),
+            lock_name: Some(lock_name),
             key: Some(key),
             lock_kind: Some(label.kind),
             category: Some(Arc::clone(&label.category)),
@@ -339,24 +346,28 @@ pub(crate) fn trace(event: &LockEvent) {
                 target: "locktender",
                 tracing::Level::$level,
                 kind = event.kind.as_str(),
-                lock = event.lock.as_deref(),
+                lock_name = event.lock_name.as_deref(),
                 key = event.key.as_deref(),
                 lock_kind = event.lock_kind.map(LockKind::as_str),
                 category = event.category.as_deref(),
                 owner = event.owner.as_deref(),
                 fence = event.fence,
-                rival = event.rival.as_deref(),
-                rival_fence = event.rival_fence,
+                holder = event.holder.as_deref(),
+                holder_fence = event.holder_fence,
+                next_owner = event.next_owner.as_deref(),
+                next_fence = event.next_fence,
+                last_owner = event.last_owner.as_deref(),
                 reason = event.reason.map(LossReason::as_str),
                 took_ms = event.took.map(whole_millis),
+                notified_ago_ms = event.notified_ago.map(whole_millis),
                 overrun_ms = event.overrun.map(whole_millis),
                 remaining_ms = event.remaining.map(whole_millis),
                 rank = event.rank,
                 attempt = event.attempt,
                 server = event.server.as_deref(),
                 address = event.address.as_deref(),
-                old_era = event.old_era.as_deref(),
-                new_era = event.new_era.as_deref(),
+                old_replication_id = event.old_replication_id.as_deref(),
+                new_replication_id = event.new_replication_id.as_deref(),
                 message = event.message.as_deref().unwrap_or(event.kind.as_str()),
             )
         };

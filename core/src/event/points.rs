@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn send(points: &Points, number: usize) {
-        (0..number).for_each(|_| points.event(&LockEvent::new(EventKind::Attempt)));
+        (0..number).for_each(|_| points.event(&LockEvent::new(EventKind::Round)));
     }
 
     #[test]

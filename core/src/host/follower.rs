@@ -80,7 +80,7 @@ struct Followed {
     /// What its spans say of the lock, and its times.
     lock: Attributes,
     labels: Attributes,
-    attempts: u64,
+    rounds: u64,
     /// The event that ended the acquire.
     ending: Option<(LockEvent, Duration)>,
     /// How the hold ended.
@@ -97,7 +97,7 @@ struct Followed {
 impl Follower {
     /// Follows the acquire that begins next on this thread, by a number of its own. The lock's name is for a span without an event.
     pub fn begin(&mut self, number: u64, lock: Option<&str>, at: SystemTime) {
-        let lock = lock.map(|lock| attribute("locktender.lock", lock)).into_iter().collect();
+        let lock = lock.map(|lock| attribute("locktender.lock_name", lock)).into_iter().collect();
         let followed = Followed { began: since_1970(at), around: trace_next(number), lock, ..Followed::default() };
         self.followed.insert(number, followed);
     }
@@ -119,13 +119,16 @@ impl Follower {
         }
         followed.note(event, since_1970(at));
         let measured = match event.kind {
-            EventKind::Woken => "handover",
-            EventKind::Extended => "renewal",
-            EventKind::Renewed if !is_full => "renewal",
-            _ => return self.settle(event.trace),
+            EventKind::Acquired => event.notified_ago.map(|ago| ("handover", ago)),
+            EventKind::Extended => event.took.map(|took| ("renewal", took)),
+            EventKind::Renewed if !is_full => event.took.map(|took| ("renewal", took)),
+            _ => None,
         };
-        let time = followed.time(measured, event);
-        self.records.push(Record { number: event.trace, client: Some(client), time, ..Record::default() });
+        if let Some((name, took)) = measured {
+            let time = Some((name, took, followed.labels.clone()));
+            self.records.push(Record { number: event.trace, client: Some(client), time, ..Record::default() });
+        }
+        self.settle(event.trace);
     }
 
     /// Takes what the caller of an acquire got: a result, an error with this code and this text, or nothing because it `left`. An acquire
@@ -148,7 +151,8 @@ impl Follower {
     fn settle(&mut self, number: u64) {
         let Some(followed) = self.followed.get_mut(&number).filter(|followed| followed.has_ended()) else { return };
         let record = |end: &Option<(LockEvent, Duration)>, name, span| {
-            let time = end.as_ref().and_then(|(event, _)| followed.time(name, event));
+            let took = end.as_ref().and_then(|(event, _)| event.took);
+            let time = took.map(|took| (name, took, followed.labels.clone()));
             Record { number, client: followed.client, time, span: Some(span), is_last: false }
         };
         if !followed.has_span {
@@ -171,7 +175,7 @@ impl Followed {
     fn identify(&mut self, client: u64, app: &str, event: &LockEvent, categories: &mut HashSet<Attributes>) {
         self.client = Some(client);
         self.labels = [vec![attribute("locktender.app", app)], fields(event, &["lock_kind", "category"])].concat();
-        self.lock = [fields(event, &["lock", "key"]), self.labels.clone()].concat();
+        self.lock = [fields(event, &["lock_name", "key"]), self.labels.clone()].concat();
         if categories.len() < MAX_LABELS {
             categories.insert(self.labels.clone());
         } else if !categories.contains(&self.labels) {
@@ -182,8 +186,8 @@ impl Followed {
 
     fn note(&mut self, event: &LockEvent, at: Duration) {
         let is_granted = self.granted().is_some();
-        if event.kind == EventKind::Attempt {
-            self.attempts += 1;
+        if event.kind == EventKind::Round {
+            self.rounds += 1;
         } else if is_granted && event.kind.ends_hold() {
             self.over.get_or_insert_with(|| (event.clone(), at));
         } else if !is_granted && event.kind.ends_acquire() {
@@ -201,11 +205,6 @@ impl Followed {
         self.answered.is_some() && (!self.left || self.has_begun != Some(true) || self.ending.is_some())
     }
 
-    /// How long something took, by the event at its end.
-    fn time(&self, name: &'static str, event: &LockEvent) -> Option<(&'static str, Duration, Attributes)> {
-        Some((name, event.took?, self.labels.clone()))
-    }
-
     /// The acquire's span.
     fn acquire(&self) -> Span {
         let answered = self.answered.unwrap_or_default();
@@ -213,12 +212,12 @@ impl Followed {
         let (end, took, ended) = match &self.ending {
             Some((event, at)) => (event.kind, event.took, *at),
             // It has not begun.
-            None if error.is_some() => (EventKind::Failed, None, answered),
+            None if error.is_some() => (EventKind::AcquireFailed, None, answered),
             None => (EventKind::Cancelled, None, answered),
         };
         let wait = took.unwrap_or_else(|| answered.saturating_sub(self.began));
         let mut attributes = self.attributes(end);
-        attributes.push(("locktender.attempts".to_owned(), AttributeValue::Whole(self.attempts)));
+        attributes.push(("locktender.rounds".to_owned(), AttributeValue::Whole(self.rounds)));
         attributes.push(("locktender.wait".to_owned(), AttributeValue::Time(wait)));
         attributes.extend(code.map(|code| attribute("error.type", &code)));
         Span { name: "acquire", begun: self.began, ended: ended.max(self.began), attributes, error, event: None }
@@ -229,7 +228,7 @@ impl Followed {
         let ((_, begun), (over, ended)) = self.granted().zip(self.over.as_ref())?;
         let error = match over.kind {
             EventKind::Lost => Some("LOCK_LOST"),
-            EventKind::Race => Some("race"),
+            EventKind::Overlapped => Some("overlapped"),
             _ => None,
         };
         let mut attributes = self.attributes(over.kind);
@@ -237,7 +236,7 @@ impl Followed {
         attributes.extend(fields(over, &["reason"]));
         let name = over.kind.as_str();
         let message = over.message.as_deref().or(over.reason.map(LossReason::as_str)).unwrap_or(name);
-        let found = || fields(over, &["reason", "rival", "rival_fence", "overrun", "message"]);
+        let found = || fields(over, &["reason", "next_owner", "next_fence", "overrun", "message"]);
         let (begun, ended) = (*begun, *ended);
         let (error, event) = (error.map(|_| message.to_owned()), error.map(|_| (name, found())));
         Some(Span { name: "hold", begun, ended, attributes, error, event })

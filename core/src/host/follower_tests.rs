@@ -22,7 +22,11 @@ fn begin(follower: &mut Follower, number: u64, has_begun: bool) {
 }
 
 fn notes(follower: &mut Follower, number: u64, kinds: &[EventKind]) {
-    kinds.iter().for_each(|kind| follower.event(WEB, "web", &event(*kind, number, "orders:42"), at(20)));
+    let waited = kinds.contains(&EventKind::Notified).then_some(Duration::from_millis(1));
+    for kind in kinds {
+        let notified_ago = waited.filter(|_| *kind == EventKind::Acquired);
+        follower.event(WEB, "web", &LockEvent { notified_ago, ..event(*kind, number, "orders:42") }, at(20));
+    }
 }
 
 fn text(value: &str) -> AttributeValue {
@@ -59,19 +63,19 @@ fn an_acquire_and_its_hold_end_as_their_events_and_the_answer_say() {
     use EventKind::*;
     let (result, error, left) = ((None, false), (Some("CLOSED"), false), (None, true));
     let table: [(&[EventKind], _, &[EventKind], &[&str]); 12] = [
-        (&[Attempt, Acquired], result, &[Released], &["wait: acquire acquired", "hold: hold released."]),
-        (&[Attempt, Acquired, Lost], result, &[Released], &["wait: acquire acquired", "hold: hold lost LOCK_LOST."]),
-        (&[Acquired], result, &[Race, Released], &["wait: acquire acquired", "hold: hold race race."]),
+        (&[Round, Acquired], result, &[Released], &["wait: acquire acquired", "hold: hold released."]),
+        (&[Round, Acquired, Lost], result, &[Released], &["wait: acquire acquired", "hold: hold lost LOCK_LOST."]),
+        (&[Acquired], result, &[Overlapped, Released], &["wait: acquire acquired", "hold: hold overlapped overlapped."]),
         (&[Acquired], left, &[Released], &["wait: acquire acquired", "hold: hold released."]),
         (&[Acquired], result, &[Done, Dropped], &["wait: acquire acquired", "hold: hold dropped."]),
         (&[NotAcquired], result, &[], &["wait: acquire not_acquired."]),
-        (&[Attempt, Failed], error, &[], &["wait: acquire failed CLOSED."]),
-        (&[Attempt], left, &[Cancelled], &["wait: acquire cancelled."]),
-        (&[Attempt], left, &[], &[]),
+        (&[Round, AcquireFailed], error, &[], &["wait: acquire acquire_failed CLOSED."]),
+        (&[Round], left, &[Cancelled], &["wait: acquire cancelled."]),
+        (&[Round], left, &[], &[]),
         (&[Acquired], result, &[], &["wait: acquire acquired"]),
         (&[Skipped], result, &[Released], &["wait: acquire skipped."]),
         (
-            &[Queued, Woken, Acquired],
+            &[Queued, Notified, Acquired],
             result,
             &[Renewed, Extended, HandedOver],
             &["handover: ", "wait: acquire acquired", "renewal: ", "renewal: ", "hold: hold handed_over."],
@@ -93,7 +97,7 @@ fn an_acquire_and_its_hold_end_as_their_events_and_the_answer_say() {
 
 #[test]
 fn an_acquire_that_has_not_begun_ends_with_its_answer() {
-    for (code, left, end) in [(Some("INVALID_ARGUMENT"), false, "failed"), (None, true, "cancelled")] {
+    for (code, left, end) in [(Some("INVALID_ARGUMENT"), false, "acquire_failed"), (None, true, "cancelled")] {
         let mut follower = Follower::default();
         begin(&mut follower, 7, false);
         follower.answer(7, code.map(|code| (code.to_owned(), "why".to_owned())), left, at(12));
@@ -101,7 +105,7 @@ fn an_acquire_that_has_not_begun_ends_with_its_answer() {
         let span = record.span.unwrap();
         assert_eq!((record.client, record.time, record.is_last), (None, None, true));
         assert_eq!(value(&span.attributes, "locktender.end"), Some(&text(end)));
-        assert_eq!(value(&span.attributes, "locktender.lock"), Some(&text("orders:42")));
+        assert_eq!(value(&span.attributes, "locktender.lock_name"), Some(&text("orders:42")));
         assert_eq!(value(&span.attributes, "locktender.wait"), Some(&AttributeValue::Time(Duration::from_secs(2))));
         assert_eq!((span.error.as_deref(), trace_next(0)), (code.map(|_| "why"), 0));
     }
@@ -115,8 +119,8 @@ fn a_span_says_what_the_events_say() {
     let granted = LockEvent { owner, fence: Some(5), attempt: Some(2), ..event(EventKind::Acquired, 7, "orders:42") };
     let reason = Some(LossReason::Taken);
     let lost =
-        LockEvent { reason, rival: Some("rival".to_owned()), rival_fence: Some(6), ..event(EventKind::Lost, 7, "orders:42") };
-    follower.event(WEB, "web\n", &event(EventKind::Attempt, 7, "orders:42"), at(10));
+        LockEvent { reason, next_owner: Some("next".to_owned()), next_fence: Some(6), ..event(EventKind::Lost, 7, "orders:42") };
+    follower.event(WEB, "web\n", &event(EventKind::Round, 7, "orders:42"), at(10));
     follower.event(WEB, "web\n", &granted, at(12));
     follower.answer(7, None, false, at(13));
     follower.event(WEB, "web\n", &lost, at(14));
@@ -128,18 +132,19 @@ fn a_span_says_what_the_events_say() {
     ]);
     let wait = Duration::from_millis(1_500);
     assert_eq!((acquire.client, &acquire.time), (Some(WEB), &Some(("wait", wait, labels.clone()))));
-    let lock = named([("locktender.lock", text("orders:42")), ("locktender.key", text("p:orders:42"))]);
+    let lock = named([("locktender.lock_name", text("orders:42")), ("locktender.key", text("p:orders:42"))]);
     let owned = |end| {
         let own = named([("locktender.end", text(end)), ("locktender.owner", text("owner=1"))]);
         let numbers = [("locktender.fence", AttributeValue::Whole(5)), ("locktender.job.attempt", AttributeValue::Whole(2))];
         [lock.clone(), labels.clone(), own, named(numbers)].concat()
     };
-    let attempts = named([("locktender.attempts", AttributeValue::Whole(1)), ("locktender.wait", AttributeValue::Time(wait))]);
+    let attempts = named([("locktender.rounds", AttributeValue::Whole(1)), ("locktender.wait", AttributeValue::Time(wait))]);
     let (begun, granted, over) = (Duration::from_secs(10), Duration::from_secs(12), Duration::from_secs(14));
     let attributes = [owned("acquired"), attempts].concat();
     assert_eq!(acquire.span, Some(Span { name: "acquire", begun, ended: granted, attributes, error: None, event: None }));
     let why = ("locktender.reason", text("taken"));
-    let found = named([("locktender.rival", text("rival")), ("locktender.rival_fence", AttributeValue::Whole(6)), why.clone()]);
+    let found =
+        named([("locktender.next_owner", text("next")), ("locktender.next_fence", AttributeValue::Whole(6)), why.clone()]);
     let attributes = [owned("lost"), named([("error.type", text("LOCK_LOST")), why])].concat();
     let (error, event) = (Some("taken".to_owned()), Some(("lost", found)));
     assert_eq!(hold.span, Some(Span { name: "hold", begun: granted, ended: over, attributes, error, event }));
@@ -150,7 +155,7 @@ fn families_that_are_too_many_are_one() {
     let mut follower = Follower::default();
     for number in 1..=MAX_LABELS as u64 + 1 {
         begin(&mut follower, number, true);
-        follower.event(WEB, "web", &event(EventKind::Woken, number, &format!("category-{number}:1")), at(11));
+        follower.event(WEB, "web", &event(EventKind::Extended, number, &format!("category-{number}:1")), at(11));
     }
     let categories: Vec<_> =
         follower.records.iter().map(|record| record.time.as_ref().unwrap().2.last().unwrap().1.clone()).collect();

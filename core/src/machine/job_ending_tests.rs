@@ -35,7 +35,7 @@ fn a_last_attempt_that_seemed_dead_may_still_say_how_it_ended() {
     };
     let mut bench = Bench::new(1);
     let fence = dead(&mut bench);
-    assert_eq!(bench.done("b", fence), rival_of("a"), "it is not b's");
+    assert_eq!(bench.done("b", fence), held_by("a"), "it is not b's");
     assert_eq!(bench.done("a", fence - 1), no(), "it is an earlier one");
     assert_eq!(bench.done("a", fence), Verdict::Ok);
     assert_eq!((&*bench.record().state, &*bench.record().result, &*bench.record().error), ("done", "42", ""));

@@ -118,7 +118,7 @@ fn a_scheduled_time_is_backed_up_or_left_out_while_work_runs() {
     assert_eq!(bench.fail("a", fence, 600_000), Verdict::Ok);
     assert!(matches!(bench.begin("b").verdict, Verdict::Later { .. }));
     assert_eq!(bench.fires("b", 1), Ok(1));
-    assert!(rival("b")(&bench.done("a", fence)), "a later scheduled time has begun");
+    assert!(taken_by("b")(&bench.done("a", fence)), "a later scheduled time has begun");
 }
 
 #[test]

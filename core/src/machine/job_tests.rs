@@ -121,11 +121,11 @@ fn no() -> Verdict {
     Verdict::No { holder: None, remaining: crate::error::Remaining::Gone }
 }
 
-fn rival_of(name: &str) -> Verdict {
+fn held_by(name: &str) -> Verdict {
     Verdict::No { holder: Some(name.into()), remaining: crate::error::Remaining::Gone }
 }
 
-fn rival(name: &str) -> impl Fn(&Verdict) -> bool {
+fn taken_by(name: &str) -> impl Fn(&Verdict) -> bool {
     move |verdict| matches!(verdict, Verdict::No { holder: Some(holder), .. } if holder == name)
 }
 
@@ -160,7 +160,7 @@ fn an_attempt_whose_worker_dies_counts_and_the_last_one_makes_the_job_dead() {
     let first = bench.begins("a", 1);
     bench.pass(TTL + 1);
     bench.begins("b", 2);
-    assert!(rival("b")(&bench.done("a", first)), "another attempt has begun");
+    assert!(taken_by("b")(&bench.done("a", first)), "another attempt has begun");
     bench.pass(TTL + 1);
     let Verdict::Over(end) = bench.begin("c").verdict else { panic!("a third attempt began") };
     assert_eq!((end.why, &*end.text), (NotBegun::Dead, "attempt 2 of 2: its worker died or lost the lease (b)"));
@@ -183,7 +183,7 @@ fn an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers()
     assert_eq!((bench.record().attempts, &*bench.record().state), (0, "new"));
     bench.begins("b", 1);
     // The first request of `a` is taken back once more, late.
-    assert!(rival("b")(&bench.give_back("a")));
+    assert!(taken_by("b")(&bench.give_back("a")));
     assert_eq!((bench.record().attempts, &*bench.record().by), (1, "b"));
 }
 
@@ -208,7 +208,7 @@ fn the_record_decides_and_not_the_lease() {
     let fence = bench.begins("a", 1);
     // The lease says that it is a's attempt, and the record that another one has begun.
     bench.state.put_fields("{mail}:~lt:job", &[("by", "b")], T);
-    assert!(rival("b")(&bench.done("a", fence)));
+    assert!(taken_by("b")(&bench.done("a", fence)));
     assert_eq!(bench.record().state, "running");
 }
 
@@ -299,7 +299,7 @@ fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
 fn a_reset_forgets_what_is_over_and_leaves_what_runs() {
     let mut bench = Bench::new(1);
     let fence = bench.begins("a", 1);
-    assert!(rival("a")(&bench.apply("", Verb::Reset).verdict));
+    assert!(taken_by("a")(&bench.apply("", Verb::Reset).verdict));
     assert_eq!(bench.fail("a", fence, 0), Verdict::Ok);
     assert_eq!(bench.apply("", Verb::Reset).verdict, Verdict::Ok);
     assert_eq!(bench.apply("", Verb::Reset).verdict, no());

@@ -40,7 +40,7 @@ pub(crate) const OVERLAPS: [&str; 3] = ["proved", "excluded", "unknown"];
 /// What the end of a hold says of an overlap, if there may have been one.
 pub(crate) const fn overlap(event: &LockEvent) -> Option<&'static str> {
     match event.kind {
-        EventKind::Race => Some("proved"),
+        EventKind::Overlapped => Some("proved"),
         EventKind::Expired if event.is_excluded => Some("excluded"),
         EventKind::Expired => Some("unknown"),
         _ => None,
@@ -116,7 +116,7 @@ impl About<'_> {
 pub(crate) struct Meter {
     pub(crate) label: Label,
     begun: AtomicU64,
-    pub(crate) attempts: Counter,
+    pub(crate) rounds: Counter,
     pub(crate) busy: Counter,
     pub(crate) acquires: Tally<8>,
     pub(crate) holds: Tally<6>,
@@ -147,7 +147,7 @@ impl Meter {
         let about = About { app, label: &label };
         Self {
             begun: AtomicU64::new(0),
-            attempts: about.counter(&table::ATTEMPTS),
+            rounds: about.counter(&table::ROUNDS),
             busy: about.counter(&table::BUSY),
             acquires: Tally::new(&about, &table::ACQUIRES, "end", ACQUIRE_ENDS.map(EventKind::as_str)),
             holds: Tally::new(&about, &table::HOLDS, "end", HOLD_ENDS.map(EventKind::as_str)),
@@ -303,14 +303,14 @@ mod tests {
     fn labels_that_are_too_many_are_counted_together() {
         let meters = Meters::new("", []);
         for number in 0..100_000 {
-            meters.of(&label(&format!("category-{number}"))).attempts.add(1);
+            meters.of(&label(&format!("category-{number}"))).rounds.add(1);
         }
         let all = meters.all();
         assert_eq!(all.len(), MAX_LABELS + 1);
         let other = all.iter().find(|meter| &*meter.label.category == OTHER).unwrap();
-        assert_eq!(other.attempts.read(), 100_000 - MAX_LABELS as u64);
-        meters.of(&label("category-7")).attempts.add(1);
-        assert_eq!(meters.of(&label("category-7")).attempts.read(), 2);
+        assert_eq!(other.rounds.read(), 100_000 - MAX_LABELS as u64);
+        meters.of(&label("category-7")).rounds.add(1);
+        assert_eq!(meters.of(&label("category-7")).rounds.read(), 2);
     }
 
     #[test]

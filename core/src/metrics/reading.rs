@@ -67,7 +67,7 @@ impl Reading {
         ];
         now.into_iter().for_each(|(row, value)| value.into_iter().for_each(|value| number(row, value)));
         let counters: [(&Row, &Counter); 5] = [
-            (&table::ATTEMPTS, &meter.attempts),
+            (&table::ROUNDS, &meter.rounds),
             (&table::BUSY, &meter.busy),
             (&table::RENEWALS, &meter.renewals),
             (&table::LATE_RENEWALS, &meter.late_renewals),

@@ -58,7 +58,7 @@ table! {
     LEAST_VALIDITY "locktender_least_validity_seconds" Gauge Least "Least remaining validity of the holds now.";
     MAX_HOLD_RATIO "locktender_max_hold_ratio" Gauge Most "Largest part of its max_hold that a hold has used now, from 0 to 1.";
     LAST_FENCE "locktender_last_fence" Gauge Most "Fence of the last grant; of an election, the term.";
-    ATTEMPTS "locktender_attempts_total" Counter Sum "Rounds in which an acquire asked the servers.";
+    ROUNDS "locktender_acquire_rounds_total" Counter Sum "Rounds in which an acquire asked the servers.";
     BUSY "locktender_busy_total" Counter Sum "Times that an acquire found the lock held by another.";
     ACQUIRES "locktender_acquires_total" Counter Sum "Acquires that ended, by their end.";
     HOLDS "locktender_holds_total" Counter Sum "Holds that ended, by their end.";

@@ -207,8 +207,8 @@ impl Reply {
         }
     }
 
-    /// Who has the lock instead of whoever asked; nobody has one that is kept for a waiter.
-    pub(crate) fn rival(&self) -> Option<&str> {
+    /// The owner value of another hold than the one that asked; nobody has one that is kept for a waiter.
+    pub(crate) fn other_owner(&self) -> Option<&str> {
         self.holder().filter(|holder| !holder::is_claim(holder))
     }
 }

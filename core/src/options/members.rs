@@ -10,6 +10,7 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["owned", "isacquired"], "here it is {is_valid}() of the hold, which asks no server"),
     (&["token", "getownerid"], "here it is {owner} of the hold"),
     (&["reacquire"], "here it is {extend}() of the hold"),
+    (&["extendby"], "here it is {extend}() of the hold, with the option byMs"),
     (&["unlock"], "here it is {release}() of the hold"),
     (&["fromurl"], "a client is made of the URL itself: {client_of_url}"),
     (&["ping"], "here it is {check_servers}(), which says of each server whether it answers, and what it guarantees"),
@@ -21,6 +22,14 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["skip"], "here it is {skip_if_busy}"),
     (&["done"], "here it is {complete}()"),
     (&["giveback"], "here it is {release}(), which says whether the attempt counts"),
+];
+
+/// The names that events had before 0.1.0, and what they are called now.
+const EVENTS: &[(&str, EventKind)] = &[
+    ("attempt", EventKind::Round),
+    ("failed", EventKind::AcquireFailed),
+    ("race", EventKind::Overlapped),
+    ("woken", EventKind::Acquired),
 ];
 
 /// The answer for a member `name` that there is not, if it is one of these words.
@@ -54,7 +63,8 @@ pub fn instead_of_event(name: &str) -> Option<Text> {
     if names.contains(&name) {
         return None;
     }
-    Some(match nearest(&plain(name), &names) {
+    let renamed = EVENTS.iter().find(|(old, _)| *old == name).map(|(_, kind)| kind.as_str());
+    Some(match renamed.or_else(|| nearest(&plain(name), &names)) {
         Some(ours) => Text::new("there is no event of this name; did you mean {}?", [Part::Words(ours.into())]),
         None => Text::new("there is no event of this name; there are {}", [Part::Words(names.join(", "))]),
     })

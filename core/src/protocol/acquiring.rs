@@ -94,8 +94,8 @@ impl Acquiring {
     }
 
     /// The time of the hint that led to the round.
-    pub(super) fn woken(&self) -> Option<Tick> {
-        self.waiting.woken
+    pub(super) fn notified_at(&self) -> Option<Tick> {
+        self.waiting.notified_at
     }
 
     /// Ends the loop: undoes the round under way, and leaves the local queue.
@@ -177,7 +177,7 @@ impl Acquiring {
         let ttl = recipe.first_ttl();
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));
-        context.emit(EventKind::Attempt, |event| event.owner = Some(Arc::clone(&owner)));
+        context.emit(EventKind::Round, |event| event.owner = Some(Arc::clone(&owner)));
         self.waiting.round_begins();
         let servers = recipe.servers.len();
         let mut stays = false;

@@ -177,15 +177,14 @@ fn events_say_once_that_it_waits_in_the_queue_and_that_it_was_notified() {
     note(acquire.bring(Input::Hint(0, Hint::Free)));
     note(acquire.answer(Verdict::Vote, Queued::Nothing));
     let expected = [
-        ("attempt", None),
+        ("round", None),
         ("busy", None),
         ("queued", Some(2)),
-        ("attempt", None),
+        ("round", None),
         ("busy", None),
         ("notified", None),
-        ("attempt", None),
+        ("round", None),
         ("acquired", None),
-        ("woken", None),
     ];
     assert_eq!(kinds, expected);
 }
@@ -278,9 +277,9 @@ fn an_acquire_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_tha
 fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
     let denied = || Err(Failure::not_applied(FailureKind::Denied, "NOPERM"));
     let held = || Ok(Reply::new(held(), 0, 7));
-    for (input, answer, kind, rival, message) in [
+    for (input, answer, kind, holder, message) in [
         (None, held as fn() -> Answer, "timed_out", Some("id=x"), false),
-        (None, denied, "failed", None, true),
+        (None, denied, "acquire_failed", None, true),
         (Some(Input::Cancel), held, "cancelled", None, false),
         (Some(Input::Close), held, "cancelled", None, true),
     ] {
@@ -299,8 +298,8 @@ fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
         };
         let ended: Vec<_> = told.into_iter().filter_map(ended).collect();
         let [event] = &ended[..] else { panic!("{kind}: {ended:?}") };
-        assert_eq!((event.took, event.rival.as_deref(), event.message.is_some()), (Some(ms(300)), rival, message), "{kind}");
-        assert_eq!((event.lock.as_deref(), event.key.as_deref()), (Some("l"), Some("l")), "{kind}");
+        assert_eq!((event.took, event.holder.as_deref(), event.message.is_some()), (Some(ms(300)), holder, message), "{kind}");
+        assert_eq!((event.lock_name.as_deref(), event.key.as_deref()), (Some("l"), Some("l")), "{kind}");
     }
 }
 

@@ -214,18 +214,14 @@ impl Acquisition {
         match decision {
             Decision::Pending => (),
             Decision::Granted(round, fence) => {
-                let (waited, woken) = (now.since(acquiring.started), acquiring.woken());
+                let (waited, notified) = (now.since(acquiring.started), acquiring.notified_at());
                 let mut hold = Hold::begin(recipe, round, fence, now, out);
                 hold.met_busy = acquiring.met_busy;
                 out.extend(ending::unfinished(recipe, &hold).map(Command::EmitOfAnother));
                 let mut event = hold.event(recipe, EventKind::Acquired);
                 event.took = Some(waited);
+                event.notified_ago = notified.map(|at| now.since(at));
                 out.push(Command::Emit(event));
-                if let Some(woken) = woken {
-                    let mut event = hold.event(recipe, EventKind::Woken);
-                    event.took = Some(now.since(woken));
-                    out.push(Command::Emit(event));
-                }
                 out.extend(ending::other_terms(recipe, &hold).map(Command::Emit));
                 let grant = Grant { owner: Arc::clone(hold.owner()), fence, attempt: hold.round.attempt };
                 out.push(Command::Acquired(Ok(Answered::Granted(grant))));
@@ -276,8 +272,8 @@ impl Acquisition {
         let mut event = hold.event(recipe, EventKind::Lost);
         (event.took, event.overrun) = (Some(now.since(hold.granted)), Some(loss.overrun));
         event.reason = Some(loss.reason);
-        event.rival.clone_from(&loss.rival);
-        (event.rival_fence, event.message) = (loss.rival_fence, loss.finding());
+        event.next_owner.clone_from(&loss.next_owner);
+        (event.next_fence, event.message) = (loss.next_fence, loss.finding());
         out.push(Command::Emit(event));
         for call in hold.stop() {
             out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));

@@ -216,7 +216,7 @@ fn a_run_that_was_left_unfinished_is_told_when_a_later_one_begins() {
         _ => None,
     };
     let event = bench.told.iter().find_map(dead).expect("it is told");
-    assert_eq!((event.kind, event.attempt, event.rival.as_deref()), (EventKind::Dead, Some(1), Some("w")));
+    assert_eq!((event.kind, event.attempt, event.last_owner.as_deref()), (EventKind::Dead, Some(1), Some("w")));
     assert_eq!(event.message.as_deref(), Some("for the scheduled time 2027-01-15T08:00:00Z: it died"));
 }
 

@@ -17,9 +17,9 @@ pub(super) fn met_at(now: Tick, hold: &Hold, loss: &Loss) -> Loss {
 /// The event of an acquire that ended with an error after a wait of `waited`.
 pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> LockEvent {
     let timed_out = error.code() == Code::AcquireTimeout;
-    let mut event = LockEvent::of(if timed_out { EventKind::TimedOut } else { EventKind::Failed }, &recipe.keys);
+    let mut event = LockEvent::of(if timed_out { EventKind::TimedOut } else { EventKind::AcquireFailed }, &recipe.keys);
     event.took = Some(waited);
-    event.rival = error.holder().map(|holder| holder.owner.clone());
+    event.holder = error.holder().map(|holder| holder.owner.clone());
     event.rank = error.rank();
     event.message = (!timed_out).then(|| error.to_string());
     event
@@ -44,7 +44,7 @@ pub(super) fn over(recipe: &Recipe, end: &JobEnd, waited: Duration) -> LockEvent
     };
     let mut event = LockEvent::of(kind, &recipe.keys);
     (event.took, event.attempt) = (Some(waited), Some(end.attempts).filter(|_| kind != EventKind::Skipped));
-    event.rival = Some(end.by.clone()).filter(|by| !by.is_empty());
+    event.last_owner = Some(end.by.clone()).filter(|by| !by.is_empty());
     event.message = message;
     event
 }
@@ -58,7 +58,7 @@ pub(super) fn unfinished(recipe: &Recipe, hold: &Hold) -> Option<LockEvent> {
     }
     let scheduled_time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*scheduled_time_ms));
     let mut event = LockEvent::of(EventKind::Dead, &recipe.keys);
-    (event.attempt, event.rival) = (Some(*attempts), Some(by.clone()).filter(|by| !by.is_empty()));
+    (event.attempt, event.last_owner) = (Some(*attempts), Some(by.clone()).filter(|by| !by.is_empty()));
     event.message = Some(format!("for the scheduled time {scheduled_time}: {error}"));
     Some(event)
 }

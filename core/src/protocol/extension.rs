@@ -151,9 +151,9 @@ impl Extension {
     }
 
     fn reason(&self) -> Progress {
-        let taken = |say: &Say| if let Say::Taken(rival) = say { Some(rival.clone()) } else { None };
-        if let Some(rival) = self.says.iter().find_map(taken) {
-            return Progress::Refused(LossReason::Taken, Some(rival));
+        let taken = |say: &Say| if let Say::Taken(owner) = say { Some(owner.clone()) } else { None };
+        if let Some(owner) = self.says.iter().find_map(taken) {
+            return Progress::Refused(LossReason::Taken, Some(owner));
         }
         let conflict = |say: &Say| if let Say::Conflict(found) = say { Some(found.clone()) } else { None };
         if let Some(found) = self.says.iter().find_map(conflict) {
@@ -173,7 +173,7 @@ impl Say {
         if let Verdict::Conflict { found } = &reply.verdict {
             return Self::Conflict(found.clone());
         }
-        match reply.rival() {
+        match reply.other_owner() {
             None => Self::Missing,
             Some(holder) if holder == owner => Self::Superseded,
             Some(holder) => Self::Taken(holder.to_owned()),
@@ -214,22 +214,22 @@ mod tests {
     fn refused_is_loss_at_once_and_unknown_is_not() {
         let yes = || reply(Verdict::Ok);
         let missing = || no(None);
-        let taken = || no(Some("rival"));
+        let taken = || no(Some("other"));
         let kept = || no(Some("claim b:c:1 host=h pid=1"));
         let newer = || no(Some("me"));
         let forged = || reply(Verdict::Conflict { found: "string at f".into() });
         for (answers, expected) in [
             (vec![yes()], Progress::Confirmed),
             (vec![missing()], Progress::Refused(LossReason::Missing, None)),
-            (vec![taken()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
+            (vec![taken()], Progress::Refused(LossReason::Taken, Some("other".into()))),
             (vec![kept()], Progress::Refused(LossReason::Missing, None)),
             (vec![newer()], Progress::Refused(LossReason::Superseded, None)),
             (vec![forged()], Progress::Refused(LossReason::Conflict, Some("string at f".into()))),
-            (vec![forged(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
+            (vec![forged(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("other".into()))),
             (vec![unknown()], Progress::Unknown),
             (vec![yes(), yes(), missing()], Progress::Confirmed),
             (vec![missing(), unknown(), yes()], Progress::Unknown),
-            (vec![missing(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("rival".into()))),
+            (vec![missing(), taken(), yes()], Progress::Refused(LossReason::Taken, Some("other".into()))),
             (vec![yes(), missing()], Progress::Refused(LossReason::Missing, None)),
         ] {
             assert_eq!(verdict_of(answers.clone()), expected, "{answers:?}");

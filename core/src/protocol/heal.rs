@@ -100,9 +100,9 @@ impl Hold {
             }
             Verdict::Ok => None,
             _ => {
-                let rival = reply.rival().map(str::to_owned);
-                let reason = if rival.is_some() { LossReason::Taken } else { LossReason::Missing };
-                Some(Loss { rival, ..Loss::new(reason, now.since(self.validity_end)) })
+                let next_owner = reply.other_owner().map(str::to_owned);
+                let reason = if next_owner.is_some() { LossReason::Taken } else { LossReason::Missing };
+                Some(Loss { next_owner, ..Loss::new(reason, now.since(self.validity_end)) })
             }
         }
     }

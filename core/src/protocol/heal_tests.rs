@@ -217,8 +217,8 @@ fn a_refusal_that_comes_after_its_time_leads_to_a_heal_too() {
 
 #[test]
 fn a_hold_is_valid_from_the_sending_of_the_heal_or_lost_to_who_has_the_key() {
-    let rival = Verdict::No { holder: Some("rival".into()), remaining: Remaining::For(ms(1)) };
-    for (verdict, expected) in [(Verdict::Ok, None), (gone(), Some(LossReason::Missing)), (rival, Some(LossReason::Taken))] {
+    let other = Verdict::No { holder: Some("other".into()), remaining: Remaining::For(ms(1)) };
+    for (verdict, expected) in [(Verdict::Ok, None), (gone(), Some(LossReason::Missing)), (other, Some(LossReason::Taken))] {
         let mut bench = Bench::held(Some(1));
         bench.bring(1_000, Input::NewEra(0));
         let before = bench.valid_until();

@@ -144,9 +144,9 @@ impl Hold {
         let (_, latest) = self.others(witness);
         let gone = matches!(loss.reason, LossReason::Missing);
         match loss.reason {
-            LossReason::Missing | LossReason::Taken if loss.rival.is_some() || latest.is_some() => {
+            LossReason::Missing | LossReason::Taken if loss.next_owner.is_some() || latest.is_some() => {
                 let reason = if gone { LossReason::Taken } else { loss.reason };
-                Loss { reason, rival_fence: latest, ..loss }
+                Loss { reason, next_fence: latest, ..loss }
             }
             _ => loss,
         }
@@ -306,7 +306,7 @@ impl Hold {
             Heard::Open(Progress::Refused(reason, seen), _) => {
                 let loss = Loss::new(reason, now.since(self.validity_end));
                 let conflict = reason == LossReason::Conflict;
-                Some(if conflict { Loss { found: seen, ..loss } } else { Loss { rival: seen, ..loss } })
+                Some(if conflict { Loss { found: seen, ..loss } } else { Loss { next_owner: seen, ..loss } })
             }
             // Validity has ended: the timer reports that, whatever has arrived since.
             _ if now >= self.validity_end && !mutant!(LateExtension) => None,

@@ -90,7 +90,7 @@ impl Bench {
 
     fn found(&self) -> (Outcome, Option<&str>, Option<u64>, bool) {
         let release = self.released.as_ref().expect("an outcome");
-        (release.outcome, release.rival.as_deref(), release.rival_fence, release.is_excluded)
+        (release.outcome, release.next_owner.as_deref(), release.next_fence, release.is_excluded)
     }
 }
 

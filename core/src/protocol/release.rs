@@ -37,14 +37,14 @@ pub struct Release {
     /// The outcome.
     pub outcome: Outcome,
     /// With [`Outcome::Taken`]: the owner value of who has the lock instead, or had it in between; `None` if nothing tells who.
-    pub rival: Option<String>,
+    pub next_owner: Option<String>,
     /// With [`Outcome::Taken`]: the fence of that hold, if the servers show it. A fence is about the
     /// microsecond in which it was issued, so it also shows when that hold began.
-    pub rival_fence: Option<u64>,
+    pub next_fence: Option<u64>,
     /// The time from the end of validity to the first request of the release, by this machine's clock.
     pub overrun: Duration,
-    /// Whether the hold of the rival has ended since.
-    pub(crate) rival_has_ended: bool,
+    /// Whether the hold of the next owner has ended since.
+    pub(crate) next_has_ended: bool,
     /// With [`Outcome::Expired`]: whether it is certain that no other hold came between.
     pub(crate) is_excluded: bool,
     /// With [`Outcome::Released`]: for how long nobody else gets the lock, because of its [`min_hold`](crate::Lock::min_hold).
@@ -59,8 +59,8 @@ impl Release {
 
     /// A release with an outcome and no details.
     pub(super) fn of(outcome: Outcome, overrun: Duration) -> Self {
-        let (rival, rival_fence, kept) = (None, None, Duration::ZERO);
-        Self { outcome, rival, rival_fence, rival_has_ended: false, is_excluded: false, overrun, kept }
+        let (next_owner, next_fence, kept) = (None, None, Duration::ZERO);
+        Self { outcome, next_owner, next_fence, next_has_ended: false, is_excluded: false, overrun, kept }
     }
 
     /// Whether it is certain that no other hold came between.
@@ -70,11 +70,11 @@ impl Release {
         self.is_excluded
     }
 
-    /// The release after a loss. A rival that the loss showed stays true, even if no server shows it any more.
+    /// The release after a loss. A next owner that the loss showed stays true, even if no server shows it any more.
     pub(super) fn after(mut self, loss: Option<&Loss>) -> Self {
         if let Some(loss) = loss.filter(|loss| loss.reason == LossReason::Taken && self.outcome != Outcome::Released) {
             (self.outcome, self.is_excluded) = (Outcome::Taken, false);
-            self.rival_fence = self.rival_fence.max(loss.rival_fence);
+            self.next_fence = self.next_fence.max(loss.next_fence);
         }
         self
     }
@@ -87,7 +87,7 @@ impl Release {
             Outcome::Expired => Some("its key had gone, and no other hold is seen to have come between".to_owned()),
             Outcome::Taken => {
                 let ended = || "another hold came between, and has ended since".to_owned();
-                Some(others(self.rival.as_deref(), self.rival_fence, self.rival_has_ended).unwrap_or_else(ended))
+                Some(others(self.next_owner.as_deref(), self.next_fence, self.next_has_ended).unwrap_or_else(ended))
             }
         }
     }

@@ -122,9 +122,9 @@ impl Releasing {
                 Look::Over(match next_hold(entries, &Ours { lock, owner, fence, adopted }) {
                     Some(next) => Release {
                         outcome: Outcome::Taken,
-                        rival: Some(next.owner.to_string()),
-                        rival_fence: Some(next.fence),
-                        rival_has_ended: true,
+                        next_owner: Some(next.owner.to_string()),
+                        next_fence: Some(next.fence),
+                        next_has_ended: true,
                         ..found
                     },
                     None => found,
@@ -175,8 +175,8 @@ impl Releasing {
                 let removal = self.removal(removals)?;
                 let found = removal.outcome(later, |count| witness.proves(count))?;
                 // A vote that isn't proved to be another's may be of one of our own earlier rounds, read late.
-                let rival_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
-                self.look(recipe, Release { rival_fence, ..found }, removal, now, out)
+                let next_fence = latest.filter(|_| found.outcome == Outcome::Taken && witness.proves(later));
+                self.look(recipe, Release { next_fence, ..found }, removal, now, out)
             }
         }
     }
@@ -195,14 +195,14 @@ impl Releasing {
         let kind = match release.outcome {
             Outcome::Released => EventKind::Released,
             Outcome::Expired => EventKind::Expired,
-            Outcome::Taken => EventKind::Race,
+            Outcome::Taken => EventKind::Overlapped,
         };
         let unheard = removal.and_then(|removal| removal.unheard(recipe)).filter(|_| kind == EventKind::Expired);
         let is_unknown = unheard.is_some() && self.ending.as_ref().is_some_and(|ending| *ending != Ending::GivenBack);
         if !self.is_again {
             let mut event = self.hold.event(recipe, kind);
-            event.rival.clone_from(&release.rival);
-            event.rival_fence = release.rival_fence;
+            event.next_owner.clone_from(&release.next_owner);
+            event.next_fence = release.next_fence;
             event.message = unheard.or_else(|| release.sentence());
             event.took = Some(now.since(self.hold.granted));
             event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
@@ -299,13 +299,13 @@ impl Released {
         let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };
         let reason = loss.map_or(found, |loss| loss.reason);
         let lost = loss.cloned().unwrap_or_else(|| Loss::new(reason, release.overrun));
-        let rival = release.rival.or(lost.rival);
+        let next_owner = release.next_owner.or(lost.next_owner);
         Err(Error::lost(
             recipe.name(),
             Loss {
-                rival,
-                rival_fence: release.rival_fence,
-                rival_has_ended: release.rival_has_ended,
+                next_owner,
+                next_fence: release.next_fence,
+                next_has_ended: release.next_has_ended,
                 overrun: release.overrun,
                 ..lost
             },

@@ -42,7 +42,7 @@ impl Bench {
             match command {
                 Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } => self.asked.push((now, server)),
                 Command::Send { tag: Tag { step: Step::Heal, .. }, .. } => self.heals += 1,
-                Command::Emit(event) if matches!(event.kind, EventKind::Expired | EventKind::Race) => {
+                Command::Emit(event) if matches!(event.kind, EventKind::Expired | EventKind::Overlapped) => {
                     self.told.extend(event.message)
                 }
                 Command::Released(_, Err(error)) => self.told.push(error.to_string()),

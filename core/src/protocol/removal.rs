@@ -266,7 +266,7 @@ impl Removal {
             Ok(reply) if reply.holder() == Some(&*kept(&self.owner)) => Progress::Deleted,
             // The key has a value that is no lock, and has no holder.
             Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
-            Ok(reply) => reply.rival().map_or(Progress::Gone, |rival| Progress::Taken(Some(rival.to_owned()))),
+            Ok(reply) => reply.other_owner().map_or(Progress::Gone, |next_owner| Progress::Taken(Some(next_owner.to_owned()))),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
                 Progress::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
@@ -351,8 +351,8 @@ impl Removal {
         if !self.quorum.blocked_by(against) {
             return None;
         }
-        let rival = |progress: &Progress| if let Progress::Taken(rival) = progress { rival.clone() } else { None };
-        let rival = self.servers.iter().find_map(rival);
+        let next_owner = |progress: &Progress| if let Progress::Taken(next_owner) = progress { next_owner.clone() } else { None };
+        let next_owner = self.servers.iter().find_map(next_owner);
         // Some servers have voted for others since. Those that were asked a moment ago may complete the proof, which has the fence.
         let asked = count(|progress| matches!(progress, Progress::Asked { unsure: false, .. }));
         if later > 0 && !proves(later) && proves(later + asked) {
@@ -360,7 +360,7 @@ impl Removal {
         }
         let taken = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
         let outcome = if taken { Outcome::Taken } else { Outcome::Expired };
-        Some(Release { rival, ..Release::of(outcome, self.overrun) })
+        Some(Release { next_owner, ..Release::of(outcome, self.overrun) })
     }
 
     /// The outcome in words, if too few servers have answered for one, and so only the ttl has ended the hold.

@@ -51,7 +51,7 @@ fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_
 #[test]
 fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
     let no = |found: &str| Verdict::No { holder: Some(found.to_owned()), remaining: Remaining::Gone };
-    for (found, outcome, rival) in [
+    for (found, outcome, next_owner) in [
         (no("claim f:c:1 host=h"), Outcome::Expired, None),
         (no("them"), Outcome::Taken, Some("them")),
         (no("kept them"), Outcome::Taken, Some("kept them")),
@@ -63,7 +63,7 @@ fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         removal.answer((0, SENT), SENT, &say(found));
         let release = removal.outcome(0, |_| false).unwrap();
-        assert_eq!((release.outcome, release.rival.as_deref()), (outcome, rival));
+        assert_eq!((release.outcome, release.next_owner.as_deref()), (outcome, next_owner));
     }
 }
 
@@ -197,7 +197,7 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
 #[test]
 fn a_release_that_finds_a_rival_waits_for_the_answer_that_proves_its_fence() {
     let them = Verdict::No { holder: Some("them".to_owned()), remaining: Remaining::Gone };
-    // One of three servers has answered that a rival has the key, and one that the key is gone.
+    // One of three servers has answered that the next owner has the key, and one that the key is gone.
     for (later, third_is_asked, waits) in [(0, true, false), (1, true, true), (1, false, false), (2, true, false)] {
         let (recipe, mut out) = (recipe(3), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
@@ -207,7 +207,7 @@ fn a_release_that_finds_a_rival_waits_for_the_answer_that_proves_its_fence() {
         if !third_is_asked {
             removal.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
         }
-        let found = removal.outcome(later, |count| count >= 2).map(|release| (release.outcome, release.rival));
+        let found = removal.outcome(later, |count| count >= 2).map(|release| (release.outcome, release.next_owner));
         let expected = (!waits).then(|| (Outcome::Taken, Some("them".to_owned())));
         assert_eq!(found, expected, "{later} {third_is_asked}");
     }

@@ -96,7 +96,7 @@ impl Tally {
         tally
     }
 
-    /// Removes rivals that are our own values: the votes of earlier rounds, which are being deleted.
+    /// Removes values that are our own values: the votes of earlier rounds, which are being deleted.
     pub(super) fn disown(&mut self, is_ours: impl Fn(&str) -> bool) {
         for value in &mut self.gone {
             value.take_if(|value| is_ours(value));
@@ -116,8 +116,8 @@ impl Tally {
             return Some(Error::invalid("servers", &recipe.servers, why.clone()));
         }
         if !self.gone.is_empty() && quorum.blocked_by(self.gone.len()) {
-            let rival = self.gone.iter().flatten().next().cloned();
-            return Some(Error::lost(recipe.name(), Loss { rival, ..Loss::new(LossReason::Ended, Duration::ZERO) }));
+            let next_owner = self.gone.iter().flatten().next().cloned();
+            return Some(Error::lost(recipe.name(), Loss { next_owner, ..Loss::new(LossReason::Ended, Duration::ZERO) }));
         }
         match self.conflicts.first() {
             _ if !quorum.blocked_by(self.denied + self.lasting + self.conflicts.len()) => None,

@@ -35,7 +35,7 @@ pub(super) struct Waiting {
     /// The next try by the hints since the round began, if they are still true then.
     look_at: Tick,
     /// The time of the hint that led to the round.
-    pub(super) woken: Option<Tick>,
+    pub(super) notified_at: Option<Tick>,
     /// Whether the votes of the last round were split. If so, the hints until the next round come from the undo of such rounds.
     split: bool,
     /// The servers that voted for the last round, or still may, although it failed. The undo of such rounds makes these servers
@@ -50,7 +50,16 @@ impl Waiting {
     pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
         let none = vec![false; recipe.servers.len()];
         let long_at = if recipe.waits_in_queues() { now.after(LONG_WAIT) } else { Tick::NEVER };
-        Self { seat, hints: none.clone(), look_at: Tick::NEVER, woken: None, split: false, in_vain: none, polls: 0, long_at }
+        Self {
+            seat,
+            hints: none.clone(),
+            look_at: Tick::NEVER,
+            notified_at: None,
+            split: false,
+            in_vain: none,
+            polls: 0,
+            long_at,
+        }
     }
 
     /// Reports once that a wait is long, which began at `started`.
@@ -98,7 +107,7 @@ impl Waiting {
 
     /// The next try after a round that found the lock held.
     pub(super) fn after_busy(&mut self, recipe: &Recipe, found: Found<'_>, now: Tick, rng: &mut fastrand::Rng) -> Tick {
-        self.woken = None;
+        self.notified_at = None;
         let polls = self.polls;
         self.polls = self.polls.saturating_add(1);
         if !found.by_majority {
@@ -111,7 +120,7 @@ impl Waiting {
             self.round_begins();
         }
         if self.is_called(recipe) {
-            self.woken = Some(now);
+            self.notified_at = Some(now);
             return now;
         }
         let look_at = std::mem::replace(&mut self.look_at, Tick::NEVER);
@@ -154,7 +163,7 @@ impl Waiting {
                     false if self.in_vain[server] && !mutant!(UndoneStirs) => return Tick::NEVER,
                     false if mutant!(MinorityIgnored) => return Tick::NEVER,
                     called => {
-                        self.woken.get_or_insert(now);
+                        self.notified_at.get_or_insert(now);
                         if called { now } else { wait::soon(now, rng) }
                     }
                 }

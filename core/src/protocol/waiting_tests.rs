@@ -172,10 +172,10 @@ fn a_hint_makes_a_parked_waiter_try_once() {
     let mut bench = Bench::new(1, Role::Parked);
     for hint in [Hint::Free, Hint::Claim] {
         assert_eq!(bench.hint(0, hint, at(10)), at(10));
-        assert_eq!(bench.waiting.woken, Some(at(10)));
+        assert_eq!(bench.waiting.notified_at, Some(at(10)));
         bench.waiting.round_begins();
         assert_eq!(bench.long_busy(at(11)), Tick::NEVER);
-        assert_eq!(bench.waiting.woken, None, "what it was told for is over");
+        assert_eq!(bench.waiting.notified_at, None, "what it was told for is over");
     }
 }
 
@@ -185,7 +185,7 @@ fn the_second_looks_after_the_first_when_its_time_is_over() {
         let mut bench = Bench::new(1, role);
         let look = bench.hint(0, Hint::Next(ms(200)), at(0));
         assert!(is_within(look, at(0), 201, 202), "{look:?}");
-        assert_eq!(bench.waiting.woken, None, "it wasn't its role");
+        assert_eq!(bench.waiting.notified_at, None, "it wasn't its role");
     }
 }
 
@@ -220,7 +220,7 @@ fn on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause() {
     assert!(first > at(0) && first <= at(5), "{first:?}");
     assert!(bench.hint(2, Hint::Free, at(1)) > at(1), "the same server, once more");
     assert_eq!(bench.hint(0, Hint::Free, at(2)), at(2), "two of three");
-    assert_eq!(bench.waiting.woken, Some(at(0)), "counted from the first word of it");
+    assert_eq!(bench.waiting.notified_at, Some(at(0)), "counted from the first word of it");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
     bench.waiting.round_begins();
     bench.waiting.round_failed([true, true, false].into_iter());
     assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is told what we undo, or another that tried as we did");
-    assert_eq!(bench.waiting.woken, None);
+    assert_eq!(bench.waiting.notified_at, None);
     assert_eq!(bench.hint(1, Hint::Free, at(2)), at(2), "two of three");
 
     let mut bench = Bench::new(3, Role::First);

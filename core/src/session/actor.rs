@@ -112,7 +112,7 @@ impl LockActor {
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let now = session.now();
-        let spans = Spans::begin(|| LockEvent::of(EventKind::Attempt, &recipe.keys));
+        let spans = Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys));
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let state = ActorState {
             machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), now),
@@ -188,7 +188,7 @@ impl LockActor {
         let by_itself = error.loss().filter(|loss| loss.reason != LossReason::Closed);
         let Some(loss) = by_itself.filter(|_| !self.unseen.swap(true, Ordering::Relaxed)) else { return };
         let mut warning = LockEvent::of(EventKind::Warning, &self.recipe.keys);
-        (warning.reason, warning.rival) = (Some(loss.reason), loss.rival.clone());
+        (warning.reason, warning.next_owner) = (Some(loss.reason), loss.next_owner.clone());
         let name = self.recipe.name();
         warning.message =
             Some(format!("lock {name:?} was lost before its work ended, and the work never asked whether it still had the lock"));

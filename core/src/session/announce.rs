@@ -22,7 +22,7 @@ pub(super) fn announce(servers: &[Arc<dyn Server>], timeout: Duration, keys: &Ke
     }
     let message: Arc<str> = match (event.kind, &event.owner, event.fence) {
         (EventKind::Acquired, Some(owner), Some(term)) => format!("lead {term} {owner}").into(),
-        (EventKind::Released | EventKind::Expired | EventKind::Race | EventKind::Lost, ..) => "lead none".into(),
+        (EventKind::Released | EventKind::Expired | EventKind::Overlapped | EventKind::Lost, ..) => "lead none".into(),
         _ => return,
     };
     let channel: Arc<str> = channel(keys).into();

@@ -61,7 +61,7 @@ mod tests {
 
     fn refused(lock: &Lock) -> Option<String> {
         let error = lock.acquire_blocking().err()?;
-        (error.code() == Code::InvalidArgument).then(|| error.to_string())
+        (error.code() == Code::Deadlock).then(|| error.to_string())
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Session {
     pub(crate) fn call_back(&self, lock: &str, whose: &str, code: impl FnOnce()) {
         if let Err(panic) = callback::call(code) {
             let mut warning = panic.warning(whose);
-            warning.lock = Some(lock.into());
+            warning.lock_name = Some(lock.into());
             self.emit(&warning);
         }
     }

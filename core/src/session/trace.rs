@@ -32,8 +32,8 @@ mod tests {
         assert_eq!(trace_next(0), 0, "an acquire takes its number");
         mails.acquire_blocking().unwrap().release_blocking().unwrap();
         held.release_blocking().unwrap();
-        let mails = [("attempt", 0), ("acquired", 0), ("released", 0)];
-        let expected = [vec![("attempt", 7), ("acquired", 7)], mails.to_vec(), vec![("released", 7)]].concat();
+        let mails = [("round", 0), ("acquired", 0), ("released", 0)];
+        let expected = [vec![("round", 7), ("acquired", 7)], mails.to_vec(), vec![("released", 7)]].concat();
         assert_eq!(*told.lock(), expected);
     }
 
@@ -48,6 +48,6 @@ mod tests {
         orders.acquire_blocking().unwrap_err();
         trace_next(7);
         orders.acquire_blocking().unwrap_err();
-        assert_eq!((told.lock().clone(), trace_next(0)), (vec![("failed", 7, true)], 0));
+        assert_eq!((told.lock().clone(), trace_next(0)), (vec![("acquire_failed", 7, true)], 0));
     }
 }

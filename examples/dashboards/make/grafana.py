@@ -8,17 +8,17 @@ Json = dict[str, Any]
 WIDTH = 24
 RED, ORANGE, GREEN, BLUE, PURPLE, YELLOW = "red", "orange", "green", "blue", "purple", "yellow"
 
-# What means the same has the same colour in every panel: red is a proved race, and nothing else in a graph is red.
+# What means the same has the same colour in every panel: red is a proved overlap, and nothing else in a graph is red.
 COLOURS = {
-    "race": RED,
+    "overlapped": RED,
     "unknown": ORANGE,
     "acquired": GREEN,
     "done": GREEN,
     "busy": YELLOW,
     "retry": YELLOW,
-    "attempt": BLUE,
+    "round": BLUE,
     "dead": PURPLE,
-    "failed": PURPLE,
+    "acquire_failed": PURPLE,
 }
 
 

@@ -11,8 +11,8 @@ number = partial(stat, none="0")
 CHOSEN = '"app" =~ /^$app$/ AND "category" =~ /^$category$/'
 CHOSEN_APP = '"app" =~ /^$app$/'
 # A lost hold ends once more, when its holder releases it: that event has the time of the hold.
-ENDS = '"event" =~ /^(released|handed_over|expired|race|dropped)$/'
-WAITS = '"event" =~ /^(acquired|not_acquired|timed_out|cancelled|failed|skipped)$/'
+ENDS = '"event" =~ /^(released|handed_over|expired|overlapped|dropped)$/'
+WAITS = '"event" =~ /^(acquired|not_acquired|timed_out|cancelled|acquire_failed|skipped)$/'
 EACH_TIME = "time($__interval)"
 
 
@@ -26,25 +26,25 @@ def target(query: str, alias: str = "", form: str = "time_series") -> Json:
     return {"query": query, "rawQuery": True, "resultFormat": form, "alias": alias}
 
 
-def count(where: str, alias: str = "", by: str = "", counted: str = "lock", chosen: str = CHOSEN) -> Json:
+def count(where: str, alias: str = "", by: str = "", counted: str = "lock_name", chosen: str = CHOSEN) -> Json:
     """How many events there were in each interval. Every event of a lock has its name, each other one a message."""
     groups = ", ".join(filter(None, [EACH_TIME, by]))
     return target(points(f'count("{counted}")', where, groups, chosen, " fill(0)"), alias)
 
 
 def total(where: str) -> list[Json]:
-    return [target(points('count("lock")', where))]
+    return [target(points('count("lock_name")', where))]
 
 
-def percentiles(where: str) -> list[Json]:
-    return [target(points(f'percentile("took", {each})', where, EACH_TIME, end=" fill(null)"), f"p{each}") for each in (50, 95, 99)]
+def percentiles(where: str, field: str = "took") -> list[Json]:
+    return [target(points(f'percentile("{field}", {each})', where, EACH_TIME, end=" fill(null)"), f"p{each}") for each in (50, 95, 99)]
 
 
 WRONG = [
     number(
-        "Proved races",
+        "Proved overlaps",
         "How often, in the shown time, another holder was proved to have had the lock before this one released it: data may be wrong.",
-        total("\"event\" = 'race'"),
+        total("\"event\" = 'overlapped'"),
         (1, RED),
     ),
     number(
@@ -109,8 +109,8 @@ POSSESSION = [
         [
             target(
                 points(
-                    '"event", "app", "lock", "owner", "fence", "took", "overrun", "rival", "rival_fence", "reason", "message"',
-                    '"lock" =~ /$lock/ AND "event" !~ /^(attempt|renewed)$/',
+                    '"event", "app", "lock_name", "owner", "fence", "took", "overrun", "next_owner", "next_fence", "reason", "message"',
+                    '"lock_name" =~ /$lock/ AND "event" !~ /^(round|renewed)$/',
                     end=" ORDER BY time DESC LIMIT 200",
                 ),
                 form="table",
@@ -123,19 +123,19 @@ POSSESSION = [
 
 TRAFFIC = [
     bars(
-        "Attempts, busy, acquired and races",
-        "How often clients asked for a lock, found it held, and got it; races are red.",
+        "Rounds, busy, acquired and overlaps",
+        "How often clients asked for a lock, found it held, and got it; overlaps are red.",
         [
-            count("\"event\" = 'attempt'", "attempt"),
+            count("\"event\" = 'round'", "round"),
             count('"event" =~ /^(busy|not_acquired)$/', "busy"),
             count("\"event\" = 'acquired'", "acquired"),
-            count("\"event\" = 'race'", "race"),
+            count("\"event\" = 'overlapped'", "overlapped"),
         ],
     ),
     bars(
         "Acquires that got no lock, by end",
-        "Acquires that ended without the lock: `not_acquired` is a single attempt at a held lock, `timed_out` a wait that was over, `failed` another reason, in the message.",
-        [count('"event" =~ /^(not_acquired|timed_out|cancelled|failed|skipped)$/', "$tag_event", '"event"')],
+        "Acquires that ended without the lock: `not_acquired` is a single attempt at a held lock, `timed_out` a wait that was over, `acquire_failed` another reason, in the message.",
+        [count('"event" =~ /^(not_acquired|timed_out|cancelled|acquire_failed|skipped)$/', "$tag_event", '"event"')],
     ),
     graph(
         "Waiters before a new waiter",
@@ -152,7 +152,7 @@ TIMES = [
     graph(
         "Hand-over",
         "How long it took from the notification of a waiter to its grant: this time a lock is free although someone waits.",
-        percentiles("\"event\" = 'woken'"),
+        percentiles("\"event\" = 'acquired'", "notified_ago"),
         "s",
         columns=8,
     ),
@@ -162,12 +162,12 @@ SAFETY = [
     bars(
         "Validity exceeded",
         "Releases that came after the key was gone: red if another hold in between is proved, orange if none was seen.",
-        [count("\"event\" = 'race'", "race"), count("\"event\" = 'expired'", "unknown")],
+        [count("\"event\" = 'overlapped'", "overlapped"), count("\"event\" = 'expired'", "unknown")],
     ),
     graph(
         "Overrun",
         "How long after the end of its validity a lock was released, at most.",
-        [target(points('max("overrun")', '"event" =~ /^(expired|race)$/', f'{EACH_TIME}, "category"', end=" fill(null)"), "$tag_category")],
+        [target(points('max("overrun")', '"event" =~ /^(expired|overlapped)$/', f'{EACH_TIME}, "category"', end=" fill(null)"), "$tag_category")],
         "s",
     ),
     bars(
@@ -190,7 +190,7 @@ WORK = [
         [
             target(
                 points(
-                    '"category", "app", "lock", "owner", "fence"',
+                    '"category", "app", "lock_name", "owner", "fence"',
                     "\"kind\" = 'election' AND \"event\" = 'acquired'",
                     end=" ORDER BY time DESC LIMIT 50",
                 ),
@@ -217,8 +217,8 @@ SERVERS = [
         [
             target(
                 points(
-                    '"event", "app", "server", "lock", "message"',
-                    '"event" =~ /^(warning|server_failed|failed_over|failed)$/',
+                    '"event", "app", "server", "lock_name", "message"',
+                    '"event" =~ /^(warning|server_failed|failed_over|acquire_failed)$/',
                     chosen=CHOSEN_APP,
                     end=" ORDER BY time DESC LIMIT 100",
                 ),

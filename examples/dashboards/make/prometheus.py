@@ -6,7 +6,7 @@ from promql import EXCEEDED, HELD_FOR, LEADING, NO_ELECTION, RANGE, led, new, no
 
 WRONG = [
     stat(
-        "Proved races",
+        "Proved overlaps",
         "How often, in the shown time, another holder was proved to have had the lock before this one released it: data may be wrong.",
         [now(total(of(EXCEEDED, overlap="proved")))],
         (1, RED),
@@ -90,16 +90,16 @@ POSSESSION = [
 
 TRAFFIC = [
     graph(
-        "Attempts, busy, acquired and races",
-        "How often in a second clients asked for a lock, found it held, and got it; races are counted on the right, in red.",
+        "Rounds, busy, acquired and overlaps",
+        "How often in a second clients asked for a lock, found it held, and got it; overlaps are counted on the right, in red.",
         [
-            over_time(rate("", of("locktender_attempts_total")), "attempt"),
+            over_time(rate("", of("locktender_acquire_rounds_total")), "round"),
             over_time(rate("", of("locktender_busy_total")), "busy"),
             over_time(rate("", of("locktender_acquires_total", end="acquired")), "acquired"),
-            over_time(new("", of(EXCEEDED, overlap="proved")), "race"),
+            over_time(new("", of(EXCEEDED, overlap="proved")), "overlapped"),
         ],
         unit="ops",
-        overrides=[override("race", unit="short", custom__drawStyle="bars", custom__fillOpacity=80, custom__axisPlacement="right")],
+        overrides=[override("overlapped", unit="short", custom__drawStyle="bars", custom__fillOpacity=80, custom__axisPlacement="right")],
     ),
     graph(
         "Acquires, by end",
@@ -111,7 +111,7 @@ TRAFFIC = [
     graph(
         "Contention, by category",
         "The share of attempts that found the lock held: close to 100 % means that acquires mostly wait.",
-        [over_time(f"{rate('category', of('locktender_busy_total'))} / {rate('category', of('locktender_attempts_total'))}", "{{category}}")],
+        [over_time(f"{rate('category', of('locktender_busy_total'))} / {rate('category', of('locktender_acquire_rounds_total'))}", "{{category}}")],
         unit="percentunit",
     ),
     graph(
@@ -265,8 +265,8 @@ ROWS = dict(zip(TITLES, (WRONG, POSSESSION, TRAFFIC, TIMES, SAFETY, WORK, SERVER
 def dashboard() -> Json:
     source = {"type": "prometheus", "uid": "${datasource}"}
     variables = [
-        variable("app", "Application", "label_values(locktender_attempts_total, app)", source),
-        variable("category", "Category", 'label_values(locktender_attempts_total{app=~"$app"}, category)', source),
+        variable("app", "Application", "label_values(locktender_acquire_rounds_total, app)", source),
+        variable("category", "Category", 'label_values(locktender_acquire_rounds_total{app=~"$app"}, category)', source),
     ]
     description = "Locks, jobs and leaders of locktender, from the metrics of its clients."
     return made("locktender-prometheus", "locktender", description, "prometheus", variables, ROWS)

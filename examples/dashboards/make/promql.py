@@ -29,7 +29,7 @@ def rate(by: str, counter: str) -> str:
 def new(by: str, counter: str, window: str = "$__rate_interval", step: str = "$__interval") -> str:
     """How much a counter of rare things rose.
 
-    `increase` alone doesn't see the first one if the series began with it: that race would be missed.
+    `increase` alone doesn't see the first one if the series began with it: that overlap would be missed.
     """
     first = f"last_over_time({counter}[{step}]) unless {counter} offset {step}"
     return f"{summed(by)} ((increase({counter}[{window}]) > 0) or ({first}))"
@@ -37,7 +37,7 @@ def new(by: str, counter: str, window: str = "$__rate_interval", step: str = "$_
 
 def total(counter: str) -> str:
     """How much a counter of rare things rose in the shown time: 0 if there are clients, no data if there are none."""
-    return f"{new('', counter, RANGE, RANGE)} or sum({of('locktender_attempts_total')} * 0)"
+    return f"{new('', counter, RANGE, RANGE)} or sum({of('locktender_acquire_rounds_total')} * 0)"
 
 
 def over_time(expression: str, legend: str) -> Json:

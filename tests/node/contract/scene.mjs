@@ -264,13 +264,13 @@ export class Scene {
 
     extend: async (step) => {
       const held = this.#held(step)
-      await ('ttl_ms' in step ? held.extend(step.ttl_ms) : held.extend())
+      await ('ttl_ms' in step ? held.extend({ ttlMs: step.ttl_ms }) : held.extend())
       return look(held)
     },
 
     extend_by: async (step) => {
       const held = this.#held(step)
-      await held.extendBy(step.by_ms)
+      await held.extend({ byMs: step.by_ms })
       return look(held)
     },
 
@@ -298,8 +298,8 @@ export class Scene {
     wait_lost: async (step) => {
       const { signal } = this.#held(step)
       if (!signal.aborted) await within(once(signal, 'abort'), 'the lock is not lost')
-      const { reason, rival, rivalFence } = signal.reason
-      return { reason, rival, rival_fence: rivalFence }
+      const { reason, nextOwner, nextFence } = signal.reason
+      return { reason, next_owner: nextOwner, next_fence: nextFence }
     },
 
     // A majority has released a lock, and let it expire, before the last server of a quorum.

@@ -58,15 +58,15 @@ export function observed({ leader, unknown }) {
   return { leader: { owner, term, since, remaining_ms: remainingMs ?? 'forever' }, unknown }
 }
 
-export function ended({ outcome, rival, rivalFence, overrunMs, keptMs }) {
-  return { outcome, rival, rival_fence: rivalFence, overrun_ms: overrunMs, kept_ms: keptMs }
+export function ended({ outcome, nextOwner, nextFence, overrunMs, keptMs }) {
+  return { outcome, next_owner: nextOwner, next_fence: nextFence, overrun_ms: overrunMs, kept_ms: keptMs }
 }
 
 export function describe(error) {
   // The class is the code in another spelling.
   const name = error.code.toLowerCase().replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase()) + 'Error'
   assert.ok(error instanceof locktender[name] && error.name === name, `${error.code} is a ${error.name}`)
-  const { code, message, lockName = null, holder = null, rank = null, reason = null, rival = null, rivalFence = null, result = null, servers = [] } = error
+  const { code, message, lockName = null, holder = null, rank = null, reason = null, nextOwner = null, nextFence = null, result = null, servers = [] } = error
   const remaining = holder === null ? null : (error.remainingMs ?? 'forever')
   return {
     error: code,
@@ -76,8 +76,8 @@ export function describe(error) {
     holder_remaining_ms: remaining,
     rank,
     reason,
-    rival,
-    rival_fence: rivalFence,
+    next_owner: nextOwner,
+    next_fence: nextFence,
     overrun_ms: error.overrunMs ?? 0,
     attempts: error.attempts ?? null,
     last_error: error.lastError ?? null,

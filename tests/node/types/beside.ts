@@ -5,7 +5,8 @@ import { tracingChannel } from 'node:diagnostics_channel'
 import { metrics, trace } from '@opentelemetry/api'
 import { registerInstrumentations } from '@opentelemetry/instrumentation'
 import { Cluster, Redis } from 'ioredis'
-import { Client, LocktenderInstrumentation } from 'locktender'
+import { Client } from 'locktender'
+import { LocktenderInstrumentation } from 'locktender/opentelemetry'
 import type { TraceContext, TracedOperation } from 'locktender'
 
 export function uses(client: Client): void {

@@ -41,11 +41,11 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const lost = await held.lost
   same<typeof lost, LockLostError | null>(true)
   await held.extend()
-  await held.extend(maybe)
-  await held.extendBy(500)
-  const { outcome, rival, rivalFence, overrunMs, keptMs }: Release = await held.release()
+  await held.extend({ ttlMs: maybe })
+  await held.extend({ byMs: 500 })
+  const { outcome, nextOwner, nextFence, overrunMs, keptMs }: Release = await held.release()
   same<typeof outcome, 'released' | 'expired' | 'taken'>(true)
-  same<[typeof rival, typeof rivalFence, typeof overrunMs, typeof keptMs], [string | null, number | null, number, number]>(true)
+  same<[typeof nextOwner, typeof nextFence, typeof overrunMs, typeof keptMs], [string | null, number | null, number, number]>(true)
   const adopted: Hold = await client.adopt(held.handOver(), { ttlMs: 1_000, orAcquire: true, signal })
   adopted.isValid() && adopted.remainingMs().toFixed()
 
@@ -94,7 +94,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
 
   client.on('dead', ({ attempt: number, message }) => [number satisfies number | null, message])
   client.on('lost', (event: LockEvent) => event.reason satisfies LossReason | null)
-  client.once('event', ({ kind, tookMs }) => (kind === 'race' ? tookMs : null))
+  client.once('event', ({ kind, tookMs }) => (kind === 'overlapped' ? tookMs : null))
   const reports: ServerReport[] = await client.checkServers()
   reports[0]?.warnings.join()
   await client.initializeQuorum()
@@ -135,8 +135,8 @@ export async function refused(client: Client, held: Hold, ran: TryOutcome<number
   await client.lock('orders').acquire({ waitMs: 5 })
   // @ts-expect-error data
   held.fence = 7
-  // @ts-expect-error it has to be said how much
-  await held.extendBy()
+  // @ts-expect-error by a name
+  await held.extend(60_000)
   // @ts-expect-error not known to have run
   ran.result
   // @ts-expect-error no such event

@@ -323,7 +323,7 @@ class Scene:
     async def _do_wait_lost(self, step: dict[str, Any]) -> dict[str, Any]:
         loss = await self._done(self._held(step), "wait_lost", PATIENCE)
         assert loss, "the lock is not lost"
-        return {"reason": loss.reason, "rival": loss.rival, "rival_fence": loss.rival_fence}
+        return {"reason": loss.reason, "next_owner": loss.next_owner, "next_fence": loss.next_fence}
 
     async def _do_wait_free(self, step: dict[str, Any]) -> None:
         # A majority has released a lock, and let it expire, before the last server of a quorum.

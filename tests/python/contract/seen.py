@@ -77,14 +77,14 @@ def observed(seen: Any) -> dict[str, Any]:
 
 
 def ended(release: Any) -> dict[str, Any]:
-    return {"outcome": release.outcome, "rival": release.rival, "rival_fence": release.rival_fence, "overrun_ms": release.overrun * 1e3, "kept_ms": release.kept * 1e3}
+    return {"outcome": release.outcome, "next_owner": release.next_owner, "next_fence": release.next_fence, "overrun_ms": release.overrun * 1e3, "kept_ms": release.kept * 1e3}
 
 
 def describe(error: LockError) -> dict[str, Any]:
     # The class is the code in another spelling.
     assert type(error).__name__ == error.code.title().replace("_", "") + "Error"
     seen = {"error": error.code, "message": str(error), "lock_name": error.lock_name}
-    for name in ("holder", "rank", "reason", "rival", "rival_fence", "result", "attempts", "last_error"):
+    for name in ("holder", "rank", "reason", "next_owner", "next_fence", "result", "attempts", "last_error"):
         seen[name] = getattr(error, name, None)
     seen["holder_remaining_ms"] = left(getattr(error, "remaining", None), getattr(error, "no_expiry", False))
     seen["overrun_ms"] = getattr(error, "overrun", 0.0) * 1e3

@@ -1,6 +1,6 @@
 """Sample metrics: a text as `client.openmetrics()` gives it, of three applications in which everything happens all the time.
 
-Applications that are well would leave most panels empty: who has a test run a race?
+Applications that are well would leave most panels empty: whose test run has an overlap?
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ SERVERS = ("redis-1:6379", "redis-2:6379")
 COUNTERS: dict[str, tuple[str, tuple[str, ...]] | None] = {
     "attempts": None,
     "busy": None,
-    "acquires": ("end", ("acquired", "not_acquired", "timed_out", "cancelled", "failed", "done", "dead", "skipped")),
-    "holds": ("end", ("released", "handed_over", "expired", "race", "lost", "dropped")),
+    "acquires": ("end", ("acquired", "not_acquired", "timed_out", "cancelled", "acquire_failed", "done", "dead", "skipped")),
+    "holds": ("end", ("released", "handed_over", "expired", "overlapped", "lost", "dropped")),
     "losses": ("reason", ("expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed", "ended")),
     "validity_exceeded": ("overlap", ("proved", "excluded", "unknown")),
     "renewals": None,

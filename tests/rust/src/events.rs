@@ -24,6 +24,11 @@ impl Events {
         self.0.lock().unwrap().iter().filter(|event| event.kind == kind).count()
     }
 
+    /// How many acquires of waiters that were notified have ended with the lock.
+    pub fn notified(&self) -> usize {
+        self.0.lock().unwrap().iter().filter(|event| event.notified_ago.is_some()).count()
+    }
+
     /// The last event of this kind.
     pub fn last(&self, kind: EventKind) -> Option<LockEvent> {
         self.0.lock().unwrap().iter().rev().find(|event| event.kind == kind).cloned()

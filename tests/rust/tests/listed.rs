@@ -69,8 +69,7 @@ fn stubs_and_types_name_the_fields_of_an_event() {
     stub.retain(|name| !name.starts_with("__"));
     assert_eq!(stub, python);
     let spelled = |(name, field): (&str, Field<'_>)| match field {
-        _ if name == "lock" => "lockName".to_owned(),
-        Field::Time(_) | Field::Measured(_) => format!("{name}Ms"),
+        Field::Time(_) | Field::Measured(_) => format!("{}Ms", Language::Node.spell(name)),
         _ => Language::Node.spell(name).into_owned(),
     };
     let node: BTreeSet<_> = fields().map(spelled).chain(["kind", "atMs"].map(str::to_owned)).collect();

@@ -18,7 +18,7 @@ impl World {
         match command {
             Command::Emit(event) | Command::EmitOfAnother(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
-                EventKind::Released | EventKind::Expired | EventKind::Race => {
+                EventKind::Released | EventKind::Expired | EventKind::Overlapped => {
                     self.processes[client].slots[slot].decided = true;
                 }
                 EventKind::Lost if self.processes[client].slots[slot].loss.is_some() => {
@@ -36,8 +36,8 @@ impl World {
                 let closing = loss.reason == LossReason::Closed;
                 let expired = loss.reason == LossReason::Expired;
                 let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
-                let accused = loss.rival_fence;
-                let earlier = self.was_granted_before(client, slot, loss.rival.as_deref());
+                let accused = loss.next_fence;
+                let earlier = self.was_granted_before(client, slot, loss.next_owner.as_deref());
                 let entry = &mut self.processes[client].slots[slot];
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 // The process may have been stopped behind the end: then the answer of a server may be read first.

@@ -106,8 +106,8 @@ impl World {
     pub(super) fn tells_who(&self, client: usize, slot: usize, release: &Release) -> bool {
         let entry = &self.processes[client].slots[slot];
         let Some(ours) = entry.grant.as_ref().map(|grant| grant.fence) else { return true };
-        let named = release.rival.is_some() || release.rival_fence.is_some();
-        let accused = release.rival_fence.is_none_or(|fence| self.history.voted_for_another(fence, (client, slot)));
+        let named = release.next_owner.is_some() || release.next_fence.is_some();
+        let accused = release.next_fence.is_none_or(|fence| self.history.voted_for_another(fence, (client, slot)));
         // On one server any answer proves a hold that was granted after ours and before our release. But the higher fence may also
         // be the vote of an acquire of ours that had no answer.
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
@@ -128,7 +128,7 @@ impl World {
             release.excludes_others() && others.clone().any(|grant| Some(grant.voted) > voted && grant.returned < let_go);
         // The loss may have named a rival that has released the lock since, and whose fence the servers no longer prove.
         let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
-        let was_named = loss.is_some_and(|loss| loss.rival.is_some() || loss.rival_fence.is_some());
+        let was_named = loss.is_some_and(|loss| loss.next_owner.is_some() || loss.next_fence.is_some());
         let fits = if release.outcome == Outcome::Taken { named || was_named } else { !named };
         accused && !missed && !wrongly_excluded && fits
     }

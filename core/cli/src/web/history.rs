@@ -47,10 +47,10 @@ struct Numbers {
     acquired: u64,
     released: u64,
     timed_out: u64,
-    failed: u64,
+    acquire_failed: u64,
     lost: u64,
     expired: u64,
-    race: u64,
+    overlapped: u64,
     skipped: u64,
     longest_wait: u64,
 }
@@ -135,8 +135,7 @@ impl History {
     fn told(&mut self, told: &Told) {
         self.numbers.count(told);
         told::tell(&mut self.spans, told);
-        let is_noise =
-            matches!(told.kind, Kind::Attempt | Kind::Busy | Kind::Queued | Kind::Notified | Kind::Woken | Kind::Renewed);
+        let is_noise = matches!(told.kind, Kind::Round | Kind::Busy | Kind::Queued | Kind::Notified | Kind::Renewed);
         if is_noise {
             return;
         }
@@ -192,7 +191,7 @@ impl History {
             "now": now, "looked_at": self.looked_at, "gap": self.gap, "outage": self.outage, "cut": self.is_cut, "feed": feed,
             "numbers": {
                 "events": numbers.events, "acquired": numbers.acquired, "released": numbers.released, "timed_out": numbers.timed_out,
-                "failed": numbers.failed, "lost": numbers.lost, "expired": numbers.expired, "race": numbers.race,
+                "acquire_failed": numbers.acquire_failed, "lost": numbers.lost, "expired": numbers.expired, "overlapped": numbers.overlapped,
                 "skipped": numbers.skipped, "longest_wait": numbers.longest_wait, "left_out": self.spans.left_out,
             },
         })
@@ -212,16 +211,16 @@ fn text(json: &Value) -> String {
 impl Numbers {
     fn count(&mut self, told: &Told) {
         self.events += 1;
-        let waited = matches!(told.kind, Kind::Acquired | Kind::TimedOut | Kind::Cancelled | Kind::Failed);
+        let waited = matches!(told.kind, Kind::Acquired | Kind::TimedOut | Kind::Cancelled | Kind::AcquireFailed);
         self.longest_wait = self.longest_wait.max(told.took.filter(|_| waited).unwrap_or(0));
         let number = match told.kind {
             Kind::Acquired => &mut self.acquired,
             Kind::Released => &mut self.released,
             Kind::TimedOut => &mut self.timed_out,
-            Kind::Failed => &mut self.failed,
+            Kind::AcquireFailed => &mut self.acquire_failed,
             Kind::Lost => &mut self.lost,
             Kind::Expired => &mut self.expired,
-            Kind::Race => &mut self.race,
+            Kind::Overlapped => &mut self.overlapped,
             _ => return,
         };
         *number += 1;
@@ -252,7 +251,7 @@ mod tests {
     }
 
     fn event(kind: &str, lock: &str) -> Vec<u8> {
-        json!({ "event": kind, "lock": lock, "app": "Diego", "took": 0.2 }).to_string().into_bytes()
+        json!({ "event": kind, "lock_name": lock, "app": "Diego", "took": 0.2 }).to_string().into_bytes()
     }
 
     #[test]
@@ -274,14 +273,18 @@ mod tests {
     #[test]
     fn events_are_counted_and_lines_that_are_none() {
         let mut history = history("orders:*");
-        for line in [&event("acquired", "orders:1"), &event("race", "orders:1"), &event("race", "other"), b"nonsense".as_slice()]
-        {
+        for line in [
+            &event("acquired", "orders:1"),
+            &event("overlapped", "orders:1"),
+            &event("overlapped", "other"),
+            b"nonsense".as_slice(),
+        ] {
             history.line(line, NOW);
         }
         let all = read(&history.all(NOW));
         let numbers = &all["numbers"];
         assert_eq!(
-            (&numbers["acquired"], &numbers["race"], &numbers["skipped"], &numbers["longest_wait"]),
+            (&numbers["acquired"], &numbers["overlapped"], &numbers["skipped"], &numbers["longest_wait"]),
             (&json!(1), &json!(1), &json!(1), &json!(200))
         );
         assert_eq!(all["events"].as_array().unwrap().len(), 2);
@@ -290,13 +293,13 @@ mod tests {
     #[test]
     fn troubles_are_kept_when_thousands_of_normal_events_follow() {
         let mut history = history("*");
-        history.line(&event("race", "a"), NOW);
+        history.line(&event("overlapped", "a"), NOW);
         for _ in 0..3 * MOST_EVENTS {
             history.line(&event("released", "a"), NOW);
         }
         let all = read(&history.all(NOW));
         let events = all["events"].as_array().unwrap();
-        assert_eq!((events.len(), events[0]["kind"].as_str()), (MOST_EVENTS + 1, Some("race")));
+        assert_eq!((events.len(), events[0]["kind"].as_str()), (MOST_EVENTS + 1, Some("overlapped")));
         assert_eq!(read(&history.part(NOW))["events"].as_array().unwrap().len(), MOST_EVENTS);
         assert_eq!(read(&history.part(NOW))["events"], json!([]));
     }

@@ -8,24 +8,23 @@ use serde_json::Value;
 
 use crate::span::instant;
 
-const KINDS: [Kind; 28] = [
-    Kind::Attempt,
+const KINDS: [Kind; 27] = [
+    Kind::Round,
     Kind::Busy,
     Kind::NotAcquired,
     Kind::Queued,
     Kind::Notified,
     Kind::Acquired,
-    Kind::Woken,
     Kind::TimedOut,
     Kind::Cancelled,
-    Kind::Failed,
+    Kind::AcquireFailed,
     Kind::Renewed,
     Kind::Extended,
     Kind::Released,
     Kind::HandedOver,
     Kind::Expired,
     Kind::Lost,
-    Kind::Race,
+    Kind::Overlapped,
     Kind::Dropped,
     Kind::Done,
     Kind::Retry,
@@ -58,7 +57,7 @@ pub(super) struct Told {
     pub(super) who: Option<String>,
     pub(super) has_owner: bool,
     pub(super) fence: Option<u64>,
-    pub(super) rival_fence: Option<u64>,
+    pub(super) next_fence: Option<u64>,
     pub(super) took: Option<u64>,
     pub(super) overrun: Option<u64>,
     /// What else it says: the reason, the server, the message.
@@ -73,7 +72,7 @@ impl Told {
         let line = Line { inner: whole.get("fields").unwrap_or(&whole), whole: &whole };
         let kind = line.text(&["event", "kind"])?;
         let kind = KINDS.into_iter().find(|known| known.as_str() == kind)?;
-        let lock = line.text(&["lock", "lockName"]);
+        let lock = line.text(&["lock_name", "lockName"]);
         if lock.is_some_and(|name| name.len() > MAX_NAME_BYTES) {
             return None;
         }
@@ -92,7 +91,7 @@ impl Told {
             who,
             has_owner: owner.is_some(),
             fence: line.number(&["fence"]),
-            rival_fence: line.number(&["rival_fence", "rivalFence"]),
+            next_fence: line.number(&["next_fence", "nextFence"]),
             took: line.span("took"),
             overrun: line.span("overrun"),
             text: quoted(&text),
@@ -180,11 +179,11 @@ mod tests {
 
     #[test]
     fn the_logs_of_three_languages_are_read() {
-        let python = r#"{"level":"INFO","message":"released key=\"a\"","event":"released","lock":"a","fence":7,"took":0.25,
+        let python = r#"{"level":"INFO","message":"released key=\"a\"","event":"released","lock_name":"a","fence":7,"took":0.25,
             "owner":"app=billing host=web-3 pid=4 at=2026-11-21T02:22:10.123Z id=x","at":1795222800.5}"#;
         let node = r#"{"kind":"released","lockName":"a","fence":7,"tookMs":250.4,"time":1795222800500,
             "owner":"app=billing host=web-3 pid=4 at=2026-11-21T02:22:10.123Z id=x"}"#;
-        let rust = r#"{"timestamp":"2026-11-21T01:00:00.500Z","level":"DEBUG","fields":{"kind":"released","lock":"a","fence":7,"took_ms":250,
+        let rust = r#"{"timestamp":"2026-11-21T01:00:00.500Z","level":"DEBUG","fields":{"kind":"released","lock_name":"a","fence":7,"took_ms":250,
             "owner":"app=billing host=web-3 pid=4 at=2026-11-21T02:22:10.123Z id=x"},"target":"locktender"}"#;
         for line in [python, node, rust] {
             let told = read(line).unwrap();
@@ -235,12 +234,12 @@ mod tests {
 
     #[test]
     fn texts_are_harmless_and_short() {
-        let line =
-            r#"{"event":"warning","lock":"a\u001b[2J\u202eb","message":"x\ny","app":"LONG"}"#.replace("LONG", &"é".repeat(999));
+        let line = r#"{"event":"warning","lock_name":"a\u001b[2J\u202eb","message":"x\ny","app":"LONG"}"#
+            .replace("LONG", &"é".repeat(999));
         let told = read(&line).unwrap();
         assert_eq!((told.lock.as_deref(), told.text.as_str()), (Some("a\u{1b}[2J\u{202e}b"), r"x\ny"));
         assert_eq!(told.lane.chars().count(), 201);
-        let long = |count| json!({ "event": "busy", "lock": "x".repeat(count) }).to_string();
+        let long = |count| json!({ "event": "busy", "lock_name": "x".repeat(count) }).to_string();
         assert!(read(&long(MAX_NAME_BYTES)).is_some() && read(&long(MAX_NAME_BYTES + 1)).is_none());
     }
 }

@@ -98,7 +98,7 @@ function numbers() {
   arrange($('clients-numbers'), [
     ['acquired', 'acquired', count.acquired], ['released', 'released', count.released], ['wait', 'longest wait', time(count.longest_wait)],
     ['timed_out', 'timed out', count.timed_out], ['lost', 'lost or expired', troubles, troubles ? 'over' : ''],
-    ['race', 'races', count.race, count.race ? 'race' : ''],
+    ['overlapped', 'overlaps', count.overlapped, count.overlapped ? 'overlapped' : ''],
   ].map(figure))
 }
 
@@ -119,7 +119,7 @@ const endedBy = (...ends) => (name) => spansOf(name).some((span) => ends.include
 /** The locks that a number counts. */
 const CHOICES = {
   held: (name) => state.locks.has(name), waiting: (name) => state.locks.get(name)?.waiters > 0, timed_out: endedBy('timed_out'),
-  lost: endedBy('lost', 'expired'), race: (name) => spansOf(name).some((span) => span.race),
+  lost: endedBy('lost', 'expired'), overlapped: (name) => spansOf(name).some((span) => span.overlapped),
 }
 
 function choose(name) {
@@ -236,7 +236,7 @@ function again() {
   move()
 }
 
-const LEGEND = [['holds', 'holds'], ['waits', 'waits'], ['over', 'over, and not given back'], ['race', 'race: another hold began meanwhile'],
+const LEGEND = [['holds', 'holds'], ['waits', 'waits'], ['over', 'over, and not given back'], ['overlapped', 'overlap: another hold began meanwhile'],
   ['thin', 'thin: the servers say'], ['thick', 'thick: the client says'], ['timed_out', '◦ timed out']]
 
 const samples = new Map(LEGEND.map(([kind, text]) => {

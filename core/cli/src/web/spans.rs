@@ -31,7 +31,7 @@ pub(super) struct Key {
 pub(super) enum Place {
     /// The holder that the servers show: they show one.
     Holder,
-    /// A hold that a client tells, by its fence. Several of them are a race.
+    /// A hold that a client tells, by its fence. Several of them are an overlap.
     Hold(u64),
     /// The waiter of this lane or process.
     Waiter(String),
@@ -55,7 +55,7 @@ pub(super) struct Span {
     /// Since when the hold was not valid any more, although its holder had not ended it.
     pub(super) over_from: Option<u64>,
     /// Whether it is proved that another hold began in this time.
-    pub(super) is_race: bool,
+    pub(super) is_overlapped: bool,
     /// Whether the servers have shown this hold.
     pub(super) is_confirmed: bool,
     /// When the client last told of it.
@@ -76,7 +76,7 @@ impl Span {
             end: "",
             fence: 0,
             over_from: None,
-            is_race: false,
+            is_overlapped: false,
             is_confirmed: false,
             heard: from,
         }
@@ -93,7 +93,7 @@ impl Span {
             "lane": self.lane, "who": self.who, "from": self.from, "to": self.to, "end": self.end,
             // As text: JavaScript would round larger ones.
             "fence": if self.fence > 0 { json!(self.fence.to_string()) } else { Value::Null },
-            "over": self.over_from, "race": self.is_race,
+            "over": self.over_from, "overlapped": self.is_overlapped,
         })
     }
 }
@@ -212,9 +212,9 @@ mod tests {
         assert_eq!(spans.changes()[0]["over"], 7);
         assert!(spans.end(&hold("a", 1), 9, "lost"));
         assert!(!spans.end(&hold("a", 1), 9, "lost"));
-        assert!(spans.change_late(&hold("a", 1), |span| span.is_race = true));
+        assert!(spans.change_late(&hold("a", 1), |span| span.is_overlapped = true));
         let told = spans.changes();
-        assert_eq!((&told[0]["to"], told.last().map(|span| &span["race"])), (&json!(9), Some(&json!(true))));
+        assert_eq!((&told[0]["to"], told.last().map(|span| &span["overlapped"])), (&json!(9), Some(&json!(true))));
         assert_eq!(spans.all().len(), 1);
     }
 

@@ -49,7 +49,7 @@ function merge(part) {
     if (!state.names.has(span.lock)) state.names.set(span.lock, new Map())
     state.names.get(span.lock).set(span.id, span)
     state.dirty.add(span.lock)
-    state.kinds.add(span.what).add(span.end).add(span.race ? 'race' : span.over !== null && 'over')
+    state.kinds.add(span.what).add(span.end).add(span.overlapped ? 'overlapped' : span.over !== null && 'over')
   }
   for (const name of part.gone) state.locks.delete(name)
   for (const lock of part.locks) state.locks.set(lock.name, lock)
@@ -121,7 +121,7 @@ function matcher(text) {
 
 /** A trouble that the picture shows from its time on; 0 if there is none. */
 function troubleOf(span) {
-  if (['lost', 'race', 'expired', 'dropped'].includes(span.end)) return span.to
+  if (['lost', 'overlapped', 'expired', 'dropped'].includes(span.end)) return span.to
   return overOf(span) ?? 0
 }
 

@@ -4,12 +4,12 @@ const SVG = 'http://www.w3.org/2000/svg'
 /** The height of a lane. On a phone its name stands above it. */
 const lane = { height: 30, top: 0 }
 const WORDS = {
-  released: 'released', handed_over: 'handed over', lost: 'lost', race: 'race', expired: 'expired', dropped: 'dropped', acquired: 'got it',
-  timed_out: 'timed out', not_acquired: 'found it held', cancelled: 'cancelled', failed: 'failed', unheard: 'not heard of any more', done: 'the job is done',
+  released: 'released', handed_over: 'handed over', lost: 'lost', overlapped: 'overlapped', expired: 'expired', dropped: 'dropped', acquired: 'got it',
+  timed_out: 'timed out', not_acquired: 'found it held', cancelled: 'cancelled', acquire_failed: 'failed', unheard: 'not heard of any more', done: 'the job is done',
   dead: 'the job is dead', skipped: 'nothing to run', leader: 'an observer saw who leads',
 }
 /** What stands at the end of a bar, since colour alone says nothing. */
-const SIGNS = { lost: '✕ lost', race: '✕ race', expired: '! expired', dropped: '† dropped', timed_out: '◦', failed: '!', unheard: '? unheard' }
+const SIGNS = { lost: '✕ lost', overlapped: '✕ overlap', expired: '! expired', dropped: '† dropped', timed_out: '◦', acquire_failed: '!', unheard: '? unheard' }
 
 /** The part of time that is shown. */
 const view = { end: 0, width: 60_000, pixels: 600 }
@@ -31,7 +31,7 @@ function patterns() {
     svg('defs', {},
       pattern('waits', 6, 'M1 3h3'),
       pattern('over', 8, 'M-2 2l4-4M0 8l8-8M6 10l4-4'),
-      pattern('race', 8, 'M0 0l8 8M8 0l-8 8')))
+      pattern('overlapped', 8, 'M0 0l8 8M8 0l-8 8')))
 }
 
 function card(name) {
@@ -102,7 +102,7 @@ function bar(span, top, signs) {
   made.addEventListener('pointerenter', () => write(made.firstChild, sentence(span)))
   const rect = (kind, from, to) => svg('rect', { class: kind, x: from, y: top + y, width: Math.max(2, to - from), height, rx: 2 })
   made.append(rect('whole', from, to))
-  if (over !== null) made.append(rect(span.race ? 'race' : 'over', Math.max(from, x(over)), to))
+  if (over !== null) made.append(rect(span.overlapped ? 'overlapped' : 'over', Math.max(from, x(over)), to))
   const label = (text, at, kind) => {
     const written = svg('text', { class: kind, x: at, y: top + y + height / 2 + 3.5 })
     written.textContent = text

@@ -27,7 +27,7 @@ pub(super) fn tell(spans: &mut Spans, told: &Told) {
             replace(spans, told, lock);
         }
         Kind::Renewed | Kind::Extended => confirmed(spans, told, lock),
-        Kind::Expired | Kind::Lost | Kind::Race => ended(spans, told, lock, |span| overrun(span, told)),
+        Kind::Expired | Kind::Lost | Kind::Overlapped => ended(spans, told, lock, |span| overrun(span, told)),
         end if end.ends_hold() => ended(spans, told, lock, |span| span.over_from = None),
         // The end of an attempt has an owner.
         Kind::Done | Kind::Dead if told.has_owner => (),
@@ -127,14 +127,14 @@ fn ended(spans: &mut Spans, told: &Told, lock: &str, change: impl Fn(&mut Span))
     }
 }
 
-/// From when on the hold was over before it ended: the end of its validity, or the begin of its rival.
+/// From when on the hold was over before it ended: the end of its validity, or the begin of the next hold.
 fn overrun(span: &mut Span, told: &Told) {
     let end = told.overrun.filter(|late| *late > 0).map(|late| told.at.saturating_sub(late));
-    let rival = told.rival_fence.map(|fence| began(fence, told.at)).filter(|began| (span.from..told.at).contains(began));
-    let known = [span.over_from, end, rival].into_iter().flatten().min();
-    let is_race = told.kind == Kind::Race;
-    span.is_race |= is_race;
-    span.over_from = known.or_else(|| is_race.then_some(told.at)).map(|over| over.max(span.from));
+    let next = told.next_fence.map(|fence| began(fence, told.at)).filter(|began| (span.from..told.at).contains(began));
+    let known = [span.over_from, end, next].into_iter().flatten().min();
+    let is_overlapped = told.kind == Kind::Overlapped;
+    span.is_overlapped |= is_overlapped;
+    span.over_from = known.or_else(|| is_overlapped.then_some(told.at)).map(|over| over.max(span.from));
 }
 
 #[cfg(test)]
@@ -150,27 +150,27 @@ mod tests {
             who: None,
             has_owner: true,
             fence: (fence > 0).then_some(fence),
-            rival_fence: None,
+            next_fence: None,
             took: None,
             overrun: None,
             text: String::new(),
         }
     }
 
-    /// Each span: lane, from, to, end, over, race.
+    /// Each span: lane, from, to, end, over, overlapped.
     fn drawn(lines: &[Told]) -> Vec<(String, u64, u64, String, u64, bool)> {
         let mut spans = Spans::default();
         lines.iter().for_each(|told| tell(&mut spans, told));
         let read = |span: &serde_json::Value| {
             let (text, number) =
                 (|name: &str| span[name].as_str().unwrap().to_owned(), |name: &str| span[name].as_u64().unwrap_or(0));
-            (text("lane"), number("from"), number("to"), text("end"), number("over"), span["race"].as_bool().unwrap())
+            (text("lane"), number("from"), number("to"), text("end"), number("over"), span["overlapped"].as_bool().unwrap())
         };
         spans.all().iter().map(read).collect()
     }
 
-    fn row(lane: &str, from: u64, to: u64, end: &str, over: u64, race: bool) -> (String, u64, u64, String, u64, bool) {
-        (lane.to_owned(), from, to, end.to_owned(), over, race)
+    fn row(lane: &str, from: u64, to: u64, end: &str, over: u64, overlapped: bool) -> (String, u64, u64, String, u64, bool) {
+        (lane.to_owned(), from, to, end.to_owned(), over, overlapped)
     }
 
     #[test]
@@ -217,13 +217,13 @@ mod tests {
         let lines = [
             told(Kind::Acquired, 1_000, "Diego", 5),
             Told { overrun: Some(300), ..told(Kind::Lost, 3_000, "Diego", 5) },
-            Told { overrun: Some(500), rival_fence: Some(2_500_000), ..told(Kind::Race, 3_200, "Diego", 5) },
+            Told { overrun: Some(500), next_fence: Some(2_500_000), ..told(Kind::Overlapped, 3_200, "Diego", 5) },
         ];
-        assert_eq!(drawn(&lines), [row("Diego", 1_000, 3_200, "race", 2_500, true)]);
+        assert_eq!(drawn(&lines), [row("Diego", 1_000, 3_200, "overlapped", 2_500, true)]);
         let released = [&lines[..2], &[told(Kind::Released, 3_200, "Diego", 5)]].concat();
         assert_eq!(drawn(&released), [row("Diego", 1_000, 3_000, "lost", 2_700, false)]);
-        let alone = Told { took: Some(2_000), rival_fence: Some(1), ..told(Kind::Race, 3_000, "Diego", 5) };
-        assert_eq!(drawn(&[alone]), [row("Diego", 1_000, 3_000, "race", 3_000, true)]);
+        let alone = Told { took: Some(2_000), next_fence: Some(1), ..told(Kind::Overlapped, 3_000, "Diego", 5) };
+        assert_eq!(drawn(&[alone]), [row("Diego", 1_000, 3_000, "overlapped", 3_000, true)]);
     }
 
     #[test]

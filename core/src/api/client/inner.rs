@@ -213,8 +213,8 @@ fn server_event(address: &str, state: ServerState) -> LockEvent {
                 "another node answers for this server, or its node was restarted: every hold is confirmed now".to_owned(),
             ),
             address: failover.address,
-            old_era: Some(failover.old_era.to_string()),
-            new_era: Some(failover.new_era.to_string()),
+            old_replication_id: Some(failover.old_era.to_string()),
+            new_replication_id: Some(failover.new_era.to_string()),
             ..LockEvent::new(EventKind::FailedOver)
         },
     };

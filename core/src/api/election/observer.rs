@@ -232,7 +232,7 @@ fn tell(lock: &Lock, seen: &Observation) {
     let Ok((session, keys)) = lock.keys() else { return };
     let mut event = LockEvent::of(EventKind::Leader, &keys);
     match &seen.leader {
-        Some(leader) => (event.rival, event.rival_fence) = (Some(leader.owner.clone()), Some(leader.term)),
+        Some(leader) => (event.holder, event.holder_fence) = (Some(leader.owner.clone()), Some(leader.term)),
         None if seen.unknown => event.message = Some("the servers don't show who leads".to_owned()),
         None => event.message = Some("nobody leads".to_owned()),
     }

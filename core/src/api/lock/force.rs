@@ -25,7 +25,7 @@ impl Lock {
     /// **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
     /// lost with the reason [`Missing`](crate::LossReason::Missing), or [`Taken`](crate::LossReason::Taken). Until then two programs may work at the same time. Only a resource
     /// that compares fences is safe from that. The next waiter is notified at once. There is an event of kind `force_released`, with
-    /// the owner value in `rival`.
+    /// the owner value in `holder`.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -100,8 +100,8 @@ impl Lock {
             return Ok(None);
         }
         let mut event = LockEvent::of(EventKind::ForceReleased, &keys);
-        event.rival = Some(seen.owner.clone());
-        event.rival_fence = seen.fence;
+        event.holder = Some(seen.owner.clone());
+        event.holder_fence = seen.fence;
         session.emit(&event);
         Ok(Some(seen))
     }

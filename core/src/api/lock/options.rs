@@ -166,7 +166,7 @@ impl Lock {
     /// # let client = Client::open("memory://docs-caller")?;
     /// let lock = client.lock("orders:42").caller(7);
     /// let again = lock.with_blocking(|_| lock.acquire_blocking().unwrap_err())?;
-    /// assert_eq!(again.code(), Code::InvalidArgument); // instead of a deadlock
+    /// assert_eq!(again.code(), Code::Deadlock); // at once
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]

@@ -23,8 +23,8 @@ impl Lock {
     fn refusal(&self, error: &Error) -> LockEvent {
         let keys = Keys::new(self.spec.kind, &self.spec.client.options.prefix, &self.spec.name, true);
         let mut event = match keys {
-            Ok(keys) => LockEvent::of(EventKind::Failed, &keys),
-            Err(_) => LockEvent { lock: Some(self.spec.name.as_str().into()), ..LockEvent::new(EventKind::Failed) },
+            Ok(keys) => LockEvent::of(EventKind::AcquireFailed, &keys),
+            Err(_) => LockEvent { lock_name: Some(self.spec.name.as_str().into()), ..LockEvent::new(EventKind::AcquireFailed) },
         };
         event.lock_kind = Some(self.spec.used_as);
         let given = self.spec.settings.category.as_ref().unwrap_or(&self.spec.client.options.lock.category);

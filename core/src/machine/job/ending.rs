@@ -65,8 +65,8 @@ pub(super) fn end(
         None if noted.is_done => Reply::new(Verdict::Ok, now_us, 0),
         None if found.is_held() && !freed => found.no(),
         None => {
-            let rival = Some(record.text("by")).filter(|rival| !rival.is_empty() && *rival != &**by);
-            found.reply(Verdict::No { holder: rival.map(str::to_owned), remaining: Remaining::Gone })
+            let other = Some(record.text("by")).filter(|other| !other.is_empty() && *other != &**by);
+            found.reply(Verdict::No { holder: other.map(str::to_owned), remaining: Remaining::Gone })
         }
     }
 }

@@ -12,13 +12,13 @@ impl Acquiring {
     pub(super) fn emit_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
         let took = Some(now.since(self.started));
         // Nobody holds the lock of a job that may not begin yet.
-        let rival = Some(holder.owner.clone()).filter(|owner| owner != KEPT);
+        let owner = Some(holder.owner.clone()).filter(|owner| owner != KEPT);
         let kind = if context.recipe.busy_is_none { EventKind::NotAcquired } else { EventKind::Busy };
-        context.emit(kind, |event| (event.rival, event.took) = (rival, took));
+        context.emit(kind, |event| (event.holder, event.took) = (owner, took));
         if holder.remaining == Remaining::Forever && !self.warned {
             self.warned = true;
             context.emit(EventKind::Warning, |event| {
-                event.rival = Some(holder.owner.clone());
+                event.holder = Some(holder.owner.clone());
                 event.message =
                     Some("the holder's key has no expiry: if its process died, only deleting the key frees the lock".to_owned());
             });

@@ -34,13 +34,12 @@ impl Measured {
     pub(super) fn note(&self, event: &LockEvent, ttl: Duration) {
         let meter = &*self.meter;
         match event.kind {
-            EventKind::Attempt => meter.attempts.add(1),
+            EventKind::Round => meter.rounds.add(1),
             EventKind::Busy => meter.busy.add(1),
             EventKind::NotAcquired => {
                 meter.busy.add(1);
                 self.acquire_ended(event.kind, event.took);
             }
-            EventKind::Woken => event.took.into_iter().for_each(|took| meter.handovers.note(took)),
             EventKind::Renewed | EventKind::Extended => {
                 event.took.into_iter().for_each(|took| meter.round_trips.note(took));
                 let is_renewal = event.kind == EventKind::Renewed;
@@ -63,6 +62,7 @@ impl Measured {
             let granted = self.begun.after(event.took.unwrap_or_default());
             self.held_since.store(granted.as_micros().max(1), Ordering::Relaxed);
             meter.granted(fence);
+            event.notified_ago.into_iter().for_each(|ago| meter.handovers.note(ago));
         }
     }
 

@@ -49,7 +49,7 @@ fn expect(metrics: &Metrics, wanted: &[(&str, f64)]) {
 #[test]
 fn an_acquire_ends_once_and_a_hold_ends_once() {
     let lost = LockEvent { reason: Some(LossReason::Missing), ..own(EventKind::Lost, ms(50)) };
-    let life = [event(EventKind::Attempt, ms(0)), own(EventKind::Acquired, ms(20)), lost, own(EventKind::Race, ms(70))];
+    let life = [event(EventKind::Round, ms(0)), own(EventKind::Acquired, ms(20)), lost, own(EventKind::Overlapped, ms(70))];
     for (count, held, ended) in [(1, 0.0, 0.0), (2, 1.0, 0.0), (3, 0.0, 1.0), (4, 0.0, 1.0)] {
         expect(&behind(&life[..count], false), &[("held", held), ("holds_total", ended), ("hold_seconds", ended)]);
     }
@@ -58,7 +58,7 @@ fn an_acquire_ends_once_and_a_hold_ends_once() {
         &all,
         &[("holds_total end=lost", 1.0), ("losses_total reason=missing", 1.0), ("validity_exceeded_total overlap=proved", 1.0)],
     );
-    expect(&all, &[("wait_seconds", 1.0), ("attempts_total", 1.0), ("last_fence", 7.0), ("waiting", 0.0)]);
+    expect(&all, &[("wait_seconds", 1.0), ("acquire_rounds_total", 1.0), ("last_fence", 7.0), ("waiting", 0.0)]);
 }
 
 #[test]
@@ -80,8 +80,9 @@ fn a_renewal_is_late_with_less_than_a_third_of_the_ttl_left() {
 
 #[test]
 fn a_hand_over_to_a_notified_waiter_has_its_time() {
-    let woken = behind(&[own(EventKind::Acquired, ms(500)), own(EventKind::Woken, ms(3))], false);
-    expect(&woken, &[("handover_seconds", 1.0), ("held", 1.0)]);
+    let acquired = LockEvent { notified_ago: Some(ms(3)), ..own(EventKind::Acquired, ms(500)) };
+    let notified = behind(&[acquired], false);
+    expect(&notified, &[("handover_seconds", 1.0), ("held", 1.0)]);
 }
 
 #[test]

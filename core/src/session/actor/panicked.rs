@@ -20,11 +20,11 @@ impl LockActor {
         // Nobody renews the hold any more.
         let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
         state.loss = state.loss.take().or_else(|| loss.clone());
-        self.measured.acquire_ended(EventKind::Failed, None);
+        self.measured.acquire_ended(EventKind::AcquireFailed, None);
         self.measured.hold_ended(EventKind::Lost, None);
         self.refuse(state);
         let mut warning = panic.warning("the lock's state machine");
-        warning.lock = Some(self.recipe.keys.shared().0);
+        warning.lock_name = Some(self.recipe.keys.shared().0);
         self.session.emit(&warning);
         self.session.leave_queue(&self.recipe, self.id, LeaveReason::GaveUp, &Io::Background);
         self.session.runtime().cancel_alarm(set, self.id);

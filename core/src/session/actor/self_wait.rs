@@ -28,7 +28,7 @@ impl LockActor {
             return;
         }
         let mut warning = LockEvent::of(EventKind::Warning, &self.recipe.keys);
-        warning.rival = Some(owner.to_string());
+        warning.holder = Some(owner.to_string());
         warning.self_wait = true;
         let what = match self.context {
             None => {

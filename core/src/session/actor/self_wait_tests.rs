@@ -54,15 +54,15 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(granted.lock().len(), 1, "one of two, and its hold is younger than the acquire of the other");
     let seen = seen.lock().clone();
-    let mut told: Vec<_> = seen.iter().filter_map(|event| event.lock.as_deref()).collect();
+    let mut told: Vec<_> = seen.iter().filter_map(|event| event.lock_name.as_deref()).collect();
     told.sort_unstable();
     assert_eq!(told, ["ends too", "own", "task"], "{seen:?}");
-    let of = |name| seen.iter().find(|event| event.lock.as_deref() == Some(name)).unwrap();
+    let of = |name| seen.iter().find(|event| event.lock_name.as_deref() == Some(name)).unwrap();
     let text = of("task").message.as_deref().unwrap();
     assert!(text.contains("by the thread or task that now waits for it") && text.contains("may be"), "{text}");
     let warning = of("own");
     assert!(warning.is_self_wait());
-    assert_eq!(warning.rival.as_deref(), Some(own_hold.owner()));
+    assert_eq!(warning.holder.as_deref(), Some(own_hold.owner()));
     let text = warning.message.as_deref().unwrap();
     assert!(text.starts_with("lock \"own\" has been held for ") && text.contains("pass the hold down"), "{text}");
     drop(calls);

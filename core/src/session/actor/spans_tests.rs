@@ -106,7 +106,7 @@ fn an_acquire_and_its_hold_are_spans_within_the_callers() {
     ];
     let expected = expected.map(|(name, parent, end)| (name.to_owned(), parent.to_owned(), end.map(str::to_owned)));
     assert_eq!(spans.iter().map(shown).collect::<Vec<_>>(), expected);
-    assert_eq!((spans[1].events.join(" "), spans[2].events.join(" ")), ("attempt acquired".to_owned(), "released".to_owned()));
+    assert_eq!((spans[1].events.join(" "), spans[2].events.join(" ")), ("round acquired".to_owned(), "released".to_owned()));
     assert_eq!((spans[1].fields["category"].as_str(), &spans[1].fields["fence"]), ("orders", &spans[2].fields["fence"]));
     assert!(spans.iter().all(|seen| seen.closed), "a span stays open: {spans:?}");
 }
@@ -128,15 +128,15 @@ fn a_refused_acquire_is_a_span_that_tells_its_lock() {
     });
     let spans = listener.spans.lock().clone();
     let shown = |seen: &Seen| {
-        ["lock", "key", "lock_kind", "category", "end"].map(|field| seen.fields.get(field).cloned().unwrap_or_default())
+        ["lock_name", "key", "lock_kind", "category", "end"].map(|field| seen.fields.get(field).cloned().unwrap_or_default())
     };
     let refused: Vec<_> = spans.iter().filter(|seen| seen.name == "acquire").skip(1).map(shown).collect();
     let expected = [
-        ["orders:42", "billing:orders:42", "lock", "orders", "failed"],
-        ["orders:42", "billing:orders:42", "lock", "mails", "failed"],
-        ["", "", "lock", "", "failed"],
-        ["orders:42", "billing:orders:42", "election", "orders", "failed"],
-        ["orders:42", "billing:orders:42", "job", "orders", "failed"],
+        ["orders:42", "billing:orders:42", "lock", "orders", "acquire_failed"],
+        ["orders:42", "billing:orders:42", "lock", "mails", "acquire_failed"],
+        ["", "", "lock", "", "acquire_failed"],
+        ["orders:42", "billing:orders:42", "election", "orders", "acquire_failed"],
+        ["orders:42", "billing:orders:42", "job", "orders", "acquire_failed"],
     ];
     assert_eq!(refused, expected.map(|fields| fields.map(str::to_owned)));
     assert!(spans.iter().all(|seen| seen.closed), "a span stays open: {spans:?}");

@@ -18,8 +18,8 @@ fn handed_over(cluster: &Cluster, name: &str) {
     });
     // The subscription comes after the first look, and causes another one.
     eventually("it listens", PATIENCE, || listens(cluster, name));
-    events.at_least(EventKind::Attempt, 2);
-    eventually("all looks are over", PATIENCE, || events.count(EventKind::Busy) == events.count(EventKind::Attempt));
+    events.at_least(EventKind::Round, 2);
+    eventually("all looks are over", PATIENCE, || events.count(EventKind::Busy) == events.count(EventKind::Round));
     held.release_blocking().unwrap();
     told.recv_timeout(PATIENCE).unwrap().unwrap();
     waits.join().unwrap();

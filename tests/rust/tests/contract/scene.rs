@@ -224,7 +224,7 @@ impl<'a> Scene<'a> {
             }
             "wait_lost" => match hold().lost().wait_for(PATIENCE) {
                 Some(lost) => lost
-                    .map(|loss| json!({ "reason": loss.reason.as_str(), "rival": loss.rival, "rival_fence": loss.rival_fence })),
+                    .map(|loss| json!({ "reason": loss.reason.as_str(), "next_owner": loss.next_owner, "next_fence": loss.next_fence })),
                 None => return Err("the lock is not lost".into()),
             },
             "wait_free" => self.lock(&client, &filled["lock"]).and_then(|lock| wait_free(&lock, &self.place)),
@@ -392,7 +392,7 @@ fn wait_for_events(kinds: &Kinds, wanted: &[Value]) -> Value {
 
 fn released(release: &Release) -> Value {
     json!({
-        "outcome": release.outcome.as_str(), "rival": release.rival, "rival_fence": release.rival_fence,
+        "outcome": release.outcome.as_str(), "next_owner": release.next_owner, "next_fence": release.next_fence,
         "overrun_ms": ms(release.overrun), "kept_ms": ms(release.kept),
     })
 }

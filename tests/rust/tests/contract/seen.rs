@@ -109,8 +109,8 @@ pub fn describe(error: &Error) -> Value {
         "error": error.code().as_str(), "message": error.to_string(), "lock_name": error.lock_name(),
         "holder": error.holder().map(|holder| &holder.owner), "holder_remaining_ms": error.holder().map(|holder| left(holder.remaining)),
         "rank": error.rank(),
-        "reason": error.loss().map(|loss| loss.reason.as_str()), "rival": error.loss().and_then(|loss| loss.rival.as_ref()),
-        "rival_fence": error.loss().and_then(|loss| loss.rival_fence),
+        "reason": error.loss().map(|loss| loss.reason.as_str()), "next_owner": error.loss().and_then(|loss| loss.next_owner.as_ref()),
+        "next_fence": error.loss().and_then(|loss| loss.next_fence),
         "overrun_ms": error.loss().map(|loss| ms(loss.overrun)), "servers": servers,
         "attempts": error.attempts(), "last_error": error.last_error(),
     })

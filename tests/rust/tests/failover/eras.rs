@@ -48,7 +48,7 @@ fn in_a_new_era_every_hold_is_confirmed_at_once() {
     assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
     assert!(held.iter().all(Hold::is_valid));
     let told = events.last(EventKind::FailedOver).unwrap();
-    assert_eq!((told.old_era, told.new_era), (Some(old_era), Some(era(&pair.replica))));
+    assert_eq!((told.old_replication_id, told.new_replication_id), (Some(old_era), Some(era(&pair.replica))));
     assert_eq!(told.address, Some(format!("127.0.0.1:{}", pair.address.port())));
     assert_eq!((told.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
 }

@@ -71,7 +71,7 @@ fn a_key_that_was_deleted_is_no_failover_and_quarantine_does_not_help() {
     pair.primary.command(&["FLUSHALL"]);
     let error = rival.lock("b").try_acquire_blocking().unwrap_err();
     assert_eq!((error.code(), error.servers()[0].kind), (Code::Unavailable, FailureKind::Quarantine), "{error}");
-    events.at_least(EventKind::Race, 1);
+    events.at_least(EventKind::Overlapped, 1);
     assert_eq!(events.count(EventKind::FailedOver), 0);
 }
 

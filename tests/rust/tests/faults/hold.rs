@@ -51,14 +51,14 @@ fn f03_a_key_that_vanishes_or_changes_hands_is_a_loss_and_is_not_written_again()
         let held = client.lock(name).ttl(TTL).acquire_blocking().unwrap();
         server.command(&command);
         let loss = held.lost().wait().unwrap();
-        assert_eq!((loss.reason, loss.rival.as_deref()), (reason, after), "{name}");
+        assert_eq!((loss.reason, loss.next_owner.as_deref()), (reason, after), "{name}");
         assert!(!held.is_valid());
         assert_eq!(held.check().unwrap_err().code(), Code::LockLost);
         assert_eq!(held.extend(ms(600)).wait().unwrap_err().code(), Code::LockLost);
         assert_eq!(server.holder(name).as_deref(), after, "{name} was written again");
         let release = held.release().wait().unwrap();
         let expected = if after.is_some() { Outcome::Taken } else { Outcome::Expired };
-        assert_eq!((release.outcome, release.rival.as_deref()), (expected, after));
+        assert_eq!((release.outcome, release.next_owner.as_deref()), (expected, after));
     }
 }
 

@@ -37,7 +37,7 @@ fn holder() {
             "check" => say(&format!("valid {}", held.is_valid())),
             "release" => {
                 let release = held.release().wait().unwrap();
-                say(&format!("{} {}", release.outcome.as_str(), release.rival.unwrap_or_default()));
+                say(&format!("{} {}", release.outcome.as_str(), release.next_owner.unwrap_or_default()));
             }
             other => panic!("{other}"),
         }

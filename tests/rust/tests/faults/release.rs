@@ -27,7 +27,7 @@ fn f22_an_expired_handle_never_deletes_the_next_holders_key() {
     let next = client.lock("a").acquire_blocking().unwrap();
     assert!(!late.is_valid() && next.is_valid());
     let release = std::thread::spawn(move || late.release().wait()).join().unwrap().unwrap();
-    assert_eq!((release.outcome, release.rival.as_deref()), (Outcome::Taken, Some(next.owner())));
+    assert_eq!((release.outcome, release.next_owner.as_deref()), (Outcome::Taken, Some(next.owner())));
     assert_eq!(value(&server, "a").as_deref(), Some(next.owner()));
     assert_eq!(next.release().wait().unwrap().outcome, Outcome::Released);
 }
@@ -117,7 +117,7 @@ fn leaving_a_body_after_a_loss_is_an_error_with_the_result() {
     });
     let failed = failed.unwrap_err();
     assert_eq!((failed.error.code(), failed.result), (Code::LockLost, Some(7)));
-    assert_eq!(failed.error.loss().unwrap().rival.as_deref(), Some("rival"));
+    assert_eq!(failed.error.loss().unwrap().next_owner.as_deref(), Some("rival"));
     assert_eq!(value(&server, "a").as_deref(), Some("rival"));
 }
 

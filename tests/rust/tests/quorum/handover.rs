@@ -38,7 +38,7 @@ fn a_ticket_is_good_once_and_with_a_minority_down() {
     let adopted = to.adopt(&ticket).wait().unwrap();
     let again = from.adopt(&ticket).wait().unwrap_err();
     assert_eq!(again.code(), Code::LockLost, "three servers show the new holder");
-    assert_eq!(again.loss().and_then(|loss| loss.rival.as_deref()), Some(adopted.owner()));
+    assert_eq!(again.loss().and_then(|loss| loss.next_owner.as_deref()), Some(adopted.owner()));
     quorum.proxies[1].restore();
     quorum.servers[0].restart_empty();
     assert_eq!(adopted.release().wait().unwrap().outcome, Outcome::Released);

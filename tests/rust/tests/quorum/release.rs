@@ -69,7 +69,7 @@ fn a_release_after_the_loss_tells_the_rival_and_leaves_it_alone() {
     assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
     let rival = other.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
     let release = held.release().wait().unwrap();
-    assert_eq!((release.outcome, release.rival.as_deref()), (Outcome::Taken, Some(rival.owner())));
+    assert_eq!((release.outcome, release.next_owner.as_deref()), (Outcome::Taken, Some(rival.owner())));
     assert!(release.overrun > ms(0));
     assert!(rival.is_valid() && quorum.count("a", rival.owner()) >= 2);
 }
@@ -84,7 +84,7 @@ fn a_release_of_what_a_majority_lost_is_expired() {
         server.command(&["DEL", "a"]);
     }
     let release = held.release().wait().unwrap();
-    assert_eq!((release.outcome, release.rival), (Outcome::Expired, None));
+    assert_eq!((release.outcome, release.next_owner), (Outcome::Expired, None));
     quorum.left_clean("a");
 }
 

@@ -133,7 +133,7 @@ impl Scene {
     }
 
     fn count(&self, kind: EventKind, lock: &str) -> usize {
-        self.events.lock().unwrap().iter().filter(|event| event.kind == kind && event.lock.as_deref() == Some(lock)).count()
+        self.events.lock().unwrap().iter().filter(|event| event.kind == kind && event.lock_name.as_deref() == Some(lock)).count()
     }
 
     fn warnings(&self) -> usize {
@@ -206,7 +206,7 @@ impl Sink for SceneSink {
             Place::SinkOnBeats => EventKind::Renewed,
             _ => return,
         };
-        if event.lock.as_deref() == Some(&*self.0.name) && event.kind == kind {
+        if event.lock_name.as_deref() == Some(&*self.0.name) && event.kind == kind {
             self.0.plays();
         }
     }

@@ -60,7 +60,7 @@ impl Subscriber for Listener {
         event.record(&mut fields);
         let Fields(fields) = fields;
         SAID.lock().unwrap().extend(fields.get("message").cloned());
-        let scene = fields.get("lock").and_then(|lock| SCENES.lock().unwrap().get(lock)?.upgrade());
+        let scene = fields.get("lock_name").and_then(|lock| SCENES.lock().unwrap().get(lock)?.upgrade());
         let kind = fields.get("kind").map(String::as_str);
         if let Some(scene) = scene
             && kind

@@ -66,8 +66,8 @@ fn a_user_that_may_not_subscribe_polls_and_is_warned() {
     let waiter = acquire(two.client.lock("a"));
     eventually("the waiter was warned that it polls", PATIENCE, || two.count(EventKind::Warning) > 0);
     // Looks would take a quarter of a minute.
-    let before = two.count(EventKind::Attempt);
-    eventually("it polls", ms(12_000), || two.count(EventKind::Attempt) >= before + 20);
+    let before = two.count(EventKind::Round);
+    eventually("it polls", ms(12_000), || two.count(EventKind::Round) >= before + 20);
     let start = Instant::now();
     held.release().wait().unwrap();
     waiter.join().unwrap();

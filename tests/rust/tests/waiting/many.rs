@@ -52,8 +52,8 @@ fn a_parked_process_sends_two_commands_a_second_at_most_however_many_of_its_task
             (0..50).map(|who| pass_through(two.client.lock("a").fair(fair), who, Duration::ZERO, &order)).collect();
         two.queued(if fair { 51 } else { 1 });
         // What the first registration set going is over when it looks the second time.
-        let looks = two.count(EventKind::Attempt);
-        eventually("it looks", PATIENCE, || two.count(EventKind::Attempt) >= looks + 2);
+        let looks = two.count(EventKind::Round);
+        eventually("it looks", PATIENCE, || two.count(EventKind::Round) >= looks + 2);
         let (before, start) = (scripts_run(&mut statistics), Instant::now());
         std::thread::sleep(ms(3_000));
         let asked = scripts_run(&mut statistics) - before;

@@ -29,13 +29,13 @@ fn f18_waiters_that_stand_in_line_hear_of_an_outage_with_the_first_of_them() {
         // The client is a member, too.
         let members = if fair { WAITERS as i64 + 1 } else { 2 };
         eventually("the waiters stand in line", PATIENCE, || queue_length(&server, "a") == members);
-        let before = two.count(EventKind::Attempt);
+        let before = two.count(EventKind::Round);
         server.kill();
         for waiter in waiters {
             assert_eq!(waiter.join().unwrap(), Code::Unavailable);
         }
         // The first tries for as long as its patience lasts, some dozen times. The others don't begin anew when it has ended.
-        let tried = two.count(EventKind::Attempt) - before;
+        let tried = two.count(EventKind::Round) - before;
         assert!(tried <= 4 * WAITERS, "{tried} attempts, fair: {fair}");
     }
 }

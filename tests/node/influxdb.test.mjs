@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 
-import { Client, InvalidArgumentError, Points } from 'locktender'
+import { Client, InvalidArgumentError } from 'locktender'
+import { Points } from 'locktender/influxdb'
 
 import { until } from './support/observe.mjs'
 
@@ -22,7 +23,7 @@ test('a point has what the event has, in batches by size', async () => {
   await points.flush()
   const lines = written.join('').split('\n').filter(Boolean)
   assert.equal(written[0].split('\n').length, 3)
-  const fields = `lock="orders:\\"4 2\\"",owner="${event.owner}",message="released",fence=${event.fence}i,took=`
+  const fields = `lock_name="orders:\\"4 2\\"",owner="${event.owner}",message="released",fence=${event.fence}i,took=`
   assert.match(lines[2], /^locktender,app=bill\\,ing,event=released,category=orders,kind=lock /)
   const [before, behind] = lines[2].split(fields)
   assert.ok(before.endsWith(' ') && behind, lines[2])

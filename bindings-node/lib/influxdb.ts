@@ -32,7 +32,7 @@ export interface PointsOptions {
  * await client.withLock('orders:42', async () => 'paid')
  * await client.close()
  * await points.flush()
- * console.log(written[0]?.startsWith('locktender,app=billing,event=attempt,category=orders,kind=lock '))   // true
+ * console.log(written[0]?.startsWith('locktender,app=billing,event=round,category=orders,kind=lock '))   // true
  * ```
  */
 export class Points {
