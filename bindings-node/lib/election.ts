@@ -74,10 +74,10 @@ export interface Leader {
   readonly owner: string
   /** The term: its fence. */
   readonly term: number
-  /** The time at which the leader asked for its term, by its own clock (RFC 3339). */
-  readonly since: string | null
-  /** The time for which its term remained on the servers at the look, without a renewal; `null` if its key has no expiry. */
-  readonly remainingMs: number | null
+  /** The time at which the leader asked for its term, by its own clock. */
+  readonly since: Date | null
+  /** The time for which its term remained on the servers at the look, without a renewal; `Infinity` if its key has no expiry. */
+  readonly remainingMs: number
 }
 
 /** What an observer saw. */

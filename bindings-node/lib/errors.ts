@@ -59,7 +59,7 @@ export class AcquireTimeoutError extends LockError {
    * its next attempt may not begin yet.
    */
   readonly holder: string | null
-  /** The remaining time of the key, in milliseconds; `null` if it has no expiry. */
+  /** The remaining time of the key, in milliseconds; `Infinity` if it has no expiry. `null` with `holder`. */
   readonly remainingMs: number | null
   /** The number of waiters before this one; `null` if the server had not put it into the queue. */
   readonly rank: number | null

@@ -59,8 +59,8 @@ export interface JobStatus {
   readonly lastOwner: string | null
   /** The time since the last attempt began, by the server's clock. */
   readonly beganAgoMs: number | null
-  /** The time for which the lease of a running attempt remains without a renewal. */
-  readonly remainingMs: number | null
+  /** The time for which the lease of a running attempt remains without a renewal; 0 if none runs. */
+  readonly remainingMs: number
   /** The time after which the next attempt may begin, of a job that is `retrying`. */
   readonly retryInMs: number | null
   /** The error of the last attempt that failed. */
@@ -304,8 +304,7 @@ export class Job {
   async status(): Promise<JobStatus> {
     const { native } = this.#opened
     const status = resultOf<native.JobStatus>(await outcome(native.status()))
-    const { state, result, scheduledTime, lastDone } = status
-    return { ...status, state: state as JobState, result: parsed(result), scheduledTime: dateOf(scheduledTime), lastDone: dateOf(lastDone) }
+    return { ...status, state: status.state as JobState, result: parsed(status.result) }
   }
 
   /**
@@ -344,8 +343,4 @@ async function finished(attempt: Attempt, value: unknown): Promise<JobOutcome> {
 
 function outcomeOf({ ran, reason, result, attempts, lastError }: native.JobOutcome): JobOutcome {
   return { ran, reason: reason as NotRunReason | null, result: parsed(result), attempts, lastError }
-}
-
-function dateOf(ms: number | null): Date | null {
-  return ms === null ? null : new Date(ms)
 }

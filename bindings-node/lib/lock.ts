@@ -16,8 +16,8 @@ export interface OwnerFields {
   readonly host: string | null
   /** The holder's process id. */
   readonly pid: number | null
-  /** The time at which the holder asked, by its own clock (RFC 3339). */
-  readonly at: string | null
+  /** The time at which the holder asked, by its own clock. */
+  readonly at: Date | null
   /** The unique id of the acquisition. */
   readonly id: string | null
 }
@@ -30,8 +30,8 @@ export interface LockInfo {
   readonly owner: string
   /** The value's fields; `null` if another library wrote it. */
   readonly fields: OwnerFields | null
-  /** The remaining time of the key; `null` if it has no expiry. */
-  readonly remainingMs: number | null
+  /** The remaining time of the key; `Infinity` if it has no expiry. */
+  readonly remainingMs: number
   /** The fence of the hold if its value shows it, else `null`: on one server mostly from the first renewal on. On a quorum the last one issued. */
   readonly fence: number | null
   /** The number of waiters in the queue. The waiters of one process count as one unless the lock is a fair one. */

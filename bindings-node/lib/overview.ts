@@ -85,12 +85,7 @@ export class Overview extends ClientEmitter {
     const { limit } = historyOptions(options)
     const most = limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
     const grants = resultOf<native.Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
-    return grants.map((grant) => ({
-      ...grant,
-      began: new Date(grant.began),
-      ended: grant.ended === null ? null : new Date(grant.ended),
-      state: grant.state as Grant['state'],
-    }))
+    return grants as Grant[]
   }
 
   /**

@@ -44,7 +44,7 @@ impl From<Error> for Failure {
             message: error.in_words_of(Language::Node),
             lock_name: error.lock_name().map(str::to_owned),
             holder: holder.map(|holder| holder.owner.clone()),
-            remaining_ms: holder.and_then(|holder| remaining_ms(holder.remaining)),
+            remaining_ms: holder.map(|holder| remaining_ms(holder.remaining)),
             rank: error.rank().map(|rank| rank as f64),
             reason: loss.map(|loss| loss.reason.as_str().to_owned()),
             next_owner: loss.and_then(|loss| loss.next_owner.clone()),
@@ -74,11 +74,11 @@ pub(crate) fn measured_ms(span: Duration) -> f64 {
     span.as_micros() as f64 / 1e3
 }
 
-/// The remaining time of a key: `null` if it has no expiry.
-pub(crate) fn remaining_ms(remaining: Remaining) -> Option<f64> {
+/// The remaining time of a key.
+pub(crate) fn remaining_ms(remaining: Remaining) -> f64 {
     match remaining {
-        Remaining::Gone => Some(0.0),
-        Remaining::For(span) => Some(ms(span)),
-        Remaining::Forever => None,
+        Remaining::For(span) => ms(span),
+        Remaining::Forever => f64::INFINITY,
+        _ => 0.0,
     }
 }

@@ -1,14 +1,14 @@
 //! A job: the recipe for attempts, and what is known of it.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use locktender::Attempt;
 use napi::Env;
 use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
-use crate::error::{Failure, ms};
+use crate::date::Date;
+use crate::error::{Failure, ms, remaining_ms};
 use crate::item::Value;
 use crate::options::with_options;
 use crate::queue::Queue;
@@ -47,10 +47,6 @@ impl Job {
     pub fn reset(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.reset()), Value::Reset)
     }
-}
-
-pub(crate) fn since_1970(time: SystemTime) -> Option<f64> {
-    time.duration_since(UNIX_EPOCH).ok().map(ms)
 }
 
 /// An attempt that has begun.
@@ -100,12 +96,12 @@ pub(crate) struct JobStatus {
     pub max_attempts: Option<u32>,
     pub last_owner: Option<String>,
     pub began_ago_ms: Option<f64>,
-    pub remaining_ms: Option<f64>,
+    pub remaining_ms: f64,
     pub retry_in_ms: Option<f64>,
     pub last_error: Option<String>,
     pub result: Option<String>,
-    pub scheduled_time: Option<f64>,
-    pub last_done: Option<f64>,
+    pub scheduled_time: Option<Date>,
+    pub last_done: Option<Date>,
 }
 
 impl From<locktender::JobStatus> for JobStatus {
@@ -116,12 +112,12 @@ impl From<locktender::JobStatus> for JobStatus {
             max_attempts: status.max_attempts,
             last_owner: status.last_owner,
             began_ago_ms: status.began_ago.map(ms),
-            remaining_ms: status.remaining.map(ms),
+            remaining_ms: remaining_ms(status.remaining),
             retry_in_ms: status.retry_in.map(ms),
             last_error: status.last_error,
             result: status.result,
-            scheduled_time: status.scheduled_time.and_then(since_1970),
-            last_done: status.last_done.and_then(since_1970),
+            scheduled_time: status.scheduled_time.map(Date::from),
+            last_done: status.last_done.map(Date::from),
         }
     }
 }

@@ -9,6 +9,7 @@ mod client;
 mod clock;
 mod command;
 mod credentials;
+mod date;
 mod election;
 mod error;
 mod event;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use napi::Env;
 use napi_derive::napi;
 
-use crate::error::ms;
+use crate::date::Date;
+use crate::error::remaining_ms;
 use crate::item::Value;
 use crate::queue::Queue;
 
@@ -40,8 +41,8 @@ pub(crate) struct Observation {
 pub(crate) struct Leader {
     pub owner: String,
     pub term: f64,
-    pub since: Option<String>,
-    pub remaining_ms: Option<f64>,
+    pub since: Option<Date>,
+    pub remaining_ms: f64,
 }
 
 impl From<locktender::Observation> for Observation {
@@ -49,8 +50,8 @@ impl From<locktender::Observation> for Observation {
         let leader = |leader: locktender::Leader| Leader {
             owner: leader.owner,
             term: leader.term as f64,
-            since: leader.since,
-            remaining_ms: leader.remaining.map(ms),
+            since: leader.since.map(Date::from),
+            remaining_ms: remaining_ms(leader.remaining),
         };
         Self { leader: seen.leader.map(leader), unknown: seen.unknown }
     }

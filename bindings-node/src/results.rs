@@ -2,8 +2,8 @@
 
 use napi_derive::napi;
 
+use crate::date::Date;
 use crate::error::{ServerFailure, ms, remaining_ms};
-use crate::job::since_1970;
 
 /// What one server really guarantees.
 #[napi(object, object_from_js = false, use_nullable = true)]
@@ -59,7 +59,7 @@ pub(crate) struct LockInfo {
     pub name: String,
     pub owner: String,
     pub fields: Option<OwnerFields>,
-    pub remaining_ms: Option<f64>,
+    pub remaining_ms: f64,
     pub fence: Option<f64>,
     pub waiters: f64,
     pub queue: Vec<String>,
@@ -90,26 +90,26 @@ pub(crate) struct OwnerFields {
     pub app: Option<String>,
     pub host: Option<String>,
     pub pid: Option<u32>,
-    pub at: Option<String>,
+    pub at: Option<Date>,
     pub id: Option<String>,
 }
 
 impl From<locktender::OwnerFields> for OwnerFields {
     fn from(fields: locktender::OwnerFields) -> Self {
         let locktender::OwnerFields { app, host, pid, at, id, .. } = fields;
-        Self { app, host, pid, at, id }
+        Self { app, host, pid, at: at.map(Date::from), id }
     }
 }
 
-/// A hold that its holder has noted in the history. Times are milliseconds since 1970.
+/// A hold that its holder has noted in the history.
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub(crate) struct Grant {
     pub name: String,
     pub owner: String,
     pub fields: Option<OwnerFields>,
     pub fence: f64,
-    pub began: f64,
-    pub ended: Option<f64>,
+    pub began: Date,
+    pub ended: Option<Date>,
     pub state: &'static str,
 }
 
@@ -121,8 +121,8 @@ impl From<locktender::Grant> for Grant {
             owner,
             fields: fields.map(OwnerFields::from),
             fence: fence as f64,
-            began: since_1970(began).unwrap_or_default(),
-            ended: ended.and_then(since_1970),
+            began: began.into(),
+            ended: ended.map(Date::from),
             state: state.as_str(),
         }
     }

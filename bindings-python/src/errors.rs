@@ -109,7 +109,6 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     if let Some(holder) = error.holder() {
         fields.set_item("holder", &holder.owner)?;
         fields.set_item("remaining", seconds_left(holder.remaining))?;
-        fields.set_item("no_expiry", holder.remaining == Remaining::Forever)?;
         fields.set_item("rank", error.rank())?;
     }
     if let Some(loss) = error.loss() {
@@ -132,11 +131,11 @@ fn servers(error: &Error) -> Vec<(&str, &str, &str)> {
     error.servers().iter().map(|error| (error.server.as_str(), error.kind.as_str(), error.message.as_str())).collect()
 }
 
-/// What remains of a key, in seconds; `None` if it has no expiry.
-pub(crate) fn seconds_left(remaining: Remaining) -> Option<f64> {
+/// What remains of a key, in seconds.
+pub(crate) fn seconds_left(remaining: Remaining) -> f64 {
     match remaining {
-        Remaining::Gone => Some(0.0),
-        Remaining::For(left) => Some(in_seconds(left)),
-        Remaining::Forever => None,
+        Remaining::For(left) => in_seconds(left),
+        Remaining::Forever => f64::INFINITY,
+        _ => 0.0,
     }
 }

@@ -6,6 +6,7 @@ use locktender::NotRunReason;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::errors::seconds_left;
 use crate::own;
 use crate::seconds::in_seconds;
 use crate::values::shown;
@@ -66,8 +67,8 @@ pub(crate) struct JobStatus {
     last_owner: Option<String>,
     /// How many seconds ago the last attempt began, by the server's clock.
     began_ago: Option<f64>,
-    /// How many seconds the lease of a running attempt remains if nothing renews it.
-    remaining: Option<f64>,
+    /// How many seconds the lease of a running attempt remains if nothing renews it; 0 if none runs.
+    remaining: f64,
     /// In how many seconds the next attempt may begin, while the job is retrying.
     retry_in: Option<f64>,
     /// What the last attempt that failed said.
@@ -90,7 +91,7 @@ impl JobStatus {
             max_attempts: status.max_attempts,
             last_owner: status.last_owner,
             began_ago: status.began_ago.map(in_seconds),
-            remaining: status.remaining.map(in_seconds),
+            remaining: seconds_left(status.remaining),
             retry_in: status.retry_in.map(in_seconds),
             last_error: status.last_error,
             result,

@@ -18,8 +18,8 @@ pub(crate) struct OwnerFields {
     host: Option<String>,
     /// The holder's process id.
     pid: Option<u32>,
-    /// When the holder asked, by its own clock (RFC 3339).
-    at: Option<String>,
+    /// When the holder asked, by its own clock (UTC).
+    at: Option<SystemTime>,
     /// The unique id of the acquisition.
     id: Option<String>,
 }
@@ -46,8 +46,8 @@ pub(crate) struct LockInfo {
     owner: String,
     /// The value's fields, if locktender wrote it.
     fields: Option<Py<OwnerFields>>,
-    /// How many seconds the key remains; ``None`` if it has no expiry.
-    remaining: Option<f64>,
+    /// How many seconds the key remains; ``math.inf`` if it has no expiry.
+    remaining: f64,
     /// The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
     /// one issued.
     fence: Option<u64>,

@@ -1,10 +1,12 @@
 //! `Observer`: who leads now, and each change; for `for` and for `async for`.
 
+use std::time::SystemTime;
+
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::errors::seconds_left;
 use crate::operation::Operation;
-use crate::seconds::in_seconds;
 use crate::values::shown;
 use crate::waiting;
 
@@ -15,10 +17,10 @@ pub(crate) struct Leader {
     owner: String,
     /// The term: its fence.
     term: u64,
-    /// When the leader asked for its term, by its own clock (RFC 3339).
-    since: Option<String>,
-    /// How many seconds its term remained on the servers at the look, if nothing renews it; ``None`` if its key has no expiry.
-    remaining: Option<f64>,
+    /// When the leader asked for its term, by its own clock (UTC).
+    since: Option<SystemTime>,
+    /// How many seconds its term remained on the servers at the look, if nothing renews it; ``math.inf`` if its key has no expiry.
+    remaining: f64,
 }
 
 #[pymethods]
@@ -42,7 +44,7 @@ impl Observation {
     fn new(py: Python<'_>, seen: locktender::Observation) -> PyResult<Self> {
         let leader = |leader: locktender::Leader| {
             let locktender::Leader { owner, term, since, remaining, .. } = leader;
-            Py::new(py, Leader { owner, term, since, remaining: remaining.map(in_seconds) })
+            Py::new(py, Leader { owner, term, since, remaining: seconds_left(remaining) })
         };
         Ok(Self { leader: seen.leader.map(leader).transpose()?, unknown: seen.unknown })
     }

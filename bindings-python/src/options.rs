@@ -7,7 +7,7 @@ use locktender::host::{category, instead_of, suspicious};
 use locktender::{Client, ClientOptions, Job, LockOptions};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::arguments::{path, refuse, seconds, switch, text, time};
 use crate::errors::raised;
@@ -109,12 +109,12 @@ impl LockChoice {
     }
 }
 
-/// Sets one of the core's options; false if there is none of that name. `None` is no end where there may be none, else not given.
+/// Sets one of the core's options; false if there is none of that name. `None` is not given.
 fn set<T: Options>(options: &mut T, option: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(row) = T::row(option) else { return Ok(false) };
     let given = match row.kind {
-        ValueKind::EndlessTime if value.is_none() => Value::Endless,
         _ if value.is_none() => return Ok(true),
+        ValueKind::EndlessTime if value.is_instance_of::<PyFloat>() && value.extract::<f64>()? == f64::INFINITY => Value::Endless,
         ValueKind::Time | ValueKind::EndlessTime => Value::Time(seconds(option, value)?),
         ValueKind::Switch => Value::Switch(switch(option, value)?),
         ValueKind::Count(least, most) => Value::Count(count(option, value, least, most)?),

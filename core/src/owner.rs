@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::entropy;
 
@@ -77,8 +77,8 @@ pub struct OwnerFields {
     pub host: Option<String>,
     /// The holder's process id.
     pub pid: Option<u32>,
-    /// The time at which the holder asked, by its own clock (RFC 3339).
-    pub at: Option<String>,
+    /// The time at which the holder asked, by its own clock.
+    pub at: Option<SystemTime>,
     /// The unique id of the acquisition.
     pub id: Option<String>,
 }
@@ -94,7 +94,7 @@ impl OwnerFields {
             app: text("app"),
             host: text("host"),
             pid: text("pid").and_then(|pid| pid.parse().ok()),
-            at: text("at"),
+            at: text("at").and_then(|at| humantime::parse_rfc3339(&at).ok()),
             id: text("id"),
         })
     }

@@ -63,9 +63,10 @@ impl Language {
     #[must_use]
     pub fn spell(self, name: &str) -> Cow<'_, str> {
         match (self, name) {
-            (Self::Rust, "None") => "Wait::Forever".into(),
-            (Self::Node, "None") => "Infinity".into(),
-            (Self::Shell, "None") => "no -w".into(),
+            (Self::Python, "forever") => "math.inf".into(),
+            (Self::Rust, "forever") => "Wait::Forever".into(),
+            (Self::Node, "forever") => "Infinity".into(),
+            (Self::Shell, "forever") => "no -w".into(),
             (Self::Shell, "wait") => "-w".into(),
             (Self::Shell, "url") => "--server URL".into(),
             (Self::Shell, "units") => "seconds".into(),

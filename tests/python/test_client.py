@@ -1,6 +1,7 @@
 """Clients: servers, options, closing, and the default client of the module."""
 
 import gc
+import math
 import threading
 import weakref
 
@@ -89,7 +90,9 @@ def test_a_client_has_defaults_for_its_locks(server: RealServer, name):
             assert 28 < held.remaining() <= 30
             with pytest.raises(AcquireTimeoutError):
                 lock.acquire()
-        with client.lock(name, ttl=300, wait=None) as held:
+            with pytest.raises(AcquireTimeoutError):
+                client.lock(name, wait=None).acquire()  # what is not given is the client's
+        with client.lock(name, ttl=300, wait=math.inf) as held:
             assert 295 < held.remaining() <= 300
 
 

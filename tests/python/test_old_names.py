@@ -35,6 +35,7 @@ FIELDS = {
     "rival_fence": "next_fence",
     "old_era": "old_replication_id",
     "new_era": "new_replication_id",
+    "no_expiry": "remaining",
 }
 EVENTS = {"race": "overlapped", "woken": "acquired", "attempt": "round", "failed": "acquire_failed"}
 

@@ -1,5 +1,6 @@
 """Typing cases: users' code for `mypy --strict` (see test_types.py). It never runs."""
 
+import math
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +24,7 @@ from locktender import (
 from locktender.testing import Clock, ScriptedServer
 from typing_extensions import assert_type
 
-client = Client("redis://localhost", ttl=timedelta(seconds=10), wait=None, tls_ca=Path("ca.pem"), on_event=print)
+client = Client("redis://localhost", ttl=timedelta(seconds=10), wait=math.inf, tls_ca=Path("ca.pem"), on_event=print)
 Client(["redis://a", "redis://b", ScriptedServer("acquire: busy")])
 Client(credentials=lambda: "token")
 Client(credentials=lambda: ("ann", "token"))

@@ -137,7 +137,7 @@ class Client:
     def lock(self, name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
         """The lock ``name``. No I/O.
 
-        Options that aren't given are the client's. So are those that are ``None``, but for ``wait`` (then for ever) and ``max_hold``
+        Options that aren't given, or are ``None``, are the client's. ``math.inf`` is a ``wait`` without end, and no limit for ``max_hold``.
         (then no limit).
 
         ``ttl``

@@ -1,6 +1,7 @@
 """Stub of :mod:`locktender._native`: the election and its leaders."""
 
 from collections.abc import Callable, Coroutine
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, final
 
@@ -71,12 +72,12 @@ class Leader:
         """The term: its fence."""
 
     @property
-    def since(self) -> str | None:
-        """When the leader asked for its term, by its own clock (RFC 3339)."""
+    def since(self) -> datetime | None:
+        """When the leader asked for its term, by its own clock (UTC)."""
 
     @property
-    def remaining(self) -> float | None:
-        """How many seconds its term remained on the servers at the look, if nothing renews it; ``None`` if its key has no expiry."""
+    def remaining(self) -> float:
+        """How many seconds its term remained on the servers at the look, if nothing renews it; ``math.inf`` if its key has no expiry."""
 
 @final
 class Observation:

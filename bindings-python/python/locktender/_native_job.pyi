@@ -67,8 +67,8 @@ class JobStatus:
         """How many seconds ago the last attempt began, by the server's clock."""
 
     @property
-    def remaining(self) -> float | None:
-        """How many seconds the lease of a running attempt remains if nothing renews it."""
+    def remaining(self) -> float:
+        """How many seconds the lease of a running attempt remains if nothing renews it; 0 if none runs."""
 
     @property
     def retry_in(self) -> float | None:

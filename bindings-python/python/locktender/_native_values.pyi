@@ -112,8 +112,8 @@ class LockInfo:
         """The value's fields, if locktender wrote it."""
 
     @property
-    def remaining(self) -> float | None:
-        """How many seconds the key remains; ``None`` if it has no expiry."""
+    def remaining(self) -> float:
+        """How many seconds the key remains; ``math.inf`` if it has no expiry."""
 
     @property
     def fence(self) -> int | None:
@@ -145,8 +145,8 @@ class OwnerFields:
         """The holder's process id."""
 
     @property
-    def at(self) -> str | None:
-        """When the holder asked, by its own clock (RFC 3339)."""
+    def at(self) -> datetime | None:
+        """When the holder asked, by its own clock (UTC)."""
 
     @property
     def id(self) -> str | None:

@@ -29,8 +29,8 @@ class LockError(Exception):
 class AcquireTimeoutError(LockError, TimeoutError):
     """``wait`` ran out while somebody held the lock.
 
-    ``holder`` is the holder's owner value, ``remaining`` the seconds its key had left, or None, and ``no_expiry`` says
-    that its key never expires. ``rank`` is how many waited before this one, or None if the server had put it in no line.
+    ``holder`` is the holder's owner value, ``remaining`` the seconds its key had left: ``math.inf`` if it has no expiry.
+    ``rank`` is how many waited before this one, or None if the server had put it in no line.
     """
 
     code = "ACQUIRE_TIMEOUT"
@@ -42,13 +42,11 @@ class AcquireTimeoutError(LockError, TimeoutError):
         lock_name: str | None = None,
         holder: str | None = None,
         remaining: float | None = None,
-        no_expiry: bool = False,
         rank: int | None = None,
     ) -> None:
         super().__init__(message, lock_name=lock_name)
         self.holder = holder
         self.remaining = remaining
-        self.no_expiry = no_expiry
         self.rank = rank
 
 

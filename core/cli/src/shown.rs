@@ -23,10 +23,10 @@ pub(super) fn table(locks: &[LockInfo]) -> String {
 
 /// A lock as lines.
 pub(super) fn lines(lock: &LockInfo) -> String {
-    let since = lock.fields.as_ref().and_then(|fields| fields.at.as_deref()).unwrap_or("unknown");
+    let since = lock.fields.as_ref().and_then(|fields| fields.at).map_or_else(|| "unknown".to_owned(), at);
     let mut lines = vec![
         ("holder", holder(lock)),
-        ("since", format!("{} ({} ago, by the holder's clock)", on_one_line(since), age(lock))),
+        ("since", format!("{since} ({} ago, by the holder's clock)", age(lock))),
         ("remaining", format!("{}, unless it is renewed", remaining(lock))),
         ("fence", lock.fence.map_or_else(|| "not shown".to_owned(), |fence| fence.to_string())),
         ("owner", on_one_line(&lock.owner)),
@@ -152,7 +152,7 @@ fn of_lock(lock: &LockInfo) -> Value {
         _ => Value::Null,
     };
     json!({
-        "name": lock.name, "owner": lock.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "since": fields.at,
+        "name": lock.name, "owner": lock.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "since": fields.at.map(at),
         "remaining_ms": remaining_ms, "fence": lock.fence, "waiters": lock.waiters, "queue": lock.queue,
     })
 }
@@ -179,8 +179,7 @@ fn cut(text: &str) -> String {
 
 /// How long ago the holder asked for the lock, by its clock and ours.
 pub(super) fn age(lock: &LockInfo) -> String {
-    let at = lock.fields.as_ref().and_then(|fields| fields.at.as_ref());
-    let at = at.and_then(|at| humantime::parse_rfc3339(at).ok());
+    let at = lock.fields.as_ref().and_then(|fields| fields.at);
     at.map_or_else(|| "?".to_owned(), |at| short(SystemTime::now().duration_since(at).unwrap_or_default()))
 }
 
@@ -188,7 +187,7 @@ fn remaining(lock: &LockInfo) -> String {
     match lock.remaining {
         Remaining::For(left) => short(left),
         Remaining::Forever => "for ever".to_owned(),
-        Remaining::Gone => "0s".to_owned(),
+        _ => "0s".to_owned(),
     }
 }
 

@@ -88,7 +88,8 @@ impl fmt::Display for Code {
 }
 
 /// How long a key remains on a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[non_exhaustive]
 pub enum Remaining {
     /// There is no key.
     #[default]

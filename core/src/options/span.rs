@@ -63,7 +63,7 @@ fn number(option: &str, value: f64, per_second: f64) -> Result<Duration, Error> 
         return Ok(Duration::from_micros((value / per_second * 1e6).round() as u64));
     }
     let endless = match plain(option).as_str() {
-        "wait" | "maxhold" => Text::new("; {None} is without end", []),
+        "wait" | "maxhold" => Text::new("; {forever} is without end", []),
         _ => Text::default(),
     };
     let parts = [Part::Time(least), Part::Time(most), Part::Text(endless)];

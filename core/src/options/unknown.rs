@@ -34,7 +34,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["timeout"], "what redis-py calls timeout is {ttl} here; how long an acquire waits is {wait}"),
     (
         &["blockingtimeout", "acquiretimeout", "waittimeout", "waittime"],
-        "here it is {wait}: how long an acquire waits; {None} is for ever",
+        "here it is {wait}: how long an acquire waits; {forever} is without end",
     ),
     (&["blocking"], "an attempt that doesn't wait is {try_acquire}(), or {wait} 0"),
     (

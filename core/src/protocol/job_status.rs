@@ -51,8 +51,8 @@ pub struct JobStatus {
     pub last_owner: Option<String>,
     /// How long ago the last attempt began, by the server's clock.
     pub began_ago: Option<Duration>,
-    /// How long the lease of a running attempt remains if nothing renews it.
-    pub remaining: Option<Duration>,
+    /// How long the lease of a running attempt remains if nothing renews it; [`Remaining::Gone`] if none runs.
+    pub remaining: Remaining,
     /// When the next attempt may begin, of a job that is retrying.
     pub retry_in: Option<Duration>,
     /// What the last attempt that failed said.
@@ -81,14 +81,13 @@ impl JobStatus {
         let has_died = record.state == "running" && state != JobState::Running;
         let died = || format!("attempt {} of {}: its worker died or lost the lease", record.attempts, record.max_attempts);
         let time = |us: u64| UNIX_EPOCH.checked_add(Duration::from_micros(us)).filter(|_| us > 0);
-        let remaining = if let Remaining::For(left) = record.remaining { Some(left) } else { None };
         Self {
             state,
             attempts: record.attempts,
             max_attempts: Some(record.max_attempts).filter(|max| *max > 0),
             last_owner: text(&record.by),
             began_ago: (record.at_us > 0).then(|| Duration::from_micros(now_us.saturating_sub(record.at_us))),
-            remaining: remaining.filter(|_| state == JobState::Running),
+            remaining: if state == JobState::Running { record.remaining } else { Remaining::Gone },
             retry_in: (state == JobState::Retrying).then(|| record.retry_in(now_us)),
             last_error: if has_died { Some(died()) } else { text(&record.error) },
             result: text(&record.result),

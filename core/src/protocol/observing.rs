@@ -1,6 +1,6 @@
 //! Observing: who leads, by what the servers show, and when to look again.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::clock::Tick;
 use crate::error::{Code, Error, Remaining};
@@ -24,10 +24,10 @@ pub struct Leader {
     pub owner: String,
     /// The term: its fence.
     pub term: u64,
-    /// The time at which the leader asked for its term, by its own clock (RFC 3339).
-    pub since: Option<String>,
-    /// How long its term remained on the servers at the look, if nothing renews it; `None` if its key has no expiry.
-    pub remaining: Option<Duration>,
+    /// The time at which the leader asked for its term, by its own clock.
+    pub since: Option<SystemTime>,
+    /// How long its term remained on the servers at the look, if nothing renews it.
+    pub remaining: Remaining,
 }
 
 /// What an observer saw.
@@ -60,7 +60,7 @@ pub(crate) fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]
         shown.iter().filter(|other| other.as_ref().map(|leader| (&*leader.owner, leader.term)) == leader).count()
     };
     let majority = shown.iter().flatten().filter(|leader| count(Some((&leader.owner, leader.term))) >= quorum.needed());
-    if let Some(leader) = majority.max_by_key(|leader| leader.remaining.unwrap_or(Duration::MAX)) {
+    if let Some(leader) = majority.max_by_key(|leader| leader.remaining) {
         return Some(Ok(Observation { leader: Some(leader.clone()), unknown: false }));
     }
     if count(None) >= quorum.needed() {
@@ -80,8 +80,8 @@ fn shown(reply: &Reply) -> Option<Option<Leader>> {
     let Verdict::Seen { holder, remaining } = &reply.verdict else { return None };
     // A lock that is kept after a release has no holder.
     let leader = holder.as_deref().filter(|owner| !is_kept(owner)).and_then(|owner| {
-        let remaining = if let Remaining::For(left) = remaining { Some(*left) } else { None };
-        Some(Leader { owner: owner.to_owned(), term: reply.fence, since: OwnerFields::parse(owner)?.at, remaining })
+        let since = OwnerFields::parse(owner)?.at;
+        Some(Leader { owner: owner.to_owned(), term: reply.fence, since, remaining: *remaining })
     });
     // Who takes a lock in parts, as its slot moves, notes its term last.
     let is_unnoted = leader.as_ref().is_some_and(|leader| leader.term == 0);
@@ -111,8 +111,12 @@ impl Observing {
     /// Takes what a look showed, and gives it if that is news.
     pub(crate) fn take(&mut self, seen: Observation, now: Tick) -> Option<Observation> {
         // The server rounds to whole milliseconds: one more, and the key is surely gone.
-        let ends = seen.leader.as_ref().and_then(|leader| leader.remaining).map(|left| left + Duration::from_millis(1));
-        self.next_look = now.after(if seen.unknown { UNSURE } else { ends.map_or(LOOK, |ends| ends.min(LOOK)) });
+        let pause = match seen.leader.as_ref().map(|leader| leader.remaining) {
+            _ if seen.unknown => UNSURE,
+            Some(Remaining::For(left)) => LOOK.min(left + Duration::from_millis(1)),
+            _ => LOOK,
+        };
+        self.next_look = now.after(pause);
         let mut seen = seen;
         if let Some(leader) = &seen.leader {
             if leader.term < self.term && !mutant!(ObserverGoesBack) {
@@ -161,8 +165,8 @@ mod tests {
         let leader = leader.map(|(id, term)| Leader {
             owner: owner(id),
             term,
-            since: Some("2026-11-25T12:00:00Z".into()),
-            remaining: Some(ms(300)),
+            since: humantime::parse_rfc3339("2026-11-25T12:00:00Z").ok(),
+            remaining: Remaining::For(ms(300)),
         });
         Observation { leader, unknown }
     }
@@ -232,7 +236,7 @@ mod tests {
         let (mut observing, now) = (Observing::default(), Tick::default());
         assert_eq!(observing.next_look(), now);
         let mut long = seen(Some(("a", 7)), false);
-        long.leader.as_mut().unwrap().remaining = Some(ms(9_000));
+        long.leader.as_mut().unwrap().remaining = Remaining::For(ms(9_000));
         for (seen, pause) in
             [(seen(Some(("a", 7)), false), 301), (long, 1_000), (seen(None, false), 1_000), (seen(None, true), 200)]
         {

@@ -38,10 +38,15 @@ export function statusOf({ state, attempts, maxAttempts, lastOwner, beganAgoMs, 
   }
 }
 
+/** The time that remains, as the cases write it. */
+function left(ms) {
+  return ms === Infinity ? 'forever' : ms
+}
+
 export function show(info) {
   if (!info) return { free: true }
   const { name, owner, fields, fence, waiters, queue } = info
-  return { free: false, name, owner, fields, remaining_ms: info.remainingMs ?? 'forever', fence, waiters, queue }
+  return { free: false, name, owner, fields: fields && { ...fields, at: fields.at.toISOString() }, remaining_ms: left(info.remainingMs), fence, waiters, queue }
 }
 
 export function showGrant({ name, owner, fields, fence, began, ended, state }) {
@@ -55,7 +60,7 @@ export function showHold({ name, kind, owner, fence, heldForMs, remainingMs }) {
 export function observed({ leader, unknown }) {
   if (!leader) return { leader, unknown }
   const { owner, term, since, remainingMs } = leader
-  return { leader: { owner, term, since, remaining_ms: remainingMs ?? 'forever' }, unknown }
+  return { leader: { owner, term, since: since.toISOString(), remaining_ms: left(remainingMs) }, unknown }
 }
 
 export function ended({ outcome, nextOwner, nextFence, overrunMs, keptMs }) {
@@ -67,7 +72,7 @@ export function describe(error) {
   const name = error.code.toLowerCase().replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase()) + 'Error'
   assert.ok(error instanceof locktender[name] && error.name === name, `${error.code} is a ${error.name}`)
   const { code, message, lockName = null, holder = null, rank = null, reason = null, nextOwner = null, nextFence = null, result = null, servers = [] } = error
-  const remaining = holder === null ? null : (error.remainingMs ?? 'forever')
+  const remaining = holder === null ? null : left(error.remainingMs)
   return {
     error: code,
     message,

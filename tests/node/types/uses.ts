@@ -33,7 +33,7 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const info: LockInfo | null = await recipe.inspect()
   const [pid, remaining] = [info?.fields?.pid, info?.remainingMs]
   same<typeof pid, number | null | undefined>(true)
-  same<typeof remaining, number | null | undefined>(true)
+  same<typeof remaining, number | undefined>(true)
 
   same<[string, string, number, number, boolean], [typeof held.name, typeof held.owner, typeof held.fence, number, boolean]>(true)
   held.check()

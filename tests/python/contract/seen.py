@@ -1,5 +1,6 @@
 """Seen values: the results of a step, in the form of the cases."""
 
+import math
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 from locktender import LockError
 
 
-def left(seconds: float | None, forever: bool) -> Any:
-    return "forever" if forever else None if seconds is None else seconds * 1e3
+def left(seconds: float | None) -> Any:
+    return "forever" if seconds == math.inf else None if seconds is None else seconds * 1e3
 
 
 def look(held: Any) -> dict[str, Any]:
@@ -43,12 +44,14 @@ def show(info: Any) -> dict[str, Any]:
     if info is None:
         return {"free": True}
     fields = info.fields and {name: getattr(info.fields, name) for name in ("app", "host", "pid", "at", "id")}
+    if fields:
+        fields["at"] = fields["at"].isoformat()
     return {
         "free": False,
         "name": info.name,
         "owner": info.owner,
         "fields": fields,
-        "remaining_ms": left(info.remaining, info.remaining is None),
+        "remaining_ms": left(info.remaining),
         "fence": info.fence,
         "waiters": info.waiters,
         "queue": info.queue,
@@ -62,7 +65,7 @@ def outcome(outcome: Any) -> dict[str, Any]:
 def status(status: Any, start: datetime) -> dict[str, Any]:
     seen = {name: getattr(status, name) for name in ("state", "attempts", "max_attempts", "last_owner", "last_error", "result")}
     for name in ("began_ago", "remaining", "retry_in"):
-        seen[f"{name}_ms"] = left(getattr(status, name), False)
+        seen[f"{name}_ms"] = left(getattr(status, name))
     for name in ("scheduled_time", "last_done"):
         at = getattr(status, name)
         seen[f"{name}_ms"] = at and (at - start) / timedelta(milliseconds=1)
@@ -72,7 +75,8 @@ def status(status: Any, start: datetime) -> dict[str, Any]:
 def observed(seen: Any) -> dict[str, Any]:
     leader = seen.leader and {name: getattr(seen.leader, name) for name in ("owner", "term", "since")}
     if leader:
-        leader["remaining_ms"] = left(seen.leader.remaining, seen.leader.remaining is None)
+        leader["since"] = leader["since"].isoformat()
+        leader["remaining_ms"] = left(seen.leader.remaining)
     return {"leader": leader, "unknown": seen.unknown}
 
 
@@ -86,7 +90,7 @@ def describe(error: LockError) -> dict[str, Any]:
     seen = {"error": error.code, "message": str(error), "lock_name": error.lock_name}
     for name in ("holder", "rank", "reason", "next_owner", "next_fence", "result", "attempts", "last_error"):
         seen[name] = getattr(error, name, None)
-    seen["holder_remaining_ms"] = left(getattr(error, "remaining", None), getattr(error, "no_expiry", False))
+    seen["holder_remaining_ms"] = left(getattr(error, "remaining", None))
     seen["overrun_ms"] = getattr(error, "overrun", 0.0) * 1e3
     servers = getattr(error, "servers", [])
     seen["servers"] = [{"server": each.server, "kind": each.kind, "message": each.message} for each in servers]

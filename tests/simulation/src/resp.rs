@@ -241,7 +241,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
     let remaining = match remaining {
         Remaining::For(span) => i64::try_from(span.as_millis()).unwrap_or(i64::MAX),
         Remaining::Forever => -1,
-        Remaining::Gone => -2,
+        _ => -2,
     };
     let queued = match &reply.queued {
         Queued::At { rank, arrival } => format!(":{rank}\r\n:{arrival}\r\n"),

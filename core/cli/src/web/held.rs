@@ -16,8 +16,7 @@ const SAME: u64 = 200;
 
 /// When a hold began by its holder's clock, if its owner value says so.
 pub(super) fn began_by_holder(info: &LockInfo) -> Option<u64> {
-    let at = info.fields.as_ref()?.at.as_deref()?;
-    humantime::parse_rfc3339(at).ok().map(since_1970)
+    info.fields.as_ref()?.at.map(since_1970)
 }
 
 /// A lock that is held now.
@@ -43,8 +42,8 @@ impl Lock {
             since: began_by_holder(info).unwrap_or_else(|| told::began(info.fence.unwrap_or_default(), now)).min(now),
             until: match info.remaining {
                 Remaining::For(left) => Some(now + left.as_millis() as u64),
-                Remaining::Gone => Some(now),
                 Remaining::Forever => None,
+                _ => Some(now),
             },
             fence: info.fence,
             waiters: info.waiters,

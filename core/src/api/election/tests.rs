@@ -199,7 +199,7 @@ fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
     let leadership = election.campaign_blocking().unwrap();
     let leader = observer.next_blocking().unwrap().leader.expect("somebody leads");
     assert_eq!((leader.term, &*leader.owner), (leadership.term(), leadership.owner()));
-    assert!(leader.since.is_some() && leader.remaining <= Some(ms(10_000)));
+    assert!(leader.since.is_some() && leader.remaining <= crate::Remaining::For(ms(10_000)));
     let mut given_up = observer.next();
     assert!(given_up.wait_for(Duration::ZERO).is_none());
     let waiting = observer.next();

@@ -50,7 +50,7 @@ pub fn status(status: &JobStatus, start: SystemTime) -> Value {
     };
     json!({
         "state": status.state.as_str(), "attempts": status.attempts, "max_attempts": status.max_attempts, "last_owner": status.last_owner,
-        "began_ago_ms": status.began_ago.map(ms), "remaining_ms": status.remaining.map(ms),
+        "began_ago_ms": status.began_ago.map(ms), "remaining_ms": left(status.remaining),
         "retry_in_ms": status.retry_in.map(ms), "last_error": status.last_error, "result": result(status.result.as_ref()),
         "scheduled_time_ms": status.scheduled_time.map(since_start), "last_done_ms": status.last_done.map(since_start),
     })
@@ -58,26 +58,26 @@ pub fn status(status: &JobStatus, start: SystemTime) -> Value {
 
 pub fn observed(seen: &Observation) -> Value {
     let leader = seen.leader.as_ref().map(|leader| {
-        let remaining = leader.remaining.map_or_else(|| "forever".into(), |left| json!(ms(left)));
-        json!({ "owner": leader.owner, "term": leader.term, "since": leader.since, "remaining_ms": remaining })
+        let since = leader.since.map(|since| since.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis());
+        json!({ "owner": leader.owner, "term": leader.term, "since": since, "remaining_ms": left(leader.remaining) })
     });
     json!({ "leader": leader, "unknown": seen.unknown })
 }
 
 fn left(remaining: Remaining) -> Value {
     match remaining {
-        Remaining::Gone => Value::Null,
         Remaining::For(span) => ms(span).into(),
         Remaining::Forever => "forever".into(),
+        _ => 0.into(),
     }
 }
 
 pub fn show(info: Option<&LockInfo>) -> Value {
     let Some(info) = info else { return json!({ "free": true }) };
-    let fields = info
-        .fields
-        .as_ref()
-        .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
+    let fields = info.fields.as_ref().map(|fields| {
+        let at = fields.at.map(|at| at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis());
+        json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": at, "id": fields.id })
+    });
     json!({
         "free": false, "name": info.name, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
         "fence": info.fence, "waiters": info.waiters, "queue": info.queue,
