@@ -33,7 +33,7 @@ PLAIN = re.compile(r"impl(?:<'\w+>)? (\S+) for (\S+)")
 MEMBER = re.compile(r"(?:method|tymethod|structfield|associatedconstant|associatedtype|variant)\.(.+)")
 
 # Types whose every method must show how it is used.
-WITH_EXAMPLES = ("Call", "Cancel", "Client", "ClientBuilder", "Hold", "Lock", "error::Error")
+WITH_EXAMPLES = ("Call", "Client", "ClientBuilder", "Hold", "Lock", "error::Error")
 
 
 class Page(html.parser.HTMLParser):

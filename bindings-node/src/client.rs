@@ -268,7 +268,7 @@ impl Client {
         let sink = Forward { queue: weak, client: id, app, heard: Arc::clone(&heard), dropped: counter };
         let builder = locktender::Client::builder().options(options);
         let builder = servers.into_iter().fold(builder, |builder, server| match server {
-            Either::A(urls) => builder.urls(&urls),
+            Either::A(urls) => builder.urls(urls),
             Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),
         });
         let provider = provided.then(|| Provider { queue: Arc::downgrade(queue), client: id });

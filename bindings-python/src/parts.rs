@@ -76,7 +76,7 @@ fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<Cli
         return Ok(builder.server(scripted.get().core()));
     }
     let url = server.cast::<PyString>().map_err(|_| refuse_server(server))?;
-    Ok(builder.urls(&text("url", url)?))
+    Ok(builder.urls(text("url", url)?))
 }
 
 /// Shows the type only: the value may have a password in it.

@@ -13,8 +13,8 @@
 //! println!("write with fence {}", hold.fence()); // the resource refuses smaller ones
 //! hold.release().await?;
 //!
-//! let rows = lock.with(async |hold| hold.fence() > 0).await?; // released on every way out
-//! # assert!(rows);
+//! let rows = lock.with(async |hold| hold.check().map(|()| hold.fence())).await?; // released on every way out
+//! # assert!(rows > 0);
 //! # Ok::<(), locktender::Error>(())
 //! # }).unwrap();
 //! ```
@@ -83,11 +83,11 @@ mod validity;
 mod wait;
 mod wording;
 
-pub use api::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, NotRunReason};
-pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoUrls, Lock, WithError};
-pub use api::{Election, Grant, HoldInfo, LeadError, Leadership, Observer};
+pub use api::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
+pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoUrls, Lock};
+pub use api::{Election, Grant, HoldInfo, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
-pub use error::{Code, Error, Holder, Loss, LossReason, Remaining};
+pub use error::{Code, Error, Holder, Loss, LossReason, Remaining, RunError};
 pub use event::{EventKind, LockEvent, Sink};
 pub use name::{LockKind, safe_name};
 pub use op::{FailureKind, HoldState};

@@ -130,7 +130,7 @@ impl Clock {
     /// # Errors
     /// As [`Clock::advance`].
     pub fn advance_blocking(&self, span: Duration) -> Result<(), Error> {
-        self.advance(span).wait()
+        self.advance(span).blocking()
     }
 
     /// Gives the clock back, as dropping it does: another test may take it. Time goes on from where it is.

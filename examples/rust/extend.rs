@@ -12,11 +12,11 @@ fn main() -> Result<(), Error> {
     let hold = client.lock("import").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
     for batch in ["a", "b", "c"] {
         println!("batch {batch}: {:.1} s remain", hold.remaining().as_secs_f64());
-        hold.renew_now().wait()?; // at least the lock's own ttl remains
+        hold.renew_now().blocking()?; // at least the lock's own ttl remains
     }
-    hold.extend(Duration::from_secs(30)).wait()?; // at least 30 s remain
-    hold.extend_by(Duration::from_secs(30)).wait()?; // what remains and 30 s more
+    hold.extend(Duration::from_secs(30)).blocking()?; // at least 30 s remain
+    hold.extend_by(Duration::from_secs(30)).blocking()?; // what remains and 30 s more
     println!("the last step has {:.0} s", hold.remaining().as_secs_f64());
-    println!("{}", hold.release().wait()?.outcome.as_str());
+    println!("{}", hold.release().blocking()?.outcome.as_str());
     client.close_blocking()
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use locktender::{Client, Error};
+use locktender::{Client, Error, Hold};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -15,7 +15,11 @@ async fn main() -> Result<(), Error> {
     let mut customers = tokio::task::JoinSet::new();
     for number in 1..=3 {
         let counter = counter.clone();
-        customers.spawn(async move { counter.with(async |_| println!("customer {number} is served")).await });
+        let served = async move |_: &Hold| {
+            println!("customer {number} is served");
+            Ok::<_, Error>(())
+        };
+        customers.spawn(async move { counter.with(served).await });
         // Let each customer take a place before the next one comes.
         while counter_line(&client).await?.len() < number {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Error> {
             println!("somebody else gets {second:?}");
             Ok::<_, Error>(42)
         })
-        .await??;
+        .await?;
     println!("done: {total}");
     client.close().await
 }

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use locktender::{Attempt, Client, JobError};
+use locktender::{Attempt, Client, RunError};
 
 /// A stand-in for a mail server, which is down during the first attempt. The result is JSON, for programs in every language.
 async fn send(attempt: &Attempt) -> Result<&'static str, &'static str> {
@@ -24,7 +24,7 @@ async fn work(client: &Client, worker: &str) -> Result<(), Box<dyn Error>> {
                 println!("{worker}: {how}, {}", outcome.result.unwrap_or_default());
                 return Ok(());
             }
-            Err(JobError::Failed(error)) => println!("{worker} failed, and asks again: {error}"),
+            Err(RunError::Failed(error)) => println!("{worker} failed, and asks again: {error}"),
             Err(error) => return Err(error.into()),
         }
     }

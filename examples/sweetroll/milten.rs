@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use locktender::{Client, ClientOptions, Code, Hold};
+use locktender::{Client, ClientOptions, Code, Hold, RunError};
 
 const NAME: &str = "Milten";
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         options.max_ttl = 2 * ttl;
         options.lock.ttl = ttl;
     };
-    let client = Client::builder().urls(urls).configure(options).build()?;
+    let client = Client::builder().urls(urls.as_str()).configure(options).build()?;
     while let left @ 0.001.. = end - time() {
         tell("waits", "");
         let began = Instant::now();
@@ -34,8 +34,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             tell("takes", format_args!(r#", "fence": {fence}, "waited": {waited:.3}"#));
             eat(held, &shared, ttl, time())
         });
-        // The error of the lock, or else the result of the body.
-        match eaten.map_err(|failed| failed.error.into()).and_then(|eaten| eaten) {
+        let error: Result<(), Box<dyn Error>> = eaten.map_err(|failed| match failed {
+            RunError::Lock(error) => error.into(),
+            RunError::Failed(error) => error,
+            other => other.to_string().into(),
+        });
+        match error {
             Ok(()) => tell("leaves", ""),
             Err(error) => match error.downcast_ref::<locktender::Error>().map(locktender::Error::code) {
                 Some(Code::AcquireTimeout) => break,
@@ -54,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn eat(held: &Hold, shared: &Path, ttl: Duration, since: f64) -> Result<(), Box<dyn Error>> {
     for bite in 0..fastrand::u32(2..=6) {
         if bite == 2 {
-            held.extend_by(ttl / 2).wait()?;
+            held.extend_by(ttl / 2).blocking()?;
             tell("extends", "");
         }
         let checked = time();

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs, io, thread};
 
-use locktender::{Client, Code, Error, Hold, JobError, LeadError, NotRunReason, Outcome};
+use locktender::{Client, Code, Error, Hold, NotRunReason, Outcome, RunError};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -44,9 +44,9 @@ impl Peer {
         match text("do") {
             "try" => self.held = self.client.lock(text("name")).ttl(span("ttl_ms")).try_acquire_blocking()?,
             "acquire" => self.held = Some(self.client.lock(text("name")).wait(span("wait_ms")).acquire_blocking()?),
-            "adopt" => self.held = Some(self.client.adopt(text("ticket")).wait()?),
+            "adopt" => self.held = Some(self.client.adopt(text("ticket")).blocking()?),
             "release" => {
-                let release = self.held.as_ref().unwrap().release().wait()?;
+                let release = self.held.as_ref().unwrap().release().blocking()?;
                 return Ok(json!({ "released": release.outcome == Outcome::Released }));
             }
             "hand_over" => return Ok(json!({ "ticket": self.held.as_ref().unwrap().hand_over()? })),
@@ -88,7 +88,7 @@ impl Peer {
             });
             match outcome {
                 Ok(_) => done += 1,
-                Err(JobError::Lock(error)) if ![Code::AcquireTimeout, Code::LockLost].contains(&error.code()) => {
+                Err(RunError::Lock(error)) if ![Code::AcquireTimeout, Code::LockLost].contains(&error.code()) => {
                     return Err(error);
                 }
                 Err(_) => (),
@@ -106,7 +106,7 @@ impl Peer {
         });
         match outcome {
             Ok(outcome) => Ok(json!({ "reason": outcome.reason.map(NotRunReason::as_str) })),
-            Err(JobError::Lock(error)) => Err(error),
+            Err(RunError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
         }
     }
@@ -127,7 +127,7 @@ impl Peer {
             }
         });
         match led {
-            Err(LeadError::Lock(error) | LeadError::Failed(error)) => Err(error),
+            Err(RunError::Lock(error) | RunError::Failed(error)) => Err(error),
             other => panic!("it is never stopped: {other:?}"),
         }
     }
@@ -144,7 +144,7 @@ impl Peer {
         let lock = self.client.lock(name).ttl(Duration::from_secs(60)).fair(fair);
         let fence = lock.with_blocking(|held| {
             writeln!(fs::OpenOptions::new().append(true).open(file).unwrap(), "{who}").unwrap();
-            held.fence()
+            Ok::<_, Error>(held.fence())
         })?;
         Ok(json!({ "fence": fence }))
     }
@@ -152,7 +152,7 @@ impl Peer {
     fn let_go(&mut self) -> Result<Value, Error> {
         let mut released = 0;
         for held in self.kept.drain(..) {
-            released += usize::from(held.release().wait()?.outcome == Outcome::Released);
+            released += usize::from(held.release().blocking()?.outcome == Outcome::Released);
         }
         Ok(json!({ "released": released }))
     }
@@ -182,9 +182,10 @@ impl Peer {
 
     fn count(&self, name: &str, file: &str, times: u64) -> Result<Value, Error> {
         for _ in 0..times {
-            self.client.lock(name).with_blocking(|_| {
+            self.client.lock(name).with_blocking(|_| -> Result<(), Error> {
                 let number: u64 = fs::read_to_string(file).unwrap().parse().unwrap();
                 fs::write(file, (number + 1).to_string()).unwrap();
+                Ok(())
             })?;
         }
         Ok(json!({}))

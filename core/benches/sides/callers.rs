@@ -107,12 +107,12 @@ pub fn name(caller: usize) -> String {
 pub fn blocking(urls: &str, span: Duration) {
     let client = Client::open(urls).unwrap();
     let lock = client.lock(name(0));
-    lock.acquire_blocking().unwrap().release().wait().unwrap();
+    lock.acquire_blocking().unwrap().release().blocking().unwrap();
     let span = Span::starting_now(span);
     let mut tally = Tally::new(span);
     let mut before = None;
     loop {
-        lock.acquire_blocking().unwrap().release().wait().unwrap();
+        lock.acquire_blocking().unwrap().release().blocking().unwrap();
         if !tally.count(1) {
             break;
         }
@@ -125,5 +125,5 @@ pub fn blocking(urls: &str, span: Duration) {
 
 /// Marks the servers of a quorum as trusted: done once, while all of them answer.
 pub fn trust(urls: &str) {
-    Client::open(urls).unwrap().initialize_quorum().wait().unwrap();
+    Client::open(urls).unwrap().initialize_quorum().blocking().unwrap();
 }

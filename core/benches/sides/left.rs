@@ -38,7 +38,7 @@ pub fn appended(url: &str) {
     // So long that nothing is renewed.
     let lock = || Client::builder().url(url).app("billing").build().unwrap().lock("orders:12345").ttl(Duration::from_secs(600));
     let (lock, other) = (lock(), lock());
-    let pair = || _ = lock.acquire_blocking().unwrap().release().wait().unwrap();
+    let pair = || _ = lock.acquire_blocking().unwrap().release().blocking().unwrap();
     let refused = || assert!(other.try_acquire_blocking().unwrap().is_none(), "it is held");
     let size = || info(url, "persistence", "aof_current_size");
     let bytes = |times: usize, work: &dyn Fn()| {
@@ -52,5 +52,5 @@ pub fn appended(url: &str) {
     let first = bytes(1, &refused);
     let later = bytes(TIMES, &refused);
     println!("owner={} pair={pair} first_refusal={first} refusal={later}", held.owner().len());
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
 }

@@ -28,7 +28,7 @@ pub fn holder(url: &str) {
             println!("{}", now());
         } else {
             let began = now();
-            held.take().unwrap().release().wait().unwrap();
+            held.take().unwrap().release().blocking().unwrap();
             println!("{began}");
         }
     }

@@ -21,8 +21,8 @@ pub fn new_name() -> String {
 /// A hold of a lock, and the bytes of its acquire. The client has had a lock before.
 fn acquired(urls: &str, named: &str) -> (Recorder, Client, Hold, Vec<u8>) {
     let recorder = Recorder::before(urls);
-    let client = Client::open(&recorder.urls).unwrap();
-    client.lock(name(0)).acquire_blocking().unwrap().release().wait().unwrap();
+    let client = Client::open(recorder.urls.as_str()).unwrap();
+    client.lock(name(0)).acquire_blocking().unwrap().release().blocking().unwrap();
     recorder.next();
     let held = client.lock(named).acquire_blocking().unwrap();
     let acquire = recorder.next();
@@ -43,7 +43,7 @@ impl Work {
     /// An acquire and a release of a free lock, as the first server gets them.
     pub fn pair(urls: &str, named: &str) -> Self {
         let (recorder, client, held, acquire) = acquired(urls, named);
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         let release = recorder.next();
         client.close_blocking().unwrap();
         Self { first: Vec::new(), steps: vec![acquire, release], is_done: |number| number >= 0 }
@@ -55,11 +55,11 @@ impl Work {
         let (recorder, client, held, first) = acquired(urls, &format!("{}:{}", std::process::id(), name(0)));
         // The connection for renewals is opened after a twentieth of the ttl, and the first renewal on it carries the script.
         std::thread::sleep(Duration::from_secs(1));
-        held.renew_now().wait().unwrap();
+        held.renew_now().blocking().unwrap();
         recorder.next();
         // In life they come seconds apart, so each of them asks for the time.
         std::thread::sleep(Duration::from_millis(500));
-        held.renew_now().wait().unwrap();
+        held.renew_now().blocking().unwrap();
         let renewal = recorder.next();
         client.close_blocking().unwrap();
         Self { first, steps: vec![renewal], is_done: |number| number < 0 }

@@ -62,7 +62,7 @@ fn done(guard: &Guard<'_>, attempt: &Attempt, output: &Kept) -> Result<(), u8> {
             .warning("result_not_text", "the output is not UTF-8: in the result that is kept, what is wrong in it is replaced"),
         None => (),
     }
-    attempt.complete(text.json).wait().map_err(|error| {
+    attempt.complete(text.json).blocking().map_err(|error| {
         guard.messages.failure(&error);
         code_of(&error)
     })?;

@@ -66,7 +66,7 @@ pub(super) fn list(options: &List) -> u8 {
     let choice = &options.choice;
     choice.asked.with_client(|client| {
         let (count, text) = if options.jobs {
-            let jobs = client.jobs(&*choice.pattern, choice.limit as usize).wait()?;
+            let jobs = client.jobs(&*choice.pattern, choice.limit as usize).blocking()?;
             let json = || jobs.iter().map(|(name, job)| shown::job_json(name, job)).collect();
             (jobs.len(), if choice.asked.json { json() } else { shown::jobs_table(&jobs) })
         } else {

@@ -62,12 +62,12 @@ pub(super) fn quorum(options: &Quorum) -> u8 {
     match &options.action {
         Action::Init(init) => initialize(init),
         Action::Show(show) => show.asked.with_members(|client| {
-            let markers = client.markers(false).wait()?;
+            let markers = client.markers(false).blocking()?;
             told(&show.asked, &markers, lines)
         }),
         Action::Remove(remove) => remove.asked.with_members(|client| {
-            let before = client.markers(false).wait()?;
-            let after = client.markers(true).wait()?;
+            let before = client.markers(false).blocking()?;
+            let after = client.markers(true).blocking()?;
             let markers: Markers =
                 before.into_iter().zip(after).map(|((server, text), (_, gone))| (server, gone.and(text))).collect();
             told(&remove.asked, &markers, |server, text| match text {

@@ -210,7 +210,7 @@ setters! { ClientBuilder, configure:
     ///
     /// ```
     /// let client = locktender::Client::builder().url("memory://docs-no-history").history(false).build()?;
-    /// assert!(client.history(None, None).wait()?.is_empty());
+    /// assert!(client.history(None, None).blocking()?.is_empty());
     /// # Ok::<(), locktender::Error>(())
     /// ```
     history(notes: bool) |options| options.history = notes;
@@ -267,7 +267,7 @@ setters! { ClientBuilder, configure:
     /// # use locktender::Client;
     /// let client = Client::builder().url("memory://docs-builder-renew").renew(false).build()?;
     /// let hold = client.lock("nightly").ttl(Duration::from_millis(20)).acquire_blocking()?;
-    /// assert_eq!(hold.ended_blocking()?.expect("nothing renews it").reason.as_str(), "expired");
+    /// assert_eq!(hold.lost_blocking(Duration::from_secs(9))?.expect("nothing renews it").reason.as_str(), "expired");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     renew(renew: bool) |options| options.lock.renew = renew;
@@ -280,7 +280,7 @@ setters! { ClientBuilder, configure:
     /// # use locktender::Client;
     /// let client = Client::builder().url("memory://docs-builder-max-hold").max_hold(Duration::from_millis(20)).build()?;
     /// let hold = client.lock("nightly").acquire_blocking()?;
-    /// assert_eq!(hold.ended_blocking()?.expect("it is lost after 20 ms").reason.as_str(), "max_hold");
+    /// assert_eq!(hold.lost_blocking(Duration::from_secs(9))?.expect("it is lost after 20 ms").reason.as_str(), "max_hold");
     /// # Ok::<(), locktender::Error>(())
     /// ```
     max_hold(span: impl Into<Option<Duration>>) |options| options.lock.max_hold = span.into();

@@ -71,7 +71,7 @@ impl Client {
     /// # let client = locktender::Client::open("memory://docs-client-job")?;
     /// let outcome = client.job("mail:2026-11-21").run_blocking(|_| Ok::<_, String>("\"sent\""))?;
     /// assert!(outcome.ran);
-    /// # Ok::<(), locktender::JobError<String>>(())
+    /// # Ok::<(), locktender::RunError<String>>(())
     /// ```
     pub fn job(&self, name: impl Into<String>) -> Job {
         Job::new(self.lock(name))
@@ -91,7 +91,7 @@ impl Client {
     /// let hour = std::time::Duration::from_secs(3600);
     /// let outcome = client.cron_job("nightly").every(hour).run_blocking(|_| Ok::<_, String>("\"tidied\""))?;
     /// assert!(outcome.ran);
-    /// # Ok::<(), locktender::JobError<String>>(())
+    /// # Ok::<(), locktender::RunError<String>>(())
     /// ```
     pub fn cron_job(&self, name: impl Into<String>) -> Job {
         Job::cron_job(self.lock(name))

@@ -1,7 +1,6 @@
 //! Election: one leader of any number of candidates, and another one when it resigns or dies.
 
 mod blocking;
-mod lead_error;
 mod leadership;
 mod leading;
 mod observer;
@@ -13,14 +12,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-pub use self::lead_error::LeadError;
 pub use self::leadership::Leadership;
 use self::leading::Candidate;
 pub use self::leading::Leading;
 pub use self::observer::Observer;
 use crate::api::hold::Acquired;
 use crate::api::lock::Lock;
-use crate::error::Error;
+use crate::error::{Error, RunError};
 use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::options::LockOptions;
@@ -34,7 +32,7 @@ use crate::process::PerProcess;
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// # use locktender::LeadError;
+/// # use locktender::RunError;
 /// # let client = locktender::Client::open("memory://docs-election").unwrap();
 /// let election = client.election("scheduler");
 /// election.lead(async |leadership| {
@@ -42,7 +40,7 @@ use crate::process::PerProcess;
 ///     election.stop(); // else it would campaign again
 ///     Ok::<_, std::io::Error>(())
 /// }).await?;
-/// # Ok::<(), LeadError<std::io::Error>>(())
+/// # Ok::<(), RunError<std::io::Error>>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone)]
@@ -79,6 +77,7 @@ impl Election {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
+    #[doc(hidden)]
     pub fn validate(&self) -> Result<&LockOptions, Error> {
         self.lock.validate()
     }
@@ -148,10 +147,10 @@ impl Election {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// # use locktender::LeadError;
+    /// # use locktender::RunError;
     /// # let client = locktender::Client::open("memory://docs-lead").unwrap();
     /// let ended = client.election("scheduler").lead(async |_| Err("the disk is full")).await;
-    /// assert!(matches!(ended, Err(LeadError::Failed("the disk is full"))));
+    /// assert!(matches!(ended, Err(RunError::Failed("the disk is full"))));
     /// # });
     /// ```
     ///
@@ -159,10 +158,10 @@ impl Election {
     /// Dropping the future drops `work`, and resigns in the background.
     ///
     /// # Errors
-    /// * [`LeadError::Failed`]: with the error of `work`.
-    /// * [`LeadError::Lock`]: as [`Election::campaign`], without `UNAVAILABLE`. `INVALID_ARGUMENT` while another call leads by this
+    /// * [`RunError::Failed`]: with the error of `work`.
+    /// * [`RunError::Lock`]: as [`Election::campaign`], without `UNAVAILABLE`. `INVALID_ARGUMENT` while another call leads by this
     ///   election or a clone of it.
-    pub async fn lead<E>(&self, mut work: impl AsyncFnMut(&Leadership) -> Result<(), E>) -> Result<(), LeadError<E>> {
+    pub async fn lead<E>(&self, mut work: impl AsyncFnMut(&Leadership) -> Result<(), E>) -> Result<(), RunError<E>> {
         let leading = self.leading()?;
         while let Some(leadership) = leading.next().await? {
             self.lock.enter(&leadership);
@@ -170,7 +169,7 @@ impl Election {
             // Whether the term was lost doesn't matter any more: the next one is another.
             let _ = leadership.leave().await;
             if let Some(Err(error)) = result {
-                return Err(LeadError::Failed(error));
+                return Err(RunError::Failed(error));
             }
         }
         Ok(())

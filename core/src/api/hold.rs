@@ -77,9 +77,10 @@ impl Hold {
     /// refuse a token smaller than the largest that it has seen. Tokens of different names can't be compared.
     ///
     /// ```
+    /// # use locktender::Error;
     /// # let client = locktender::Client::open("memory://docs-fence")?;
-    /// let first = client.lock("orders:42").with_blocking(|hold| hold.fence())?;
-    /// let second = client.lock("orders:42").with_blocking(|hold| hold.fence())?;
+    /// let first = client.lock("orders:42").with_blocking(|hold| Ok::<_, Error>(hold.fence()))?;
+    /// let second = client.lock("orders:42").with_blocking(|hold| Ok::<_, Error>(hold.fence()))?;
     /// assert!(second > first);
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -160,7 +161,7 @@ impl Hold {
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-extend").unwrap();
     /// let hold = client.lock("report").ttl(Duration::from_secs(2)).renew(false).acquire_blocking()?;
-    /// hold.extend(Duration::from_secs(60)).wait()?; // from inside the work, before a step that takes long
+    /// hold.extend(Duration::from_secs(60)).blocking()?; // from inside the work, before a step that takes long
     /// assert!(hold.remaining() > Duration::from_secs(58));
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -283,7 +284,7 @@ impl Hold {
             return Err(Error::invalid("hand_over", self.name(), why));
         }
         let actor = Arc::clone(&self.actor);
-        self.call(move |responder| actor.call(Caller::HandOver(responder), Input::HandOver)).wait()
+        self.call(move |responder| actor.call(Caller::HandOver(responder), Input::HandOver)).blocking()
     }
 
     pub(super) fn call<T: Send + 'static>(&self, start: impl FnOnce(Responder<T>) + Send + 'static) -> Call<T> {

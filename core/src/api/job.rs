@@ -14,9 +14,9 @@ use std::time::Duration;
 
 pub use self::attempt::{Attempt, Begun, JobResult};
 pub use self::attempt::{MOST_ERROR, MOST_RESULT};
-pub use self::outcome::{JobError, JobOutcome, NotRunReason};
+pub use self::outcome::{JobOutcome, NotRunReason};
 use crate::api::lock::Lock;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, RunError};
 use crate::io::call::Call;
 use crate::name::LockKind;
 use crate::op::job::Terms;
@@ -104,6 +104,7 @@ impl Job {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
+    #[doc(hidden)]
     pub fn validate(&self) -> Result<&LockOptions, Error> {
         self.own.check()?;
         if self.is_scheduled {
@@ -158,7 +159,7 @@ impl Job {
     ///
     /// * `work` gives `Ok`: the job is done, and what it gave is the result.
     /// * `work` gives `Err`, or panics: the attempt failed. Another one may begin after the [retry delay](Job::retry_delay), by this
-    ///   worker or another; after the last one the job is dead. The error comes back in [`JobError::Failed`].
+    ///   worker or another; after the last one the job is dead. The error comes back in [`RunError::Failed`].
     /// * The job was done before, or becomes done while this worker waits, or nothing is to run for its scheduled time: its
     ///   outcome, with `ran` false.
     ///
@@ -168,14 +169,14 @@ impl Job {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// # use locktender::JobError;
+    /// # use locktender::RunError;
     /// # let client = locktender::Client::open("memory://docs-job-run").unwrap();
     /// let job = client.job("mail:7");
     /// let failed = job.run(async |_| Err::<(), _>("the mail server is down")).await.unwrap_err();
-    /// assert!(matches!(failed, JobError::Failed("the mail server is down")));
+    /// assert!(matches!(failed, RunError::Failed("the mail server is down")));
     /// let outcome = job.run(async |attempt| Ok::<_, String>(format!("{}", attempt.number()))).await?;
     /// assert_eq!((outcome.attempts, outcome.result.as_deref()), (2, Some("2")));
-    /// # Ok::<(), JobError<String>>(())
+    /// # Ok::<(), RunError<String>>(())
     /// # }).unwrap();
     /// ```
     ///
@@ -183,11 +184,11 @@ impl Job {
     /// Dropping the future drops `work`, and gives the attempt back: it doesn't count.
     ///
     /// # Errors
-    /// [`JobError::Lock`] with an error of [`Job::begin`] or [`Attempt::complete`]; [`JobError::Failed`].
+    /// [`RunError::Lock`] with an error of [`Job::begin`] or [`Attempt::complete`]; [`RunError::Failed`].
     pub async fn run<R: JobResult, E: fmt::Display + 'static>(
         &self,
         work: impl AsyncFnOnce(&Attempt) -> Result<R, E>,
-    ) -> Result<JobOutcome, JobError<E>> {
+    ) -> Result<JobOutcome, RunError<E>> {
         let attempt = match self.begin().await? {
             Begun::Attempt(attempt) => attempt,
             Begun::Over(outcome) => return Ok(outcome),
@@ -208,7 +209,7 @@ impl Job {
             Err(error) => {
                 // Its own error is what the caller has to hear.
                 let _ = end_of_failed(&attempt, &error).await;
-                Err(JobError::Failed(error))
+                Err(RunError::Failed(error))
             }
         }
     }

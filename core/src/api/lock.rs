@@ -5,18 +5,16 @@ mod force;
 mod host;
 mod options;
 mod refused;
-mod with_error;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use self::force::may_be_no_lock;
-pub use self::with_error::WithError;
 use crate::api::client::Inner;
 use crate::api::hold::{Acquired, Hold};
 use crate::clock::millis;
-use crate::error::Error;
+use crate::error::{Error, RunError};
 use crate::io::call::{Call, Undo};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
@@ -117,6 +115,7 @@ impl Lock {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, whose [`argument`](Error::argument) is the option that is wrong, or `name`.
+    #[doc(hidden)]
     pub fn validate(&self) -> Result<&LockOptions, Error> {
         self.prepared().map(|prepared| &prepared.options)
     }
@@ -320,14 +319,15 @@ impl Lock {
         })
     }
 
-    /// Acquires the lock, runs `body`, and releases the lock on every way out. Gives what the body gave.
+    /// Acquires the lock, runs `body`, and releases the lock on every way out. Gives the result of the body.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let client = locktender::Client::open("memory://docs-with").unwrap();
-    /// let fence = client.lock("orders:42").with(async |hold| hold.fence()).await?;
-    /// assert!(fence > 0);
-    /// # Ok::<(), locktender::Error>(())
+    /// # async fn charge(_fence: u64) -> Result<u64, std::io::Error> { Ok(7) }
+    /// let receipt = client.lock("orders:42").with(async |hold| charge(hold.fence()).await).await?;
+    /// # assert_eq!(receipt, 7);
+    /// # Ok::<(), locktender::RunError<std::io::Error>>(())
     /// # }).unwrap();
     /// ```
     ///
@@ -335,13 +335,15 @@ impl Lock {
     /// Dropping the future drops the body and releases the lock in the background.
     ///
     /// # Errors
-    /// A [`WithError`]. If the body didn't run: the error of [`Lock::acquire`]. If the lock was lost while it ran: `LOCK_LOST`, with
-    /// the body's result.
-    pub async fn with<T>(&self, body: impl AsyncFnOnce(&Hold) -> T) -> Result<T, WithError<T>> {
-        let held = self.acquire().await.map_err(WithError::before)?;
+    /// [`RunError::Failed`] with the error of the body. [`RunError::Lock`] with the error of [`Lock::acquire`] if the body didn't run, and
+    /// with `LOCK_LOST` if it succeeded, but the lock was lost before it ended.
+    pub async fn with<T, E>(&self, body: impl AsyncFnOnce(&Hold) -> Result<T, E>) -> Result<T, RunError<E>> {
+        let held = self.acquire().await?;
         self.enter(&held);
         let result = body(&held).await;
-        WithError::settle(held.leave().await, result)
+        let left = held.leave().await;
+        let result = result.map_err(RunError::Failed)?;
+        left.map(|()| result).map_err(RunError::Lock)
     }
 
     /// Looks at the lock: its holder, how long the hold remains, and the first waiters. `None` if nobody holds it. Changes nothing.

@@ -6,7 +6,7 @@
 /// use locktender::Client;
 ///
 /// let hosts: Vec<String> = ["a", "b", "c"].iter().map(|host| format!("redis://{host}")).collect();
-/// let quorum = Client::open(&hosts)?;
+/// let quorum = Client::open(hosts)?;
 /// let the_same = Client::open(["redis://a", "redis://b", "redis://c"])?;
 /// let one_text = Client::open("redis://a,redis://b,redis://c")?;
 /// # Ok::<(), locktender::Error>(())
@@ -28,12 +28,6 @@ impl IntoUrls for String {
     }
 }
 
-impl IntoUrls for &String {
-    fn into_urls(self) -> Vec<String> {
-        self.as_str().into_urls()
-    }
-}
-
 impl<Text: AsRef<str>> IntoUrls for &[Text] {
     fn into_urls(self) -> Vec<String> {
         self.iter().map(|url| url.as_ref().to_owned()).collect()
@@ -46,19 +40,7 @@ impl<Text: AsRef<str>, const COUNT: usize> IntoUrls for [Text; COUNT] {
     }
 }
 
-impl<Text: AsRef<str>, const COUNT: usize> IntoUrls for &[Text; COUNT] {
-    fn into_urls(self) -> Vec<String> {
-        self.as_slice().into_urls()
-    }
-}
-
 impl<Text: AsRef<str>> IntoUrls for Vec<Text> {
-    fn into_urls(self) -> Vec<String> {
-        self.as_slice().into_urls()
-    }
-}
-
-impl<Text: AsRef<str>> IntoUrls for &Vec<Text> {
     fn into_urls(self) -> Vec<String> {
         self.as_slice().into_urls()
     }
@@ -106,13 +88,10 @@ mod tests {
     fn every_kind_of_list_is_one() {
         let owned = vec!["redis://a".to_owned(), "redis://b".to_owned()];
         let expected = ["redis://a", "redis://b"];
-        assert_eq!((&owned).into_urls(), expected);
         assert_eq!(owned.as_slice().into_urls(), expected);
         assert_eq!(expected.into_urls(), expected);
-        assert_eq!((&expected).into_urls(), expected);
         assert_eq!(vec!["redis://a", "redis://b"].into_urls(), expected);
         assert_eq!(owned.join(",").into_urls(), expected);
-        assert_eq!((&owned.join(",")).into_urls(), expected);
         assert_eq!(owned.into_urls(), expected);
     }
 

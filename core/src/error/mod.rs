@@ -3,6 +3,7 @@
 mod cause;
 pub(crate) mod loss;
 pub(crate) mod quoted;
+mod run;
 pub(crate) mod sentence;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 pub use crate::error::cause::Cause;
 pub use crate::error::loss::{Loss, LossReason};
+pub use crate::error::run::RunError;
 use crate::op::{Failure, FailureKind};
 use crate::wording::{Language, Text};
 
@@ -258,7 +260,7 @@ impl Error {
     /// # use locktender::LossReason;
     /// # let client = locktender::Client::open("memory://docs-error-loss")?;
     /// let hold = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
-    /// hold.ended_blocking()?;
+    /// hold.lost_blocking(Duration::from_secs(9))?;
     /// assert_eq!(hold.check().unwrap_err().loss().expect("it is lost").reason, LossReason::MaxHold);
     /// # Ok::<(), locktender::Error>(())
     /// ```

@@ -42,7 +42,7 @@ type Starter<T> = Box<dyn FnOnce(Responder<T>) -> Option<Canceller> + Send>;
 /// # let client = locktender::Client::open("memory://docs-call").unwrap();
 /// let lock = client.lock("nightly");
 /// let awaited = lock.acquire().await?.fence();
-/// let waited = lock.acquire().wait()?.fence(); // blocks the thread
+/// let waited = lock.acquire().blocking()?.fence(); // blocks the thread
 /// assert!(waited > awaited);
 /// # Ok::<(), locktender::Error>(())
 /// # }).unwrap();
@@ -91,7 +91,7 @@ impl<T: Send + 'static> Call<T> {
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-call-wait")?;
-    /// let hold = client.lock("nightly").acquire().wait()?; // the same as acquire_blocking()
+    /// let hold = client.lock("nightly").acquire().blocking()?; // the same as acquire_blocking()
     /// # Ok::<(), locktender::Error>(())
     /// ```
     ///
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Call<T> {
     /// The errors of the operation. `INVALID_ARGUMENT` in code that the core calls (a sink, a callback), unless there is a result
     /// at once: this thread may be the one that has to bring it. The operation has begun then, and is cancelled like one that is
     /// dropped.
-    pub fn wait(mut self) -> Result<T, Error> {
+    pub fn blocking(mut self) -> Result<T, Error> {
         loop {
             if let Some(result) = self.wait_for(Duration::from_secs(3600)) {
                 return result;
@@ -118,7 +118,7 @@ impl<T: Send + 'static> Call<T> {
     /// let mut second = client.lock("nightly").acquire();
     /// assert!(second.wait_for(Duration::from_millis(10)).is_none()); // the lock is busy
     /// first.release_blocking()?;
-    /// let second = second.wait()?;
+    /// let second = second.blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn wait_for(&mut self, timeout: Duration) -> Option<Result<T, Error>> {
@@ -161,6 +161,7 @@ impl<T: Send + 'static> Call<T> {
     /// let hold = receiver.recv().unwrap()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn then(self, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         self.then_by(Io::of_caller(), receive)
     }
@@ -231,6 +232,7 @@ impl<T> fmt::Debug for Call<T> {
 }
 
 /// The means to cancel a call that was sent off with [`Call::then`]. Dropping it cancels nothing.
+#[doc(hidden)]
 #[derive(Default)]
 pub struct Cancel(Option<Canceller>);
 

@@ -20,7 +20,7 @@ fn a_call_starts_when_somebody_waits_and_can_be_waited_for_in_slices() {
     assert!(held.lock().is_none());
     assert!(call.wait_for(Duration::from_millis(1)).is_none());
     held.lock().take().unwrap().respond(Ok(7));
-    assert_eq!(call.wait().unwrap(), 7);
+    assert_eq!(call.blocking().unwrap(), 7);
     assert!(!cancelled.load(Ordering::SeqCst), "a call that ended isn't cancelled");
 }
 
@@ -59,7 +59,7 @@ fn a_result_that_comes_too_late_for_its_caller_is_undone() {
     let mut in_time = call(&kept);
     assert!(in_time.wait_for(Duration::ZERO).is_none());
     kept.lock().take().unwrap().respond(Ok(7));
-    assert_eq!(in_time.wait().unwrap(), 7);
+    assert_eq!(in_time.blocking().unwrap(), 7);
     assert!(!UNDONE.load(Ordering::SeqCst));
 }
 

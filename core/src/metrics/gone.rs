@@ -46,7 +46,7 @@ mod tests {
 
     fn used(category: &str) -> Metrics {
         let client = Client::open("memory://metrics-gone").unwrap();
-        client.lock(category).with_blocking(|_| ()).unwrap();
+        client.lock(category).acquire_blocking().unwrap().release_blocking().unwrap();
         client.metrics()
     }
 

@@ -98,7 +98,7 @@ mod tests {
         assert!(refused(&asks(1, true)).is_some(), "the body runs");
         assert_eq!(refused(&asks(1, false)), None, "it is suspended");
         assert_eq!(refused(&asks(2, true)), None, "another task's");
-        held.leave().wait().unwrap();
+        held.leave().blocking().unwrap();
         asks(1, true).acquire_blocking().unwrap();
     }
 
@@ -111,18 +111,18 @@ mod tests {
             held
         };
         let held = enter();
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         assert_eq!(refused(&lock(&client, &[1])), None, "released inside of the body");
         let held = enter();
         let ticket = held.hand_over().unwrap();
-        client.adopt(&ticket).wait().unwrap();
+        client.adopt(&ticket).blocking().unwrap();
         let held = enter();
-        held.leave().wait().unwrap();
+        held.leave().blocking().unwrap();
         held.enter(1, None, 0);
         assert_eq!(refused(&lock(&client, &[1])), None, "left");
         let lost = lock(&client, &[1]).ttl(Duration::from_millis(50)).renew(false).acquire_blocking().unwrap();
         lost.enter(1, None, 0);
-        lost.lost().wait().unwrap();
+        lost.lost().blocking().unwrap();
         assert_eq!(refused(&lock(&client, &[1])), None, "lost");
     }
 

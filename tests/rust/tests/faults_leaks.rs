@@ -62,13 +62,13 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let pairs = |count: usize| {
         for n in 0..count {
             let held = client.lock(format!("leak:{}", n % 100)).acquire_blocking().unwrap();
-            held.release().wait().unwrap();
+            held.release().blocking().unwrap();
         }
     };
     // The client connects for renewals when it sees a hold, which with short ones it may or may not.
     let held = client.lock("leak").acquire_blocking().unwrap();
     eventually("both its connections are open", PATIENCE, || clients_of(&server) == 2);
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     pairs(cycles(5_000).min(5_000));
     let before = Holdings::now();
     pairs(cycles(30_000));
@@ -78,7 +78,7 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let url = format!("redis://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let fail = |count: usize| {
         for _ in 0..count {
-            let client = Client::open(&url).unwrap();
+            let client = Client::open(&*url).unwrap();
             assert_eq!(client.lock("a").try_acquire_blocking().unwrap_err().code(), Code::Unavailable);
         }
     };
@@ -90,7 +90,7 @@ fn nothing_grows_with_the_number_of_locks_and_of_failed_connects() {
     let reopen = |count: usize| {
         for _ in 0..count {
             let client = Client::open(server.url()).unwrap();
-            client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+            client.lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
         }
     };
     reopen(cycles(200).min(200));

@@ -25,13 +25,13 @@ fn what_a_parent_made_is_not_its_childs_also_under_the_same_process_id() {
         assert!(!held.is_valid());
         assert_eq!(held.remaining(), Duration::ZERO);
         assert_eq!(held.check().unwrap_err().code(), Code::Forked);
-        assert_eq!(held.extend(TTL).wait().unwrap_err().code(), Code::Forked);
-        assert_eq!(held.release().wait().unwrap_err().code(), Code::Forked);
+        assert_eq!(held.extend(TTL).blocking().unwrap_err().code(), Code::Forked);
+        assert_eq!(held.release().blocking().unwrap_err().code(), Code::Forked);
     }
     assert!(here.lock("a").try_acquire_blocking().unwrap().is_none(), "it is the parent's");
     drop(held);
     assert!(here.lock("a").try_acquire_blocking().unwrap().is_none(), "a child's copy gives nothing back");
     let own = here.lock("b").acquire_blocking().unwrap();
-    assert_eq!(own.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(own.release().blocking().unwrap().outcome, Outcome::Released);
     assert!(memory.lock("a").try_acquire_blocking().unwrap().is_some(), "a child begins with an empty memory");
 }

@@ -20,7 +20,7 @@ impl Client {
     /// # Errors
     /// As [`Client::adopt`].
     pub fn adopt_blocking(&self, ticket: &str) -> Result<Hold, Error> {
-        self.adopt(ticket).wait()
+        self.adopt(ticket).blocking()
     }
 
     /// [`Client::initialize_quorum`], blocking this thread.
@@ -36,7 +36,7 @@ impl Client {
     /// # Errors
     /// As [`Client::initialize_quorum`].
     pub fn initialize_quorum_blocking(&self) -> Result<(), Error> {
-        self.initialize_quorum().wait()
+        self.initialize_quorum().blocking()
     }
 
     /// [`Client::check_servers`], blocking this thread.
@@ -52,7 +52,7 @@ impl Client {
     /// # Errors
     /// As [`Client::check_servers`].
     pub fn check_servers_blocking(&self) -> Result<Vec<ServerReport>, Error> {
-        self.check_servers().wait()
+        self.check_servers().blocking()
     }
 
     /// [`Client::locks`], blocking this thread.
@@ -68,7 +68,7 @@ impl Client {
     /// # Errors
     /// As [`Client::locks`].
     pub fn locks_blocking(&self, pattern: impl Into<String>, limit: impl Into<Option<usize>>) -> Result<Vec<LockInfo>, Error> {
-        self.locks(pattern, limit).wait()
+        self.locks(pattern, limit).blocking()
     }
 
     /// [`Client::history`], blocking this thread.
@@ -84,7 +84,7 @@ impl Client {
     /// # Errors
     /// As [`Client::history`].
     pub fn history_blocking(&self, name: Option<&str>, limit: impl Into<Option<usize>>) -> Result<Vec<Grant>, Error> {
-        self.history(name, limit).wait()
+        self.history(name, limit).blocking()
     }
 
     /// [`Client::close`], blocking this thread.
@@ -100,6 +100,6 @@ impl Client {
     /// # Errors
     /// None but `INTERNAL`.
     pub fn close_blocking(&self) -> Result<(), Error> {
-        self.close().wait()
+        self.close().blocking()
     }
 }

@@ -1,7 +1,7 @@
 //! Blocking twins: the verbs of an election for code without an executor.
 
-use super::{Election, LeadError, Leadership};
-use crate::error::Error;
+use super::{Election, Leadership};
+use crate::error::{Error, RunError};
 
 impl Election {
     /// [`Election::campaign`], blocking this thread.
@@ -9,7 +9,7 @@ impl Election {
     /// # Errors
     /// As [`Election::campaign`].
     pub fn campaign_blocking(&self) -> Result<Leadership, Error> {
-        self.campaign().wait()
+        self.campaign().blocking()
     }
 
     /// [`Election::try_campaign`], blocking this thread.
@@ -17,7 +17,7 @@ impl Election {
     /// # Errors
     /// As [`Election::campaign`].
     pub fn try_campaign_blocking(&self) -> Result<Option<Leadership>, Error> {
-        self.try_campaign().wait()
+        self.try_campaign().blocking()
     }
 
     /// [`Election::lead`], blocking this thread, until [`Election::stop`].
@@ -40,19 +40,19 @@ impl Election {
     ///     Ok::<_, locktender::Error>(())
     /// })?;
     /// assert_eq!(steps, 3);
-    /// # Ok::<(), locktender::LeadError<locktender::Error>>(())
+    /// # Ok::<(), locktender::RunError<locktender::Error>>(())
     /// ```
     ///
     /// # Errors
     /// As [`Election::lead`].
-    pub fn lead_blocking<E>(&self, mut work: impl FnMut(&Leadership) -> Result<(), E>) -> Result<(), LeadError<E>> {
+    pub fn lead_blocking<E>(&self, mut work: impl FnMut(&Leadership) -> Result<(), E>) -> Result<(), RunError<E>> {
         let leading = self.leading()?;
-        while let Some(leadership) = leading.next().wait()? {
+        while let Some(leadership) = leading.next().blocking()? {
             self.lock.enter(&leadership);
             let result = work(&leadership);
-            let left = leadership.leave().wait();
+            let left = leadership.leave().blocking();
             if let (Err(error), Ok(())) = (result, left) {
-                return Err(LeadError::Failed(error));
+                return Err(RunError::Failed(error));
             }
         }
         Ok(())

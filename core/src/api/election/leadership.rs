@@ -65,7 +65,7 @@ impl Leadership {
     /// # Errors
     /// As [`Leadership::resign`].
     pub fn resign_blocking(&self) -> Result<Release, Error> {
-        self.resign().wait()
+        self.resign().blocking()
     }
 
     /// Whether [`Election::stop`](crate::Election::stop) was called, so that the work of [`Election::lead`](crate::Election::lead) or
@@ -80,7 +80,7 @@ impl Leadership {
     ///     }
     ///     Ok::<_, String>(())
     /// })?;
-    /// # Ok::<(), locktender::LeadError<String>>(())
+    /// # Ok::<(), locktender::RunError<String>>(())
     /// ```
     #[must_use]
     pub fn is_stopping(&self) -> bool {

@@ -97,7 +97,7 @@ impl Observer {
     /// # Errors
     /// As [`Observer::next`].
     pub fn next_blocking(&mut self) -> Result<Observation, Error> {
-        self.next().wait()
+        self.next().blocking()
     }
 
     /// [`Observer::next`], for a language whose handles are shared. A second call at the same time ends the first one.
@@ -261,7 +261,7 @@ mod tests {
     fn an_observer_that_waits_looks_when_something_is_announced() {
         let election = Client::open("memory://observer-told").unwrap().election("x");
         let observer = election.observe();
-        observer.observe().wait().unwrap();
+        observer.observe().blocking().unwrap();
         let mut waiting = observer.observe();
         assert!(waiting.wait_for(Duration::ZERO).is_none());
         let looks = observer.looks.get_or_make(Looks::default);

@@ -30,7 +30,7 @@ fn terms_rise_and_the_end_of_the_work_is_no_end_of_leading() {
         terms.push(leadership.term());
         if terms.len() == 2 { Err("enough") } else { Ok(()) }
     });
-    assert!(matches!(led, Err(LeadError::Failed("enough"))));
+    assert!(matches!(led, Err(RunError::Failed("enough"))));
     assert!(terms.is_sorted_by(|a, b| a < b) && terms.len() == 2, "{terms:?}");
     assert!(election.try_campaign_blocking().unwrap().is_some(), "it has resigned");
 }
@@ -50,7 +50,7 @@ fn after_work_that_returned_at_once_the_next_campaign_waits_for_the_rest_of_a_se
         terms += 1;
         if terms == 3 { Err("enough") } else { Ok(()) }
     });
-    assert!(matches!(led, Err(LeadError::Failed("enough"))));
+    assert!(matches!(led, Err(RunError::Failed("enough"))));
     // However slow the machine is: the third term begins no sooner than two seconds after the first.
     assert!(began.elapsed() >= ms(2_000), "{:?}", began.elapsed());
     drop((election, client));
@@ -74,12 +74,12 @@ fn one_call_leads_at_a_time_and_another_one_after_its_end() {
     let election = client("twice").election("x");
     let led = election.lead_blocking(|_| {
         let again = election.clone().lead_blocking(|_| Ok::<_, ()>(()));
-        let Err(LeadError::Lock(error)) = again else { panic!("{again:?}") };
+        let Err(RunError::Lock(error)) = again else { panic!("{again:?}") };
         assert_eq!((error.code(), error.argument()), (Code::InvalidArgument, Some("lead")));
         Err("enough")
     });
-    assert!(matches!(led, Err(LeadError::Failed("enough"))));
-    assert!(matches!(election.lead_blocking(|_| Err(7)), Err(LeadError::Failed(7))));
+    assert!(matches!(led, Err(RunError::Failed("enough"))));
+    assert!(matches!(election.lead_blocking(|_| Err(7)), Err(RunError::Failed(7))));
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn a_loss_ends_the_term_and_the_next_campaign_begins() {
         if terms.len() == 2 {
             return Err(None);
         }
-        leadership.ended_blocking().unwrap();
+        leadership.ended().blocking().unwrap();
         let error = leadership.check().unwrap_err();
         checks.push(error.code());
         Err(Some(error))
     });
-    assert!(matches!(led, Err(LeadError::Failed(None))), "{led:?}");
+    assert!(matches!(led, Err(RunError::Failed(None))), "{led:?}");
     assert_eq!((terms.len(), checks), (2, vec![Code::LockLost]));
 }
 
@@ -125,7 +125,7 @@ fn a_loss_drops_the_work_of_a_future_before_the_next_work_begins() {
             .await
     };
     let led = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(led);
-    assert!(matches!(led, Err(LeadError::Failed("enough"))));
+    assert!(matches!(led, Err(RunError::Failed("enough"))));
     assert_eq!(*seen.borrow(), ["begun", "dropped", "begun"]);
 }
 
@@ -178,7 +178,7 @@ fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
     let busy = Client::builder().url("memory://election-wait").wait(ms(1)).build().unwrap();
     let leader = client.election("x").campaign_blocking().unwrap();
     let led = busy.election("x").wait(ms(1)).lead_blocking(|_| Err("led"));
-    assert!(matches!(&led, Err(LeadError::Lock(error)) if error.code() == Code::AcquireTimeout), "{led:?}");
+    assert!(matches!(&led, Err(RunError::Lock(error)) if error.code() == Code::AcquireTimeout), "{led:?}");
     assert_eq!(busy.election("x").campaign_blocking().unwrap_err().code(), Code::AcquireTimeout);
     let (sender, receiver) = channel();
     thread::scope(|scope| {
@@ -186,7 +186,7 @@ fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
         wait_for_a_candidate(&client);
         leader.resign_blocking().unwrap();
     });
-    assert!(matches!(receiver.recv(), Ok(Err(LeadError::Failed("led")))));
+    assert!(matches!(receiver.recv(), Ok(Err(RunError::Failed("led")))));
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
     let waiting = observer.next();
     drop(given_up);
     leadership.resign_blocking().unwrap();
-    assert_eq!(waiting.wait().unwrap().leader, None);
+    assert_eq!(waiting.blocking().unwrap().leader, None);
     let mut waiting = observer.next();
     assert!(waiting.wait_for(Duration::ZERO).is_none());
     client.close_blocking().unwrap();
-    assert_eq!(waiting.wait().unwrap_err().code(), Code::Closed);
+    assert_eq!(waiting.blocking().unwrap_err().code(), Code::Closed);
 }
 
 #[test]
@@ -229,5 +229,5 @@ fn a_closed_client_ends_leading() {
         client.close_blocking().unwrap();
         Ok::<_, ()>(())
     });
-    assert!(matches!(&ended, Err(LeadError::Lock(error)) if error.code() == Code::Closed), "{ended:?}");
+    assert!(matches!(&ended, Err(RunError::Lock(error)) if error.code() == Code::Closed), "{ended:?}");
 }

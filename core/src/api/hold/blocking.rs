@@ -20,7 +20,7 @@ impl Hold {
     /// # Errors
     /// As [`Hold::release`].
     pub fn release_blocking(&self) -> Result<Release, Error> {
-        self.release().wait()
+        self.release().blocking()
     }
 
     /// [`Hold::extend`], blocking this thread.
@@ -37,7 +37,7 @@ impl Hold {
     /// # Errors
     /// As [`Hold::extend`].
     pub fn extend_blocking(&self, ttl: Duration) -> Result<(), Error> {
-        self.extend(ttl).wait()
+        self.extend(ttl).blocking()
     }
 
     /// [`Hold::renew_now`], blocking this thread.
@@ -53,7 +53,7 @@ impl Hold {
     /// # Errors
     /// As [`Hold::extend`].
     pub fn renew_now_blocking(&self) -> Result<(), Error> {
-        self.renew_now().wait()
+        self.renew_now().blocking()
     }
 
     /// [`Hold::extend_by`], blocking this thread.
@@ -70,7 +70,7 @@ impl Hold {
     /// # Errors
     /// As [`Hold::extend`].
     pub fn extend_by_blocking(&self, more: Duration) -> Result<(), Error> {
-        self.extend_by(more).wait()
+        self.extend_by(more).blocking()
     }
 
     /// Waits at most `timeout` for the loss of the lock, blocking this thread: the loss, or `None` if it is not lost, or was
@@ -97,22 +97,5 @@ impl Hold {
                 None => (),
             }
         }
-    }
-
-    /// [`Hold::ended`], blocking this thread.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # let client = locktender::Client::open("memory://docs-ended-blocking")?;
-    /// let lock = client.lock("report").ttl(Duration::from_millis(50)).renew(false);
-    /// let loss = lock.acquire_blocking()?.ended_blocking()?.expect("nothing renews it");
-    /// assert_eq!(loss.reason.as_str(), "expired");
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Hold::ended`].
-    pub fn ended_blocking(&self) -> Result<Option<Loss>, Error> {
-        self.ended().wait()
     }
 }

@@ -50,6 +50,7 @@ impl Hold {
     ///
     /// # Errors
     /// `FORKED` in a forked child.
+    #[doc(hidden)]
     pub fn ended(&self) -> Call<Option<Loss>> {
         self.watching(|responder, loss| responder.respond(Ok(loss)))
     }

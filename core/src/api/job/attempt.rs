@@ -188,7 +188,7 @@ impl Attempt {
     /// # use locktender::Begun;
     /// # let client = locktender::Client::open("memory://docs-attempt-fail-in")?;
     /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
-    /// attempt.fail_in("too many requests", Duration::from_secs(60)).wait()?;
+    /// attempt.fail_in("too many requests", Duration::from_secs(60)).blocking()?;
     /// let retry_in = client.job("mail:7").status_blocking()?.retry_in.expect("it failed");
     /// assert!(retry_in > Duration::from_secs(50));
     /// # Ok::<(), locktender::Error>(())
@@ -213,7 +213,7 @@ impl Attempt {
     /// # use locktender::{Begun, JobState};
     /// # let client = locktender::Client::open("memory://docs-attempt-fail-permanently")?;
     /// let Begun::Attempt(attempt) = client.job("mail:7").begin_blocking()? else { panic!("it is new") };
-    /// attempt.fail_permanently("there is no such address").wait()?;
+    /// attempt.fail_permanently("there is no such address").blocking()?;
     /// assert_eq!(client.job("mail:7").status_blocking()?.state, JobState::Dead);
     /// # Ok::<(), locktender::Error>(())
     /// ```

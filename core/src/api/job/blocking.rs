@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Attempt, Begun, Job, JobError, JobOutcome, JobResult, end_of_failed};
-use crate::error::Error;
+use super::{Attempt, Begun, Job, JobOutcome, JobResult, end_of_failed};
+use crate::error::{Error, RunError};
 use crate::protocol::JobStatus;
 
 impl Job {
@@ -12,7 +12,7 @@ impl Job {
     /// # Errors
     /// As [`Job::begin`].
     pub fn begin_blocking(&self) -> Result<Begun, Error> {
-        self.begin().wait()
+        self.begin().blocking()
     }
 
     /// [`Job::run`], blocking this thread.
@@ -21,7 +21,7 @@ impl Job {
     /// # let client = locktender::Client::open("memory://docs-job-run-blocking")?;
     /// let outcome = client.job("mail:7").run_blocking(|attempt| Ok::<_, String>(attempt.number().to_string()))?;
     /// assert_eq!(outcome.result.as_deref(), Some("1"));
-    /// # Ok::<(), locktender::JobError<String>>(())
+    /// # Ok::<(), locktender::RunError<String>>(())
     /// ```
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Job {
     pub fn run_blocking<R: JobResult, E: fmt::Display + 'static>(
         &self,
         work: impl FnOnce(&Attempt) -> Result<R, E>,
-    ) -> Result<JobOutcome, JobError<E>> {
+    ) -> Result<JobOutcome, RunError<E>> {
         let attempt = match self.begin_blocking()? {
             Begun::Attempt(attempt) => attempt,
             Begun::Over(outcome) => return Ok(outcome),
@@ -38,10 +38,10 @@ impl Job {
         match work(&attempt) {
             Ok(result) => {
                 let result = result.into_text();
-                if let Err(error) = attempt.complete(result.clone()).wait() {
+                if let Err(error) = attempt.complete(result.clone()).blocking() {
                     if let Some(failed) = attempt.fails_by(&error) {
                         // The first error is what the caller has to hear.
-                        let _ = failed.wait();
+                        let _ = failed.blocking();
                     }
                     return Err(error.into());
                 }
@@ -49,8 +49,8 @@ impl Job {
             }
             Err(error) => {
                 // Its own error is what the caller has to hear.
-                let _ = end_of_failed(&attempt, &error).wait();
-                Err(JobError::Failed(error))
+                let _ = end_of_failed(&attempt, &error).blocking();
+                Err(RunError::Failed(error))
             }
         }
     }
@@ -60,7 +60,7 @@ impl Job {
     /// # Errors
     /// As [`Job::status`].
     pub fn status_blocking(&self) -> Result<JobStatus, Error> {
-        self.status().wait()
+        self.status().blocking()
     }
 
     /// [`Job::reset`], blocking this thread.
@@ -68,6 +68,6 @@ impl Job {
     /// # Errors
     /// As [`Job::reset`].
     pub fn reset_blocking(&self) -> Result<bool, Error> {
-        self.reset().wait()
+        self.reset().blocking()
     }
 }

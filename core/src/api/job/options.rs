@@ -96,7 +96,7 @@ setters! {
     /// assert!(run(planned)?.ran);
     /// assert_eq!(run(planned)?.reason, Some(NotRunReason::Done));
     /// assert_eq!(run(planned - Duration::from_secs(60))?.reason, Some(NotRunReason::Missed));
-    /// # Ok::<(), locktender::JobError<String>>(())
+    /// # Ok::<(), locktender::RunError<String>>(())
     /// ```
     at(scheduled_time: SystemTime) |own| own.at = Some(scheduled_time);
 

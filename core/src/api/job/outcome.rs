@@ -1,7 +1,5 @@
 //! The outcome of a job, and why there is none.
 
-use std::fmt;
-
 use crate::api::job::schedule::too_early;
 use crate::error::Error;
 use crate::op::job::{JobEnd, NotBegun, ScheduledTime};
@@ -75,40 +73,5 @@ impl JobOutcome {
             (NotBegun::Missed, _) => Self::not_run(NotRunReason::Missed),
             (NotBegun::TooLate, _) => Self::not_run(NotRunReason::TooLate),
         })
-    }
-}
-
-/// Why [`Job::run`](crate::Job::run) has no outcome.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum JobError<E> {
-    /// The work failed with this error. That is noted: another attempt may follow.
-    Failed(E),
-    /// An error of the job's lock or record: the work did not run, or its end may not be noted.
-    Lock(Error),
-}
-
-impl<E> From<Error> for JobError<E> {
-    fn from(error: Error) -> Self {
-        Self::Lock(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for JobError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(error) => error.fmt(f),
-            Self::Lock(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<E: fmt::Debug + fmt::Display> std::error::Error for JobError<E> {
-    /// The error of the lock, with its code, for a caller that has only a `dyn Error`. `None` if the work failed.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Failed(_) => None,
-            Self::Lock(error) => Some(error),
-        }
     }
 }

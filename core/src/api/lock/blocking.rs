@@ -1,8 +1,8 @@
 //! Blocking twins: the verbs of a lock for code without an executor.
 
-use super::{Lock, WithError};
+use super::Lock;
 use crate::api::hold::Hold;
-use crate::error::Error;
+use crate::error::{Error, RunError};
 use crate::protocol::LockInfo;
 
 impl Lock {
@@ -19,7 +19,7 @@ impl Lock {
     /// # Errors
     /// As [`Lock::acquire`].
     pub fn acquire_blocking(&self) -> Result<Hold, Error> {
-        self.acquire().wait()
+        self.acquire().blocking()
     }
 
     /// [`Lock::try_acquire`], blocking this thread.
@@ -35,25 +35,28 @@ impl Lock {
     /// # Errors
     /// As [`Lock::try_acquire`].
     pub fn try_acquire_blocking(&self) -> Result<Option<Hold>, Error> {
-        self.try_acquire().wait()
+        self.try_acquire().blocking()
     }
 
     /// [`Lock::with`], blocking this thread. The lock is also released if the body panics.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-with-blocking")?;
-    /// let fence = client.lock("orders:42").with_blocking(|hold| hold.fence())?;
-    /// assert!(fence > 0);
-    /// # Ok::<(), locktender::Error>(())
+    /// # fn charge(_fence: u64) -> Result<u64, std::io::Error> { Ok(7) }
+    /// let receipt = client.lock("orders:42").with_blocking(|hold| charge(hold.fence()))?;
+    /// # assert_eq!(receipt, 7);
+    /// # Ok::<(), locktender::RunError<std::io::Error>>(())
     /// ```
     ///
     /// # Errors
     /// As [`Lock::with`].
-    pub fn with_blocking<T>(&self, body: impl FnOnce(&Hold) -> T) -> Result<T, WithError<T>> {
-        let held = self.acquire_blocking().map_err(WithError::before)?;
+    pub fn with_blocking<T, E>(&self, body: impl FnOnce(&Hold) -> Result<T, E>) -> Result<T, RunError<E>> {
+        let held = self.acquire_blocking()?;
         self.enter(&held);
         let result = body(&held);
-        WithError::settle(held.leave().wait(), result)
+        let left = held.leave().blocking();
+        let result = result.map_err(RunError::Failed)?;
+        left.map(|()| result).map_err(RunError::Lock)
     }
 
     /// [`Lock::inspect`], blocking this thread.
@@ -70,6 +73,6 @@ impl Lock {
     /// # Errors
     /// As [`Lock::inspect`].
     pub fn inspect_blocking(&self) -> Result<Option<LockInfo>, Error> {
-        self.inspect().wait()
+        self.inspect().blocking()
     }
 }

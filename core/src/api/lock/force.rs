@@ -70,7 +70,7 @@ impl Lock {
     /// # Errors
     /// As [`Lock::force_release`].
     pub fn force_release_blocking(&self, owner: Option<&str>) -> Result<Option<LockInfo>, Error> {
-        self.force_release(owner).wait()
+        self.force_release(owner).blocking()
     }
 
     async fn force_released(

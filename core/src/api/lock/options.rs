@@ -47,7 +47,7 @@ setters! { Lock, set:
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-renew")?;
     /// let lock = client.lock("nightly").ttl(Duration::from_millis(20)).renew(false);
-    /// let loss = lock.acquire_blocking()?.ended_blocking()?.expect("nothing renews it");
+    /// let loss = lock.acquire_blocking()?.lost_blocking(Duration::from_secs(9))?.expect("nothing renews it");
     /// assert_eq!(loss.reason.as_str(), "expired");
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -62,7 +62,7 @@ setters! { Lock, set:
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-max-hold")?;
     /// let hold = client.lock("nightly").max_hold(Duration::from_millis(20)).acquire_blocking()?;
-    /// let loss = hold.ended_blocking()?.expect("it is lost after 20 ms");
+    /// let loss = hold.lost_blocking(Duration::from_secs(9))?.expect("it is lost after 20 ms");
     /// assert_eq!(loss.reason.as_str(), "max_hold");
     /// let endless = client.lock("other").max_hold(None).acquire_blocking()?;
     /// # Ok::<(), locktender::Error>(())
@@ -92,7 +92,7 @@ setters! { Lock, set:
     /// # use std::time::Duration;
     /// # let client = locktender::Client::open("memory://docs-min-hold")?;
     /// let nightly = client.lock("nightly").min_hold(Duration::from_secs(30));
-    /// let release = nightly.acquire_blocking()?.release().wait()?;
+    /// let release = nightly.acquire_blocking()?.release().blocking()?;
     /// assert!(release.kept > Duration::from_secs(20));
     /// assert!(nightly.try_acquire_blocking()?.is_none());
     /// # Ok::<(), locktender::Error>(())
@@ -110,7 +110,7 @@ setters! { Lock, set:
     /// # let client = locktender::Client::open("memory://docs-grace")?;
     /// let lock = client.lock("nightly").ttl(Duration::from_millis(50)).renew(false).grace(Duration::from_secs(30));
     /// let hold = lock.acquire_blocking()?;
-    /// assert!(hold.ended_blocking()?.is_some());
+    /// assert!(hold.lost_blocking(Duration::from_secs(9))?.is_some());
     /// assert!(lock.try_acquire_blocking()?.is_none());
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -158,17 +158,18 @@ impl Lock {
     /// The caller's task, as a number: the same for one task, and different for others. It lets a task that waits for itself fail.
     ///
     /// Default: none. An acquire that would wait for a lock which the same task holds in [`Lock::with`] fails at once, with
-    /// `INVALID_ARGUMENT`. If the task holds it otherwise the acquire waits, because another task may release it, and after 5 s there is
+    /// `DEADLOCK`. If the task holds it otherwise the acquire waits, because another task may release it, and after 5 s there is
     /// a warning event. With several numbers the task counts as inside of all of them, and the last one is its own.
     ///
     /// ```
     /// # use locktender::{Client, Code, Error};
     /// # let client = Client::open("memory://docs-caller")?;
     /// let lock = client.lock("orders:42").caller(7);
-    /// let again = lock.with_blocking(|_| lock.acquire_blocking().unwrap_err())?;
+    /// let again = lock.with_blocking(|_| Ok::<_, Error>(lock.acquire_blocking().unwrap_err()))?;
     /// assert_eq!(again.code(), Code::Deadlock); // at once
     /// # Ok::<(), Error>(())
     /// ```
+    #[doc(hidden)]
     #[must_use]
     pub fn caller(self, task: u64) -> Self {
         self.change(|spec| spec.contexts.push(task))

@@ -205,12 +205,12 @@ fn the_operations_of_a_job_are_scripted_as_any_other() {
     let client = Client::builder().server(server.clone()).build().unwrap();
     server.play("end: fail refused\nstatus: fail denied\nreset: fail refused").unwrap();
     let Begun::Attempt(attempt) = client.job("mail").begin_blocking().unwrap() else { panic!("nobody has done it") };
-    attempt.complete("sent").wait().unwrap();
+    attempt.complete("sent").blocking().unwrap();
     assert_eq!(server.seen().iter().filter(|seen| seen.op == "end").count(), 2, "it is noted again after a failure");
     assert_eq!(client.job("mail").status_blocking().unwrap_err().code(), Code::Denied);
     assert_eq!(client.job("mail").reset_blocking().unwrap_err().code(), Code::Unavailable);
     assert_eq!(server.unplayed(), 0);
     server.play("end: gone").unwrap();
     let Begun::Attempt(attempt) = client.job("other").begin_blocking().unwrap() else { panic!("nobody has done it") };
-    assert_eq!(attempt.complete("late").wait().unwrap_err().code(), Code::LockLost);
+    assert_eq!(attempt.complete("late").blocking().unwrap_err().code(), Code::LockLost);
 }

@@ -45,7 +45,7 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
         waits(lock(&own, "passed on")),
     ];
     let [own_hold, .., passed_on] = &held;
-    passed_on.release().wait().unwrap();
+    passed_on.release().blocking().unwrap();
     let began = Instant::now();
     while seen.lock().is_empty() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));

@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header::RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing::post};
-use locktender::{Client, Code};
+use locktender::{Client, Code, RunError};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,9 +38,9 @@ async fn charge(State(client): State<Client>, Path(order): Path<String>) -> Resu
             () = sleep(millis("CHARGE_MS", 300)) => {} // stands for the payment provider
             _ = hold.lost() => {} // `with` then fails
         }
-        hold.fence() // send the fence along with each write
+        Ok(hold.fence()) // send the fence along with each write
     });
-    let fence = charged.await.map_err(|error| Refused(error.into()))?;
+    let fence = charged.await.map_err(|error: RunError<locktender::Error>| Refused(error.into()))?;
     Ok(Json(json!({ "order": order, "fence": fence })))
 }
 

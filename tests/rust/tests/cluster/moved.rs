@@ -59,15 +59,15 @@ fn worked(client: &Client, name: &str) {
     };
     let first = begin();
     assert_eq!(first.number(), 1, "{name}");
-    first.fail("not yet").wait().unwrap();
-    begin().release().wait().unwrap();
+    first.fail("not yet").blocking().unwrap();
+    begin().release().blocking().unwrap();
     let second = begin();
     assert_eq!((second.number(), job.status_blocking().unwrap().state), (2, JobState::Running), "{name}");
-    second.complete("sent").wait().unwrap();
+    second.complete("sent").blocking().unwrap();
     assert!(matches!(job.begin_blocking().unwrap(), Begun::Over(_)), "{name}");
     assert_eq!(job.status_blocking().unwrap().state, JobState::Done, "{name}");
     assert!(job.reset_blocking().unwrap(), "{name}");
-    begin().complete("again").wait().unwrap();
+    begin().complete("again").blocking().unwrap();
 }
 
 #[test]

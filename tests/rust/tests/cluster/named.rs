@@ -46,7 +46,7 @@ fn used(client: &Client, name: &str, exists: impl Fn() -> i64) {
     });
     assert_eq!(exists(), 0, "{name}");
     let Begun::Attempt(attempt) = client.job(name).begin_blocking().unwrap() else { panic!("{name}: it was never begun") };
-    attempt.complete("sent").wait().unwrap();
+    attempt.complete("sent").blocking().unwrap();
     assert!(client.job(name).reset_blocking().unwrap(), "{name}");
     client.election(name).campaign_blocking().unwrap().resign_blocking().unwrap();
 }

@@ -27,7 +27,7 @@ fn builder(cluster: &Cluster) -> ClientBuilder {
 
 fn denied(builder: ClientBuilder) -> Vec<String> {
     {
-        let report = builder.build().unwrap().check_servers().wait().unwrap().remove(0);
+        let report = builder.build().unwrap().check_servers().blocking().unwrap().remove(0);
         report.denied.clone().unwrap_or_else(|| panic!("{report:?}"))
     }
 }

@@ -20,7 +20,7 @@ fn locks_of_all_nodes_are_listed() {
     let (client, other) = (client(&cluster), client(&cluster));
     let names = names(&cluster, 40);
     let held: Vec<_> = names.iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
-    held.iter().for_each(|held| held.extend(TTL).wait().unwrap());
+    held.iter().for_each(|held| held.extend(TTL).blocking().unwrap());
     let elsewhere = client.lock("other").acquire_blocking().unwrap();
     // Each part of a scan looks at some keys only.
     cluster.nodes.iter().zip(["a", "b", "c"]).for_each(|(_, tag)| cluster.fill(tag, 2_000));

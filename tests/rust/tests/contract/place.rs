@@ -25,7 +25,7 @@ static SENTINEL: LazyLock<RealServer> = LazyLock::new(|| {
 static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
     let servers = [(); 3].map(|()| RealServer::start());
     let client = servers.iter().fold(Client::builder(), |builder, server| builder.url(server.url())).build().unwrap();
-    client.initialize_quorum().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
     servers
 });
 

@@ -159,14 +159,14 @@ impl<'a> Scene<'a> {
                 seen.map(|seen| observed(&seen))
             }),
             "resign" => found().resign().map(|release| released(&release)),
-            "complete" => attempt().complete(filled["result"].to_string()).wait().map(|()| json!({})),
+            "complete" => attempt().complete(filled["result"].to_string()).blocking().map(|()| json!({})),
             "fail" => {
                 let message = text("message", "");
                 duration(&filled, "retry_in_ms")
                     .and_then(|retry_in| match retry_in {
-                        Some(retry_in) => attempt().fail_in(message, retry_in).wait(),
-                        None if filled["retry"] == false => attempt().fail_permanently(message).wait(),
-                        None => attempt().fail(message).wait(),
+                        Some(retry_in) => attempt().fail_in(message, retry_in).blocking(),
+                        None if filled["retry"] == false => attempt().fail_permanently(message).blocking(),
+                        None => attempt().fail(message).blocking(),
                     })
                     .map(|()| json!({}))
             }
@@ -194,14 +194,14 @@ impl<'a> Scene<'a> {
             "extend" => {
                 let held = hold();
                 let call = duration(&filled, "ttl_ms").map(|ttl| ttl.map_or_else(|| held.renew_now(), |ttl| held.extend(ttl)));
-                call.and_then(|call| call.wait()).map(|()| look(held))
+                call.and_then(|call| call.blocking()).map(|()| look(held))
             }
             "extend_by" => {
                 let held = hold();
-                duration(&filled, "by_ms").and_then(|by| held.extend_by(by.unwrap()).wait()).map(|()| look(held))
+                duration(&filled, "by_ms").and_then(|by| held.extend_by(by.unwrap()).blocking()).map(|()| look(held))
             }
-            "release" => hold().release().wait().map(|release| released(&release)),
-            "leave" => hold().leave().wait().map(|()| json!({})),
+            "release" => hold().release().blocking().map(|release| released(&release)),
+            "leave" => hold().leave().blocking().map(|()| json!({})),
             "look" => Ok(found().seen()),
             "hand_over" => hold().hand_over().map(|ticket| {
                 self.variables.set(&keep, ticket.clone());
@@ -266,7 +266,7 @@ impl<'a> Scene<'a> {
         let client = self.place.scripted.iter().fold(builder, |builder, own| builder.server(own.clone())).build()?;
         if self.place.name == "quorum" {
             // So that no attempt has to make three connections within the time that an answer may take.
-            client.check_servers().wait()?;
+            client.check_servers().blocking()?;
         }
         self.clients.insert(name.into(), (client.clone(), kinds));
         Ok(client)

@@ -32,6 +32,6 @@ fn each_server_of_a_quorum_asks_for_itself() {
     let provider = || async { Ok::<_, std::io::Error>(locktender::Credentials::new("hunter2")) };
     let urls = servers.iter().map(|server| format!("redis://127.0.0.1:{}", server.port())).collect::<Vec<_>>();
     let client = Client::builder().urls(urls).credentials(provider).build().unwrap();
-    client.initialize_quorum().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
     client.lock("a").acquire_blocking().unwrap().release_blocking().unwrap();
 }

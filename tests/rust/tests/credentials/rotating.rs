@@ -171,7 +171,7 @@ fn a_client_that_is_gone_asks_for_nothing() {
         let calls = tokens.calls();
         eventually("it is asked again", PATIENCE, || tokens.calls() > calls);
         if closes {
-            client.close().wait().unwrap();
+            client.close().blocking().unwrap();
         }
         drop(client);
         drop(tokens);

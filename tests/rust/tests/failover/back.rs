@@ -41,11 +41,11 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
     for binary in versions() {
         let pair = Pair::with(|| ServerOptions::new().binary(&binary));
         let (holder, events) = Events::of(quarantined(pair.builder()));
-        holder.initialize_quorum().wait().unwrap();
+        holder.initialize_quorum().blocking().unwrap();
         eventually("the marker is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER]).int() == 1);
         let rivals: Vec<Client> = (0..3).map(|_| quarantined(pair.builder()).build().unwrap()).collect();
         for rival in &rivals {
-            rival.lock("warm").acquire_blocking().unwrap().release().wait().unwrap();
+            rival.lock("warm").acquire_blocking().unwrap().release().blocking().unwrap();
         }
         pair.cut_link();
         let held = [true, false].map(|renew| holder.lock(format!("renew {renew}")).renew(renew).acquire_blocking().unwrap());
@@ -57,7 +57,7 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
         assert!(rivals.iter().all(|rival| is_refused(rival, "another")));
         assert_eq!(marker(&pair.primary), begun);
         // The server says that the key is gone, and then that it is in another era.
-        held[0].renew_now().wait().unwrap();
+        held[0].renew_now().blocking().unwrap();
         for held in &held {
             let owner = || pair.primary.holder(held.name());
             eventually("the key is there again", PATIENCE, || owner().as_deref() == Some(held.owner()));
@@ -74,7 +74,7 @@ fn a_server_that_renames_its_era_for_its_first_replica_costs_who_is_connected_no
         let [primary, replica] = [start(), start()];
         let client = || quarantined(Client::builder().url(primary.url())).build().unwrap();
         let old = [client(), client()];
-        old[0].initialize_quorum().wait().unwrap();
+        old[0].initialize_quorum().blocking().unwrap();
         old.iter().for_each(|client| assert!(!is_refused(client, "a")));
         let before = marker(&primary);
         replica.command(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
@@ -98,12 +98,12 @@ fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
         Client::builder().urls(urls).max_ttl(ms(60_000)).ttl(ms(60_000)).response_timeout(PATIENCE)
     };
     let (holder, rival) = (builder().build().unwrap(), builder().build().unwrap());
-    holder.initialize_quorum().wait().unwrap();
+    holder.initialize_quorum().blocking().unwrap();
     for pair in &pairs {
         eventually("the marker is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER]).int() == 1);
         pair.cut_link();
     }
-    rival.lock("warm").acquire_blocking().unwrap().release().wait().unwrap();
+    rival.lock("warm").acquire_blocking().unwrap().release().blocking().unwrap();
     let held = holder.lock("a").renew(false).acquire_blocking().unwrap();
     pairs[..2].iter().for_each(there_and_back);
     assert!(is_refused(&rival, "a"));
@@ -114,7 +114,7 @@ fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
 fn a_promotion_that_is_taken_back_costs_no_hold() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(quarantined(pair.builder()).ttl(ms(20_000)));
-    client.initialize_quorum().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
     eventually("all is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER, "a"]).int() == 2);
     // The replica is promoted by mistake, and made a replica again. The primary has never heard of it.
@@ -123,7 +123,7 @@ fn a_promotion_that_is_taken_back_costs_no_hold() {
     pair.follow();
     pair.address.redirect(pair.primary.port());
     events.at_least(EventKind::FailedOver, 2);
-    held.renew_now().wait().unwrap();
+    held.renew_now().blocking().unwrap();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!(pair.primary.holder("a").as_deref(), Some(held.owner()));
     assert!(is_refused(&client, "b"), "the primary may lack locks that the replica has granted");

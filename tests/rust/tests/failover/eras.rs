@@ -65,7 +65,7 @@ fn a_hold_that_the_new_primary_never_heard_of_is_lost_long_before_its_renewal() 
     events.at_least(EventKind::Lost, COUNT + 1);
     assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
     for held in held.iter().chain([&idle]) {
-        let loss = held.lost().wait().unwrap();
+        let loss = held.lost().blocking().unwrap();
         assert_eq!(loss.reason, LossReason::Missing);
     }
 }
@@ -92,7 +92,7 @@ fn a_failover_is_noticed_without_a_call(acquire: impl Fn(&Client, bool) -> Hold)
         let held = acquire(&client, renew);
         pair.fail_over();
         events.at_least(EventKind::FailedOver, 1);
-        assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing, "renew: {renew}");
+        assert_eq!(held.lost().blocking().unwrap().reason, LossReason::Missing, "renew: {renew}");
     }
 }
 
@@ -151,7 +151,7 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
     eventually("all is replicated", PATIENCE, || exist(&pair.replica) == COUNT as i64);
     pair.fail_over();
     events.at_least(EventKind::Renewed, COUNT);
-    client.lock("b").acquire_blocking().unwrap().release().wait().unwrap();
+    client.lock("b").acquire_blocking().unwrap().release().blocking().unwrap();
     // The address leads back to the old primary, which nobody has told that it is none any more.
     pair.address.lead_to(pair.primary.port());
     let before = pair.address.connections();

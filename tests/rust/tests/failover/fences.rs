@@ -14,7 +14,7 @@ const URL: &str = "LOCKTENDER_TEST_URL";
 fn fences(client: &Client, count: usize) -> Vec<u64> {
     let fence = |_| {
         let held = client.lock("a").acquire_blocking().unwrap();
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         held.fence()
     };
     (0..count).map(fence).collect()

@@ -50,7 +50,7 @@ fn an_isolated_primary_is_left_and_nobody_goes_back_when_the_links_are_there_aga
     };
     let isolated = Isolated::start(&Binary::preferred());
     let (holder, events) = Events::of(quarantined(isolated.builder()));
-    holder.initialize_quorum().wait().unwrap();
+    holder.initialize_quorum().blocking().unwrap();
     let held = holder.lock("held").ttl(ms(MAX_TTL_MS)).acquire_blocking().unwrap();
     let key = || isolated.nodes[1].holder("held");
     eventually("it is replicated", PATIENCE, || key().as_deref() == Some(held.owner()));

@@ -57,7 +57,7 @@ fn work(builder: ClientBuilder, resource: &Resource, ends: &AtomicBool) {
         let Ok(held) = lock.acquire_blocking() else { continue };
         let held = Arc::new(held);
         resource.write(&held);
-        let _ = held.release().wait();
+        let _ = held.release().blocking();
     }
 }
 
@@ -79,7 +79,7 @@ pub fn under_load(clients: Vec<ClientBuilder>, resource: &Resource, scene: impl 
 fn failed_over(mut trio: Trio, options: fn(ClientBuilder) -> ClientBuilder, trusted: bool) -> (Resource, Instant) {
     let resource = Resource::default();
     if trusted {
-        options(trio.others()).build().unwrap().initialize_quorum().wait().unwrap();
+        options(trio.others()).build().unwrap().initialize_quorum().blocking().unwrap();
         trio.has_replicated("{~lt}:marker");
     }
     let (builders, mut gone) = ((0..CLIENTS).map(|_| options(trio.others())).collect::<Vec<_>>(), Instant::now());

@@ -29,7 +29,7 @@ struct Cost {
 fn cost(mut trio: Trio, way: Way, options: fn(ClientBuilder) -> ClientBuilder, trusted: bool) -> Cost {
     let (holder, events) = Events::of(options(trio.holders()).ttl(ms(20_000)));
     if trusted {
-        holder.initialize_quorum().wait().unwrap();
+        holder.initialize_quorum().blocking().unwrap();
         trio.has_replicated("{~lt}:marker");
     }
     trio.cut_links();

@@ -16,7 +16,7 @@ fn quarantined(builder: ClientBuilder) -> ClientBuilder {
 fn lagging() -> (Pair, Client, Events, Client) {
     let pair = Pair::start();
     let (holder, events) = Events::of(quarantined(pair.builder()));
-    holder.initialize_quorum().wait().unwrap();
+    holder.initialize_quorum().blocking().unwrap();
     eventually("the marker is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER]).int() == 1);
     pair.cut_link();
     let rival = quarantined(pair.builder()).build().unwrap();
@@ -49,7 +49,7 @@ fn locks_that_the_new_primary_never_heard_of_are_written_there_again_and_not_gra
     assert_eq!(events.count(EventKind::Lost), 0);
     let before = held[0].fence();
     for held in held {
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
     let next = rival.lock("a0").wait(PATIENCE).acquire_blocking();
     let next = next.or_else(|_| rival.lock("a0").wait(PATIENCE).acquire_blocking()).unwrap();
@@ -60,13 +60,13 @@ fn locks_that_the_new_primary_never_heard_of_are_written_there_again_and_not_gra
 fn a_key_that_was_deleted_is_no_failover_and_quarantine_does_not_help() {
     let pair = Pair::start();
     let (holder, events) = Events::of(quarantined(pair.builder()));
-    holder.initialize_quorum().wait().unwrap();
+    holder.initialize_quorum().blocking().unwrap();
     let rival = quarantined(pair.builder()).build().unwrap();
     let held = holder.lock("a").acquire_blocking().unwrap();
     pair.primary.command(&["DEL", "a"]);
     let second = rival.lock("a").try_acquire_blocking().unwrap().unwrap();
     assert!(held.is_valid() && second.is_valid() && second.fence() > held.fence());
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Taken);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Taken);
     // The marker goes with all other keys: the server is new to its clients, but no other server.
     pair.primary.command(&["FLUSHALL"]);
     let error = rival.lock("b").try_acquire_blocking().unwrap_err();
@@ -93,10 +93,10 @@ fn without_quarantine_the_same_locks_are_granted_twice() {
 fn a_key_that_somebody_deleted_is_not_written_again_without_a_failover() {
     let pair = Pair::start();
     let (client, events) = Events::of(quarantined(pair.builder()));
-    client.initialize_quorum().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
     pair.primary.command(&["DEL", "a"]);
-    assert_eq!(held.renew_now().wait().unwrap_err().code(), Code::LockLost);
+    assert_eq!(held.renew_now().blocking().unwrap_err().code(), Code::LockLost);
     assert_eq!((pair.primary.command(&["EXISTS", "a"]).int(), events.count(EventKind::Lost)), (0, 1));
 }
 
@@ -106,7 +106,7 @@ fn a_new_server_grants_after_max_ttl_and_all_clients_need_the_option() {
     let start = std::time::Instant::now();
     let short = |builder: ClientBuilder| builder.failover(Failover::Quarantine).max_ttl(ms(2_000)).ttl(ms(2_000));
     let client = short(pair.builder()).unavailable_after(PATIENCE).build().unwrap();
-    client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+    client.lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
     assert!(start.elapsed() >= ms(2_000), "{:?}", start.elapsed());
     let plain = pair.builder().build().unwrap().lock("a").acquire_blocking().unwrap_err();
     assert_eq!(plain.code(), Code::InvalidArgument, "{plain}");
@@ -132,7 +132,7 @@ fn quarantine_is_refused_where_a_failover_could_not_be_seen() {
 fn locks_are_fair_with_quarantine_too() {
     let server = ServerOptions::new().start();
     let client = quarantined(Client::builder().url(server.url())).build().unwrap();
-    client.initialize_quorum().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
     let held = client.lock("a").fair(true).acquire_blocking().unwrap();
     let waiters = || server.command(&["ZCOUNT", "{a}:~lt:queue", "0", "+inf"]).int();
     let second = client.lock("a").fair(true).ttl(ms(5_000));
@@ -142,10 +142,10 @@ fn locks_are_fair_with_quarantine_too() {
         eventually("one waits", PATIENCE, || waiters() == 1);
         let third = scope.spawn(|| third.acquire_blocking().unwrap());
         eventually("two wait", PATIENCE, || waiters() == 2);
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         let second = second.join().unwrap();
         assert_eq!(server.holder("a").as_deref(), Some(second.owner()), "it was kept for the first");
-        second.release().wait().unwrap();
+        second.release().blocking().unwrap();
         assert!(third.join().unwrap().fence() > second.fence());
     });
 }

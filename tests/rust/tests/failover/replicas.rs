@@ -50,11 +50,11 @@ fn holds_are_granted_renewed_handed_on_and_released_while_the_replica_follows() 
     let held = client.lock("a").acquire_blocking().unwrap();
     events.at_least(EventKind::Renewed, 3);
     assert_eq!(pair.replica.holder("a").as_deref(), Some(held.owner()));
-    held.extend(ms(5_000)).wait().unwrap();
+    held.extend(ms(5_000)).blocking().unwrap();
     thread::scope(|scope| {
         let next = scope.spawn(|| other.lock("a").acquire_blocking().unwrap());
         eventually("it waits", PATIENCE, || pair.primary.command(&["ZCOUNT", "{a}:~lt:queue", "0", "+inf"]).int() == 1);
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         let next = next.join().unwrap();
         assert_eq!(pair.replica.holder("a").as_deref(), Some(next.owner()));
     });
@@ -62,7 +62,7 @@ fn holds_are_granted_renewed_handed_on_and_released_while_the_replica_follows() 
     thread::scope(|scope| {
         for number in 0..20 {
             let client = &client;
-            scope.spawn(move || client.lock(format!("b{number}")).acquire_blocking().unwrap().release().wait().unwrap());
+            scope.spawn(move || client.lock(format!("b{number}")).acquire_blocking().unwrap().release().blocking().unwrap());
         }
     });
     assert_eq!(events.count(EventKind::Lost), 0);
@@ -98,7 +98,7 @@ fn a_report_compares_the_replicas_with_those_that_confirm() {
     let pair = Pair::start();
     let warnings = |replicas: u32| {
         let client = pair.builder().min_replicas(replicas).build().unwrap();
-        client.check_servers().wait().unwrap().remove(0).warnings.join("\n")
+        client.check_servers().blocking().unwrap().remove(0).warnings.join("\n")
     };
     assert!(!warnings(1).contains("replicas have to confirm"), "{}", warnings(1));
     assert!(warnings(2).contains("2 replicas have to confirm each grant, and 1 are connected to it"), "{}", warnings(2));

@@ -48,7 +48,7 @@ fn a_hold_and_a_waiter_live_through_a_failover_and_nobody_goes_back_to_the_old_p
         let told = events.last(EventKind::FailedOver).unwrap();
         assert_eq!((told.address, told.server), (Some(format!("127.0.0.1:{}", promoted.port())), Some(watched.url())));
         let fence = held.fence();
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         let next = waiting.join().unwrap().unwrap();
         assert!(next.fence() > fence && key().as_deref() == Some(next.owner()));
 
@@ -80,7 +80,7 @@ fn quarantined(builder: ClientBuilder) -> ClientBuilder {
 /// A failover that loses the last grants, under load; with quarantine.
 fn quarantine_keeps_exclusion(mut watched: Watched) {
     let (holder, events) = Events::of(quarantined(watched.builder()));
-    holder.initialize_quorum().wait().unwrap();
+    holder.initialize_quorum().blocking().unwrap();
     watched.has_replicated("{~lt}:marker");
     for replica in &watched.nodes[1..] {
         replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
@@ -146,7 +146,7 @@ fn planned(watched: &Watched) {
     watched.sentinels[1].command(&["SENTINEL", "FAILOVER", crate::watched::SERVICE]);
     events.at_least(EventKind::FailedOver, 1);
     let promoted = watched.promoted();
-    held.renew_now().wait().unwrap();
+    held.renew_now().blocking().unwrap();
     assert_eq!(promoted.holder("a").as_deref(), Some(held.owner()));
     assert!(held.is_valid());
 }
@@ -207,7 +207,7 @@ fn a_hundred_failovers_leave_nothing_behind() {
         oracle.tell(SERVICE);
         events.at_least(EventKind::FailedOver, round);
         old.command(&["REPLICAOF", "127.0.0.1", &new.port().to_string()]);
-        held.renew_now().wait().unwrap();
+        held.renew_now().blocking().unwrap();
         drop(client.lock("b").acquire_blocking().unwrap());
         eventually("it has left the old primary", PATIENCE, || connections(old) == 0);
         if round == 20 {
@@ -228,8 +228,8 @@ fn three_services_of_sentinel_are_a_quorum() {
     mixed[0] = nodes[0].url();
     for urls in [urls, mixed] {
         let client = Client::open(urls.join(",")).unwrap();
-        client.initialize_quorum().wait().unwrap();
-        client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+        client.initialize_quorum().blocking().unwrap();
+        client.lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
     }
 }
 
@@ -240,7 +240,7 @@ fn a_report_says_which_sentinels_answer_and_what_a_failover_costs() {
     let [first, ..] = &sentinels;
     // One of them is in the URL, and it knows the others.
     let client = Client::open(format!("redis+sentinel://127.0.0.1:{}/main", first.port())).unwrap();
-    let warnings = || client.check_servers().wait().unwrap()[0].warnings.join("\n");
+    let warnings = || client.check_servers().blocking().unwrap()[0].warnings.join("\n");
     let all = warnings();
     for words in ["after 1.5 s of silence", "failover \"confirm\""] {
         assert!(all.contains(words), "{words:?} is not in {all}");
@@ -268,10 +268,10 @@ fn a_sentinel_of_another_group_is_not_followed() {
         let name = format!("a{number}");
         let held = client.lock(&*name).acquire_blocking().unwrap();
         assert_eq!(watched.nodes[0].holder(&name).as_deref(), Some(held.owner()));
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
     }
     let client = Client::open(url(&[&foreign, first, second])).unwrap();
-    let warnings = client.check_servers().wait().unwrap()[0].warnings.join("\n");
+    let warnings = client.check_servers().blocking().unwrap()[0].warnings.join("\n");
     let said = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
     assert!(warnings.contains(&said), "{warnings}");
     let error = Client::open(url(&[&foreign, first])).unwrap().lock("b").acquire_blocking().unwrap_err();

@@ -29,7 +29,7 @@ fn fails(url: impl Into<String>, code: Code, words: &[&str]) {
 }
 
 fn works(url: impl Into<String>) {
-    Client::builder().url(url).build().unwrap().lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+    Client::builder().url(url).build().unwrap().lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
 }
 
 /// A port where nobody listens.
@@ -88,7 +88,7 @@ fn an_epoch_that_was_left_is_not_gone_back_to() {
     let [first, second] = [(); 2].map(|()| RealServer::start());
     let oracle = Oracle::naming(second.port(), 5);
     let client = Client::builder().url(url(&[oracle.port])).unavailable_after(ms(300)).build().unwrap();
-    client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+    client.lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
     oracle.name(first.port(), 4);
     second.command(&["CLIENT", "KILL", "TYPE", "normal"]);
     let error = client.lock("b").acquire_blocking().unwrap_err();
@@ -138,7 +138,8 @@ fn tls_of_the_primary_and_of_the_sentinels() {
         let url = format!("{scheme}+sentinel://127.0.0.1:{port}/{SERVICE}{query}");
         Client::builder().url(url).tls_ca(certificate("ca.pem").to_str().unwrap()).connect_timeout(ms(1_000))
     };
-    let works = |builder: ClientBuilder| builder.build().unwrap().lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+    let works =
+        |builder: ClientBuilder| builder.build().unwrap().lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
     works(at("rediss", behind_tls(named), ""));
     works(at("rediss", named, "?sentinel_tls=no"));
     works(at("redis", behind_tls(plain), "?sentinel_tls=yes"));
@@ -181,7 +182,7 @@ fn what_a_sentinel_says_of_a_failover_is_followed_at_once_though_the_old_primary
     let there = client.lock("c").acquire_blocking().unwrap();
     assert_eq!(pair.replica.command(&["EXISTS", "a", "c"]).int(), 2);
     assert!(held.is_valid() && there.is_valid() && there.fence() > still.fence());
-    client.close().wait().unwrap();
+    client.close().blocking().unwrap();
     oracle.tell(SERVICE);
 }
 
@@ -207,7 +208,7 @@ fn a_client_that_is_closed_leaves_no_connection_to_a_sentinel() {
     let client = Client::open(url(&[real.port()])).unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
     eventually("it listens", PATIENCE, || ours() == 1);
-    client.close().wait().unwrap();
+    client.close().blocking().unwrap();
     eventually("it is gone", PATIENCE, || ours() == 0);
     assert!(!held.is_valid());
 }

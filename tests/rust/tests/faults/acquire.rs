@@ -89,7 +89,7 @@ fn f13_an_acquire_dropped_at_any_moment_leaves_no_key() {
     assert!(granted > 0 && granted < 200, "{granted}: both must happen");
     let left = || (0..200).filter(|n| exists(&server, &format!("drop:{n}"))).count();
     eventually("every key is gone", PROMPTLY, || left() == 0);
-    client.lock("usable").acquire().wait().unwrap();
+    client.lock("usable").acquire().blocking().unwrap();
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
             std::thread::sleep(ms(700));
         }
         assert_eq!(server.holder(&name).as_deref(), Some(held.owner()));
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
 }
 
@@ -120,7 +120,7 @@ fn f15_an_acquire_that_waited_longer_than_its_ttl_has_full_validity() {
         std::thread::spawn(move || client.lock("a").ttl(TTL).acquire_blocking().unwrap().remaining())
     };
     std::thread::sleep(TTL + ms(100));
-    first.release().wait().unwrap();
+    first.release().blocking().unwrap();
     let remaining = waiter.join().unwrap();
     assert!(remaining > TTL / 3, "{remaining:?}");
 }
@@ -205,7 +205,7 @@ fn a_busy_lock_tells_who_holds_it_and_is_taken_when_it_is_free() {
     let error = theirs.lock("a").wait(ms(60)).acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::AcquireTimeout);
     assert_eq!(error.holder().unwrap().owner, held.owner());
-    held.extend(TTL).wait().unwrap();
+    held.extend(TTL).blocking().unwrap();
     let info = theirs.lock("a").inspect_blocking().unwrap().unwrap();
     assert_eq!((info.owner.as_str(), info.fence), (held.owner(), Some(held.fence())));
     drop(held);

@@ -29,7 +29,7 @@ fn pairs(client: &Client, name: &str, count: usize) {
 
 fn pair(client: &Client, name: &str) -> u64 {
     let held = client.lock(name).acquire_blocking().unwrap();
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     held.fence()
 }
 
@@ -132,7 +132,7 @@ fn f18_threads_waiting_at_a_server_that_stops_return_by_their_deadlines() {
                     let began = Instant::now();
                     loop {
                         match lock.acquire_blocking() {
-                            Ok(held) => drop(held.release().wait()),
+                            Ok(held) => drop(held.release().blocking()),
                             Err(error) => return (error.code(), began.elapsed()),
                         }
                     }
@@ -187,7 +187,7 @@ fn a_connection_that_ended_while_nobody_drove_it_is_replaced_before_it_is_used()
     let held = client.lock("a").renew(false).acquire_blocking().unwrap();
     server.restart_empty();
     // Sent on the dead connection it would count as repeated, and its outcome as our own doing.
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Expired);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Expired);
 }
 
 #[test]

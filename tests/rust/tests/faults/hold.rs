@@ -50,13 +50,13 @@ fn f03_a_key_that_vanishes_or_changes_hands_is_a_loss_and_is_not_written_again()
     ] {
         let held = client.lock(name).ttl(TTL).acquire_blocking().unwrap();
         server.command(&command);
-        let loss = held.lost().wait().unwrap();
+        let loss = held.lost().blocking().unwrap();
         assert_eq!((loss.reason, loss.next_owner.as_deref()), (reason, after), "{name}");
         assert!(!held.is_valid());
         assert_eq!(held.check().unwrap_err().code(), Code::LockLost);
-        assert_eq!(held.extend(ms(600)).wait().unwrap_err().code(), Code::LockLost);
+        assert_eq!(held.extend(ms(600)).blocking().unwrap_err().code(), Code::LockLost);
         assert_eq!(server.holder(name).as_deref(), after, "{name} was written again");
-        let release = held.release().wait().unwrap();
+        let release = held.release().blocking().unwrap();
         let expected = if after.is_some() { Outcome::Taken } else { Outcome::Expired };
         assert_eq!((release.outcome, release.next_owner.as_deref()), (expected, after));
     }
@@ -70,7 +70,7 @@ fn a_loss_that_nobody_saw_is_warned_of_once_when_its_hold_is_dropped() {
         events.at_least(EventKind::Lost, 1);
         saw(&held);
         if closes {
-            held.release().wait().unwrap();
+            held.release().blocking().unwrap();
         }
         drop(held);
         events.count(EventKind::Warning)
@@ -79,9 +79,9 @@ fn a_loss_that_nobody_saw_is_warned_of_once_when_its_hold_is_dropped() {
     assert_eq!(warnings(|held| assert!(!held.is_valid()), false), 0);
     assert_eq!(warnings(|held| assert!(held.remaining().is_zero()), false), 0);
     assert_eq!(warnings(|held| assert!(held.check().is_err()), true), 0);
-    assert_eq!(warnings(|held| assert!(held.lost().wait().is_ok()), true), 0);
-    assert_eq!(warnings(|held| assert!(held.extend(TTL).wait().is_err()), false), 0);
-    assert_eq!(warnings(|held| assert!(held.leave().wait().is_err()), false), 0);
+    assert_eq!(warnings(|held| assert!(held.lost().blocking().is_ok()), true), 0);
+    assert_eq!(warnings(|held| assert!(held.extend(TTL).blocking().is_err()), false), 0);
+    assert_eq!(warnings(|held| assert!(held.leave().blocking().is_err()), false), 0);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn f04_renewals_that_fail_are_no_loss_while_one_succeeds_in_time() {
     events.more(EventKind::Renewed, 1);
     assert!(held.is_valid(), "{:?}", held.check());
     proxy.black_hole();
-    assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
+    assert_eq!(held.lost().blocking().unwrap().reason, LossReason::Expired);
     proxy.restore();
     let again = client.lock("a").ttl(TTL).wait(ms(5_000)).acquire_blocking().unwrap();
     // The next hold of the same name is renewed.
@@ -117,8 +117,8 @@ fn f06_what_a_holder_believes_never_exceeds_what_the_server_keeps() {
         proxy.latency(ms(rng.u64(0..40)), ms(rng.u64(0..40)));
         let span = ms(rng.u64(100..3_000));
         match rng.u8(0..4) {
-            0 => drop(held.extend(span).wait()),
-            1 => drop(held.extend_by(ms(rng.u64(10..200))).wait()),
+            0 => drop(held.extend(span).blocking()),
+            1 => drop(held.extend_by(ms(rng.u64(10..200))).blocking()),
             2 => proxy.cut_after_apply(1, "id="),
             _ => std::thread::sleep(ms(rng.u64(0..120))),
         }
@@ -134,13 +134,13 @@ fn f06_what_a_holder_believes_never_exceeds_what_the_server_keeps() {
 fn an_extension_never_shortens() {
     let server = RealServer::start();
     let held = open(&server.url()).lock("a").ttl(TTL).acquire_blocking().unwrap();
-    held.extend(ms(60_000)).wait().unwrap();
-    held.extend(ms(500)).wait().unwrap();
+    held.extend(ms(60_000)).blocking().unwrap();
+    held.extend(ms(500)).blocking().unwrap();
     std::thread::sleep(ms(700));
     assert!(held.remaining() > ms(57_000), "{:?}", held.remaining());
     assert!(pttl(&server, "a") > 57_000);
     let before = held.remaining();
-    held.extend_by(ms(5_000)).wait().unwrap();
+    held.extend_by(ms(5_000)).blocking().unwrap();
     assert!(held.remaining() > before + ms(4_000));
 }
 
@@ -152,9 +152,9 @@ fn f08_max_hold_ends_a_hold_whatever_renews_or_extends_it() {
     let span = TTL * 2 / 3;
     let start = Instant::now();
     let held = client.lock("a").ttl(TTL).max_hold(span).acquire_blocking().unwrap();
-    held.extend(ms(60_000)).wait().unwrap();
+    held.extend(ms(60_000)).blocking().unwrap();
     assert!(held.remaining() <= span);
-    let loss = held.lost().wait().unwrap();
+    let loss = held.lost().blocking().unwrap();
     assert_eq!(loss.reason, LossReason::MaxHold);
     assert!(start.elapsed() >= span && start.elapsed() < span + ms(300), "{:?}", start.elapsed());
     client.lock("a").wait(ms(2_000)).acquire_blocking().expect("the key is left to expire");
@@ -167,7 +167,7 @@ fn f09_a_server_that_dies_is_a_loss_and_nothing_worse() {
     let held: Vec<_> = (0..20).map(|n| client.lock(format!("{n}")).ttl(ms(1_500)).acquire_blocking().unwrap()).collect();
     server.kill();
     for held in &held {
-        assert_eq!(held.lost().wait().unwrap().reason, LossReason::Expired);
+        assert_eq!(held.lost().blocking().unwrap().reason, LossReason::Expired);
     }
     assert_eq!(events.count(EventKind::Lost), 20);
     drop(held);
@@ -180,13 +180,13 @@ fn f12_no_key_is_left_without_expiry() {
     let server = RealServer::start();
     let client = open(&server.url());
     let held = client.lock("a").acquire_blocking().unwrap();
-    held.extend(ms(20_000)).wait().unwrap();
+    held.extend(ms(20_000)).blocking().unwrap();
     let ttls = |server: &RealServer| -> Vec<i64> {
         let keys = ["a", "{a}:~lt:queue", "{a}:~lt:marker"];
         keys.iter().map(|key| pttl(server, key)).filter(|left| *left != -2).collect()
     };
     assert!(ttls(&server).iter().all(|left| *left > 0), "{:?}", ttls(&server));
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     assert!(ttls(&server).iter().all(|left| *left > 0), "{:?}", ttls(&server));
     eventually("the extension is noted", ms(5_000), || server.command(&["XLEN", "{~lt}:log"]).int() == 1);
     assert_eq!(server.command(&["DBSIZE"]).int(), 2, "only the clock and the history are kept");
@@ -200,12 +200,12 @@ fn f29_scripts_may_be_flushed_before_any_operation() {
         server.command(&["SCRIPT", "FLUSH"]);
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         server.command(&["SCRIPT", "FLUSH"]);
-        held.renew_now().wait().unwrap();
+        held.renew_now().blocking().unwrap();
         server.command(&["SCRIPT", "FLUSH"]);
         events.more(EventKind::Renewed, 1);
         assert!(held.is_valid(), "{:?}", held.check());
         server.command(&["SCRIPT", "FLUSH"]);
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         server.command(&["SCRIPT", "FLUSH"]);
         assert!(client.lock("a").inspect_blocking().unwrap().is_none());
     }
@@ -218,7 +218,7 @@ fn a_hold_without_renewal_ends_with_its_ttl_unless_extended() {
     let held = client.lock("a").ttl(TTL).renew(false).acquire_blocking().unwrap();
     std::thread::sleep(TTL / 3);
     let extended = Instant::now();
-    held.renew_now().wait().unwrap();
+    held.renew_now().blocking().unwrap();
     let loss = held.lost().wait_for(TTL).expect("nobody extends it again").unwrap();
     assert_eq!(loss.reason, LossReason::Expired);
     assert!(extended.elapsed() > TTL - TTL / 10, "{:?}", extended.elapsed());

@@ -28,7 +28,7 @@ fn say(line: &str) {
 #[test]
 fn holder() {
     let Ok(url) = std::env::var(URL) else { return };
-    let client = Client::open(&url).unwrap();
+    let client = Client::open(url).unwrap();
     let held = Arc::new(client.lock("a").ttl(TTL).acquire_blocking().unwrap());
     held.on_lost(|loss| say(&format!("lost {}", loss.reason)));
     say("held");
@@ -36,7 +36,7 @@ fn holder() {
         match line.unwrap().as_str() {
             "check" => say(&format!("valid {}", held.is_valid())),
             "release" => {
-                let release = held.release().wait().unwrap();
+                let release = held.release().blocking().unwrap();
                 say(&format!("{} {}", release.outcome.as_str(), release.next_owner.unwrap_or_default()));
             }
             other => panic!("{other}"),
@@ -49,7 +49,7 @@ fn holder() {
 #[test]
 fn crowd() {
     let Ok(url) = std::env::var(URL) else { return };
-    let client = Client::open(&url).unwrap();
+    let client = Client::open(url).unwrap();
     let (turns, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let visit = |n: usize| {
         let lock = match n % 4 {
@@ -58,7 +58,7 @@ fn crowd() {
             _ => client.lock("fair").fair(true),
         };
         let held = lock.ttl(Duration::from_secs(60)).acquire_blocking()?;
-        held.release().wait()?;
+        held.release().blocking()?;
         turns.fetch_add(1, Ordering::SeqCst);
         Ok::<_, Error>(())
     };
@@ -159,7 +159,7 @@ fn f02_a_process_that_was_stopped_knows_before_any_io_that_its_lock_is_gone() {
     assert!(said[0] == "lost expired" || said[0] == "lost taken", "{said:?}");
     holder.tell("release");
     assert_eq!(holder.hear(), format!("taken {}", next.owner()), "the loss is told once, then the rival");
-    assert_eq!(next.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(next.release().blocking().unwrap().outcome, Outcome::Released);
 }
 
 /// The holder has ended: nobody renews any more.

@@ -22,7 +22,7 @@ fn f17_five_servers_with_one_refused_and_one_black_holed_answer_as_fast_as_the_t
         let held = client.lock(format!("a{n}")).acquire_blocking().unwrap();
         let granted = start.elapsed();
         assert!(granted >= ms(30) && granted < ms(130), "{granted:?}");
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         assert!(start.elapsed() < ms(230), "{:?}", start.elapsed());
     }
 }
@@ -35,7 +35,7 @@ fn f17_one_stopped_server_delays_nobody() {
     for n in 0..10 {
         let start = Instant::now();
         let held = client.lock(format!("a{n}")).acquire_blocking().unwrap();
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         assert!(start.elapsed() < ms(150), "{:?}", start.elapsed());
     }
     quorum.servers[0].resume();
@@ -69,7 +69,7 @@ fn f14_the_undo_of_a_round_never_touches_a_later_one() {
             std::thread::sleep(ms(700));
         }
         assert!(quorum.count(&name, held.owner()) >= 2, "{:?}", quorum.values(&name));
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         quorum.left_clean(&name);
     }
 }
@@ -100,7 +100,7 @@ fn f15_an_acquire_that_waited_longer_than_its_ttl_has_full_validity() {
         std::thread::spawn(move || client.lock("a").ttl(TTL).acquire_blocking().unwrap().remaining())
     };
     std::thread::sleep(TTL + ms(100));
-    first.release().wait().unwrap();
+    first.release().blocking().unwrap();
     let remaining = waiter.join().unwrap();
     assert!(remaining > TTL / 3, "{remaining:?}");
 }
@@ -166,7 +166,7 @@ fn a_majority_that_comes_back_while_somebody_waits_is_only_a_delay() {
     // The requests of the failed rounds reach the servers that were stopped; only the last hold stays.
     std::thread::sleep(ms(800));
     assert!(quorum.count("a", held.owner()) >= 2, "{:?}", quorum.values("a"));
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     quorum.left_clean("a");
 }
 
@@ -177,7 +177,7 @@ fn a_foreign_key_on_one_server_is_no_conflict_and_on_a_majority_it_is() {
     quorum.servers[0].command(&["RPUSH", "a", "x"]);
     let held = client.lock("a").acquire_blocking().unwrap();
     assert_eq!(client.lock("a").inspect_blocking().unwrap().unwrap().owner, held.owner());
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     assert!(client.lock("a").inspect_blocking().unwrap().is_none());
     quorum.servers[1].command(&["RPUSH", "a", "x"]);
     for error in [client.lock("a").acquire_blocking().unwrap_err(), client.lock("a").inspect_blocking().unwrap_err()] {

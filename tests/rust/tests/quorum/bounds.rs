@@ -21,9 +21,9 @@ fn no_hold_ever_remains_longer_than_max_ttl() {
     over(client.lock("a").ttl(ms(20_000) + std::time::Duration::from_micros(1)).acquire_blocking().map(drop));
     let held = client.lock("a").ttl(ms(20_000)).acquire_blocking().unwrap();
     quorum.settled(&client, &held);
-    over(held.extend(ms(20_001)).wait());
-    over(held.extend_by(ms(20_000)).wait());
-    held.extend(ms(20_000)).wait().unwrap();
+    over(held.extend(ms(20_001)).blocking());
+    over(held.extend_by(ms(20_000)).blocking());
+    held.extend(ms(20_000)).blocking().unwrap();
     assert!(held.is_valid(), "what was refused changed nothing");
     let kept = |quorum: &Ensemble, server: usize| quorum.servers[server].command(&["PTTL", "a"]).int();
     quorum.servers[0].restart_empty();
@@ -33,8 +33,8 @@ fn no_hold_ever_remains_longer_than_max_ttl() {
     over(client.adoption(&ticket).unwrap().ttl(ms(20_001)).acquire_blocking().map(drop));
     let long = ticket.replace(" ttl=20000 ", " ttl=20001 ");
     assert_ne!(long, ticket);
-    over(client.adopt(&long).wait().map(drop));
-    client.adopt(&ticket).wait().unwrap();
+    over(client.adopt(&long).blocking().map(drop));
+    client.adopt(&ticket).blocking().unwrap();
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn two_servers_need_both_and_four_need_three() {
             assert_eq!(client.lock("a").try_acquire_blocking().unwrap_err().code(), Code::Unavailable);
             quorum.servers[0].restart_empty();
         }
-        client.initialize_quorum().wait().unwrap();
+        client.initialize_quorum().blocking().unwrap();
         let held = client.lock("a").wait(2 * TTL).acquire_blocking().unwrap();
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         quorum.left_clean("a");
     }
 }

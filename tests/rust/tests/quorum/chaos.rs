@@ -48,7 +48,7 @@ fn a_hold_survives_one_fault_after_another_while_others_want_it() {
         }
         done.store(true, Ordering::SeqCst);
     });
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -79,7 +79,7 @@ fn no_two_hold_at_once_whatever_befalls_the_servers() {
                         Instant::now() < ends
                     });
                     if rng.bool() {
-                        let _ = held.release().wait();
+                        let _ = held.release().blocking();
                     }
                 }
             });
@@ -96,7 +96,7 @@ fn no_two_hold_at_once_whatever_befalls_the_servers() {
     let client = quorum.builder().configure(patient).build().unwrap();
     let held = client.lock("a").wait(ms(5_000)).acquire_blocking();
     let held = held.unwrap_or_else(|error| panic!("all servers are back: {error}"));
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     quorum.left_clean("a");
 }
 

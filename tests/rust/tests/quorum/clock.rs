@@ -21,7 +21,7 @@ fn a_jump_on_a_minority_costs_nothing() {
     events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
     assert_eq!((servers[0].count("heal"), servers[1].count("heal")), (1, 0), "their keys expired, and were written again");
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     let next = client.lock("a").acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
 }
@@ -56,7 +56,7 @@ fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
         let held = client.lock("a").wait(ms(2_000)).acquire_blocking().unwrap();
         assert!(held.fence() > last);
         last = held.fence();
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
 }
 
@@ -79,10 +79,10 @@ fn a_real_server_that_jumps_expires_its_key_and_nobody_else_is_granted_the_lock(
         assert!(rival.lock("a").try_acquire_blocking().unwrap().is_none());
         assert!(held.is_valid(), "{:?}", held.check());
     }
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     let next = rival.lock("a").wait(ms(5_000)).acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
-    assert_eq!(next.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(next.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -94,7 +94,7 @@ fn a_real_server_that_jumped_does_not_count_until_it_has_confirmed_again() {
     quorum.settled(&client, &held);
     // A check is answered behind everything that was sent before it, and is a script itself.
     let scripts = || {
-        client.check_servers().wait().unwrap();
+        client.check_servers().blocking().unwrap();
         scripts_run(&quorum.servers[2])
     };
     let extensions = || {

@@ -19,7 +19,7 @@ impl Corner {
     fn of(quorum: &Ensemble, near: &[usize]) -> Self {
         let proxies: Vec<Proxy> = quorum.servers.iter().map(|server| Proxy::to(server.port())).collect();
         let client = through(&proxies).configure(|options| options.response_timeout = Some(LENIENT)).build().unwrap();
-        client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
+        client.lock("acquaintance").acquire_blocking().unwrap().release().blocking().unwrap();
         for (server, proxy) in proxies.iter().enumerate() {
             let way = if near.contains(&server) { 0 } else { 15 };
             proxy.latency(ms(way), ms(way));
@@ -47,7 +47,7 @@ fn f17_a_split_of_two_two_and_one_leaves_no_residue_and_everybody_wins_in_turn()
                 scope.spawn(|| {
                     let held = corner.client.lock(&name).ttl(ms(60_000)).wait(ms(8_000)).acquire_blocking().unwrap();
                     journal.record(&held, || false);
-                    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+                    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
                 });
             }
         });
@@ -79,7 +79,7 @@ fn no_two_of_many_clients_hold_at_once_and_fences_rise() {
                         std::thread::sleep(ms(1));
                         Instant::now() < ends
                     });
-                    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+                    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
                 }
             });
         }

@@ -9,7 +9,7 @@ use crate::ensemble::{Ensemble, TIDY, ms};
 
 /// Waits until the client has noticed what befell its links, and has replaced them.
 fn every_link_works(client: &Client) {
-    let works = || client.check_servers().wait().unwrap().iter().all(|report| report.failure.is_none());
+    let works = || client.check_servers().blocking().unwrap().iter().all(|report| report.failure.is_none());
     eventually("every link works", TIDY, works);
 }
 
@@ -28,7 +28,7 @@ fn f13_a_link_that_fails_on_any_one_server_delays_nothing_and_leaves_nothing() {
             let held = client.lock(&name).ttl(ms(60_000)).acquire_blocking().unwrap();
             assert!(start.elapsed() < ms(200), "{name}: {:?}", start.elapsed());
             eventually("the fault came", ms(500), || quorum.proxies[server].faults_left() == 0);
-            assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+            assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
             quorum.left_clean(&name);
         }
     }
@@ -53,7 +53,7 @@ fn f13_links_that_fail_on_a_majority_fail_the_attempt_and_leave_nothing() {
             proxy.fault(fault, 1, &format!("{{{name}}}:~lt:fence"));
         }
         let held = client.lock(&name).ttl(ms(60_000)).wait(ms(5_000)).acquire_blocking().unwrap();
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
         quorum.left_clean(&name);
     }
 }
@@ -71,7 +71,7 @@ fn f13_a_link_that_fails_during_the_release_only_delays_it_there() {
             for proxy in &quorum.proxies[servers] {
                 proxy.fault(fault, 1, &format!("{{{name}}}:~lt:fence"));
             }
-            assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released, "{name}");
+            assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released, "{name}");
             quorum.left_clean(&name);
         }
     }

@@ -51,7 +51,7 @@ impl Ensemble {
 
     pub fn trusted_with(&self, change: impl FnOnce(&mut ClientOptions)) -> Client {
         let client = self.builder().configure(change).build().unwrap();
-        client.initialize_quorum().wait().unwrap();
+        client.initialize_quorum().blocking().unwrap();
         client
     }
 
@@ -71,8 +71,8 @@ impl Ensemble {
 
     pub fn watched_with(&self, change: impl FnOnce(&mut ClientOptions)) -> (Client, Events) {
         let (client, events) = Events::of(self.builder().configure(change));
-        client.initialize_quorum().wait().unwrap();
-        client.lock("acquaintance").acquire_blocking().unwrap().release().wait().unwrap();
+        client.initialize_quorum().blocking().unwrap();
+        client.lock("acquaintance").acquire_blocking().unwrap().release().blocking().unwrap();
         (client, events)
     }
 
@@ -92,7 +92,7 @@ impl Ensemble {
     /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
     pub fn settled(&self, client: &Client, held: &Hold) {
         eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
-        assert!(client.check_servers().wait().unwrap().iter().all(|report| report.failure.is_none()));
+        assert!(client.check_servers().blocking().unwrap().iter().all(|report| report.failure.is_none()));
     }
 
     /// Waits until no server has the key.

@@ -13,11 +13,11 @@ fn a_quorum_holds_extends_and_releases_on_every_server() {
     let client = quorum.trusted();
     let held = client.lock("a").ttl(ms(20_000)).acquire_blocking().unwrap();
     eventually("every server has it", PROMPTLY, || quorum.count("a", held.owner()) == 3);
-    held.extend(ms(60_000)).wait().unwrap();
+    held.extend(ms(60_000)).blocking().unwrap();
     assert!(held.remaining() > ms(59_000));
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
     assert_eq!(client.lock("a").inspect_blocking().unwrap().unwrap().owner, held.owner());
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
     let next = client.lock("a").acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
@@ -34,9 +34,9 @@ fn one_refused_one_stopped_and_one_slow_of_five_lose_nothing() {
     quorum.proxies[2].latency(ms(30), ms(30));
     events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
-    held.extend(ms(60_000)).wait().unwrap();
+    held.extend(ms(60_000)).blocking().unwrap();
     assert!(client.lock("a").try_acquire_blocking().unwrap().is_none());
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.servers[0].restart();
     quorum.servers[1].resume();
     quorum.left_clean("a");
@@ -58,7 +58,7 @@ fn a_majority_that_is_down_is_a_loss_when_validity_ends_and_not_before() {
         let lasted = start.elapsed();
         assert_eq!(loss.reason, LossReason::Expired);
         assert!(lasted >= remaining && lasted < remaining + TOLERANCE, "{remaining:?} became {lasted:?}");
-        assert!(extend.wait().is_err());
+        assert!(extend.blocking().is_err());
         if stopped {
             quorum.servers[..2].iter().for_each(locktender_tests::RealServer::resume);
         }
@@ -80,7 +80,7 @@ fn a_majority_that_comes_back_in_time_is_no_loss() {
         // The renewal needs one of the two. The other one may still be read, and a server that has failed can't fail again.
         events.at_least(EventKind::ServerRecovered, 2 * round);
     }
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -97,8 +97,8 @@ fn f16_what_a_holder_believes_never_exceeds_what_a_majority_keeps() {
         }
         let one = &quorum.proxies[rng.usize(..3)];
         match rng.u8(0..6) {
-            0 => drop(held.extend(ms(rng.u64(100..3_000))).wait()),
-            1 => drop(held.extend_by(ms(rng.u64(10..200))).wait()),
+            0 => drop(held.extend(ms(rng.u64(100..3_000))).blocking()),
+            1 => drop(held.extend_by(ms(rng.u64(10..200))).blocking()),
             2 => one.cut_after_apply(1, "~lt:fence"),
             3 => one.cut_before_apply(1, "~lt:fence"),
             _ => std::thread::sleep(ms(rng.u64(0..120))),
@@ -125,7 +125,7 @@ fn f29_scripts_may_be_flushed_on_every_server_before_any_operation() {
         quorum.flush_scripts();
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         quorum.flush_scripts();
-        held.extend(TTL + ms(100)).wait().unwrap();
+        held.extend(TTL + ms(100)).blocking().unwrap();
         // One of three alone, between the servers' own scripts.
         quorum.servers[n % 3].command(&["SCRIPT", "FLUSH"]);
         assert!(client.lock("a").inspect_blocking().unwrap().is_some());
@@ -135,7 +135,7 @@ fn f29_scripts_may_be_flushed_on_every_server_before_any_operation() {
             assert!(held.is_valid(), "{:?}", held.check());
             quorum.flush_scripts();
         }
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
     quorum.left_clean("a");
 }
@@ -153,6 +153,6 @@ fn f29_a_confirmation_after_a_flush_is_sent_as_text() {
         quorum.flush_scripts();
         let held = client.lock("a").acquire_blocking().unwrap();
         assert!(held.fence() > ahead);
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
 }

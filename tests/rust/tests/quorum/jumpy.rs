@@ -60,6 +60,6 @@ impl Server for JumpyServer {
 pub fn watched(servers: &[Arc<JumpyServer>]) -> (Client, Events) {
     let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server) as Arc<dyn Server>));
     let (client, events) = Events::of(builder);
-    client.initialize_quorum().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
     (client, events)
 }

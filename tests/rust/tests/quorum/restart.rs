@@ -35,7 +35,7 @@ fn f11_a_server_that_restarts_empty_is_repaired_one_renewal_later_and_does_not_v
     }
     assert!(held.is_valid());
     nobody_is_granted(&client);
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -49,7 +49,7 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
     quorum.settled(&client, &earlier);
     quorum.servers.iter().for_each(|server| drop(server.command(&["SAVE"])));
     let earlier_owner = earlier.owner().to_owned();
-    earlier.release().wait().unwrap();
+    earlier.release().blocking().unwrap();
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     assert!(held.fence() > earlier.fence());
     quorum.settled(&client, &held);
@@ -63,7 +63,7 @@ fn f11_a_server_that_restarts_from_an_old_snapshot_is_repaired_and_does_not_vote
     }
     assert!(held.is_valid());
     nobody_is_granted(&client);
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -78,7 +78,7 @@ fn f11_a_server_that_kept_its_data_but_restarted_does_not_vote_either() {
         quorum.servers[server].command(&["SAVE"]);
         quorum.servers[server].restart();
     }
-    held.renew_now().wait().unwrap();
+    held.renew_now().blocking().unwrap();
     assert!(held.is_valid(), "{:?}", held.check());
     nobody_is_granted(&client);
 }
@@ -108,7 +108,7 @@ fn f11_a_server_whose_append_only_file_was_cut_is_repaired_and_does_not_vote() {
     }
     assert!(held.is_valid(), "{:?}", held.check());
     nobody_is_granted(&client);
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -135,7 +135,7 @@ fn f11_f29_a_stale_replica_that_is_promoted_in_the_middle_of_a_hold_is_repaired_
     }
     assert!(held.is_valid(), "{:?}", held.check());
     nobody_is_granted(&client);
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -162,11 +162,11 @@ fn f11_where_a_majority_lost_the_hold_nothing_is_repaired() {
     // Long before the first renewal.
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();
-    assert_eq!(held.renew_now().wait().unwrap_err().code(), Code::LockLost);
-    assert_eq!(held.lost().wait().unwrap().reason, LossReason::Missing);
+    assert_eq!(held.renew_now().blocking().unwrap_err().code(), Code::LockLost);
+    assert_eq!(held.lost().blocking().unwrap().reason, LossReason::Missing);
     std::thread::sleep(ms(600));
     assert_eq!((quorum.value(0, "a"), quorum.value(1, "a")), (None, None));
-    let release = held.release().wait().unwrap();
+    let release = held.release().blocking().unwrap();
     assert_eq!(release.outcome, Outcome::Expired);
     quorum.left_clean("a");
 }
@@ -180,7 +180,7 @@ fn a_slow_server_that_lost_its_key_is_repaired_although_it_always_answers_last()
     quorum.proxies[1].latency(ms(20), ms(20));
     quorum.servers[1].restart_empty();
     healed(&quorum, 1, "a", held.owner());
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -211,7 +211,7 @@ fn a_restarted_server_votes_again_after_max_ttl() {
         options.unavailable_after = PATIENCE;
     });
     let first = client.lock("a").acquire_blocking().unwrap();
-    first.release().wait().unwrap();
+    first.release().blocking().unwrap();
     let start = Instant::now();
     quorum.servers[0].restart_empty();
     quorum.servers[1].restart_empty();

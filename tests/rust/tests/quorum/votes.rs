@@ -26,7 +26,7 @@ fn fences_rise_however_the_counters_are_skewed() {
         last = held.fence();
         let attested = (0..5).filter(|server| quorum.fence(*server, "a") >= last).count();
         assert!(attested >= 3, "{last} is attested by {attested}");
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
     quorum.left_clean("a");
 }
@@ -51,7 +51,7 @@ fn a_late_vote_below_the_token_is_confirmed() {
     events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());
     quorum.servers[0].resume();
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -75,7 +75,7 @@ fn a_late_vote_above_the_token_is_released_there_and_never_counts() {
     quorum.servers[0].pause();
     held.lost().wait_for(TTL).expect("one server of three is no majority").unwrap();
     quorum.servers[0].resume();
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     quorum.left_clean("a");
     let next = client.lock("a").acquire_blocking().unwrap();
     assert!(next.fence() > held.fence());
@@ -97,7 +97,7 @@ fn unequal_votes_take_a_second_round_and_the_third_server_is_confirmed_with_it()
         let above = (0..3).filter(|server| quorum.fence(*server, "a") > held.fence());
         exact >= 2 && above.into_iter().all(|server| quorum.value(server, "a").is_none())
     });
-    assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+    assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     quorum.left_clean("a");
 }
 
@@ -116,13 +116,13 @@ fn nearly_every_uncontended_grant_takes_one_round_and_no_confirmation() {
     let client = quorum.acquainted();
     // So that no server has a script to learn.
     let held = client.lock("warm").acquire_blocking().unwrap();
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     quorum.left_clean("warm");
     let before: Vec<u64> = quorum.servers.iter().map(scripts_run).collect();
     for n in 0..GRANTS {
         // The same names again: their counters are where earlier grants left them.
         let held = client.lock(format!("a{}", n % 10)).acquire_blocking().unwrap();
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
     }
     (0..10).for_each(|n| quorum.left_clean(&format!("a{n}")));
     for (server, before) in quorum.servers.iter().zip(before) {

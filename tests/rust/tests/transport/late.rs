@@ -20,7 +20,7 @@ fn client(builder: ClientBuilder) -> Client {
         options.lock.wait = locktender::Wait::For(PATIENCE);
     };
     let client = builder.configure(hasty).build().unwrap();
-    client.lock("warm").acquire_blocking().unwrap().release().wait().unwrap();
+    client.lock("warm").acquire_blocking().unwrap().release().blocking().unwrap();
     client
 }
 
@@ -54,7 +54,7 @@ fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &st
     proxy.stall(1, &format!("\r\n{name}\r\n"));
     let held = hold(name);
     assert_eq!(proxy.faults_left(), 0, "the first one stands still");
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     assert!(!exists(server, name));
     let before = given(server);
     proxy.end_stalls();
@@ -71,7 +71,7 @@ fn f13_an_acquire_that_comes_late_is_taken_back_whoever_does_the_io() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (caller, (done, until_done)) = (runtime.handle().clone(), tokio::sync::oneshot::channel::<()>());
     let runs = std::thread::spawn(move || runtime.block_on(until_done));
-    caller.block_on(client.lock("warm").acquire()).unwrap().release().wait().unwrap();
+    caller.block_on(client.lock("warm").acquire()).unwrap().release().blocking().unwrap();
     nothing_stays_of_a_late_acquire(&server, &proxy, "async", |name| {
         caller.block_on(client.lock(name).acquire().into_future()).unwrap()
     });
@@ -94,7 +94,7 @@ fn f13_a_waiter_that_is_lined_up_late_does_not_stay_in_line() {
     let proxy = Proxy::to(server.port());
     let (waits, holds) = (client(Client::builder().url(proxy.url())), client(Client::builder().url(server.url())));
     proxy.stall(1, "{line}:~lt:queue");
-    waits.lock("line").fair(true).acquire_blocking().unwrap().release().wait().unwrap();
+    waits.lock("line").fair(true).acquire_blocking().unwrap().release().blocking().unwrap();
     let _held = holds.lock("line").acquire_blocking().unwrap();
     let reads = proxy.client_reads();
     // On the new connection, and behind the acquire that stands still.
@@ -114,8 +114,8 @@ fn f13_an_acquire_that_one_server_of_three_reads_late_is_taken_back_there_and_no
         options.lock.ttl = ms(60_000);
     });
     let client = quorum.build().unwrap();
-    client.initialize_quorum().wait().unwrap();
-    client.lock("warm").acquire_blocking().unwrap().release().wait().unwrap();
+    client.initialize_quorum().blocking().unwrap();
+    client.lock("warm").acquire_blocking().unwrap().release().blocking().unwrap();
     for ends_first in [false, true] {
         let name = format!("ends_first={ends_first}");
         proxies[2].stall(1, &format!("{{{name}}}:~lt:queue"));
@@ -124,19 +124,19 @@ fn f13_an_acquire_that_one_server_of_three_reads_late_is_taken_back_there_and_no
         let connections = proxies[2].connections();
         // The connection that stands still is given up, and another one is made for what follows.
         eventually("its connection is given up", PATIENCE, || {
-            held.extend(ms(60_000)).wait().unwrap();
+            held.extend(ms(60_000)).blocking().unwrap();
             proxies[2].connections() > connections
         });
         if ends_first {
-            held.release().wait().unwrap();
+            held.release().blocking().unwrap();
             eventually("the release has arrived", PROMPTLY, || !exists(&servers[0], &name) && !exists(&servers[1], &name));
             proxies[2].end_stalls();
             eventually("it was read and taken back", PROMPTLY, || fence(&servers[2], &name) > 0 && !exists(&servers[2], &name));
         } else {
             proxies[2].end_stalls();
             eventually("it was read", PROMPTLY, || exists(&servers[2], &name));
-            assert!(held.is_valid() && held.extend(ms(60_000)).wait().is_ok());
-            held.release().wait().unwrap();
+            assert!(held.is_valid() && held.extend(ms(60_000)).blocking().is_ok());
+            held.release().blocking().unwrap();
             eventually("no server has it", PROMPTLY, || servers.iter().all(|server| !exists(server, &name)));
         }
     }

@@ -23,10 +23,10 @@ fn locks_are_granted_renewed_waited_for_and_released_where_only_scripts_pass() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| other.lock("a").wait(PATIENCE).acquire_blocking().unwrap());
         eventually("it waits", PATIENCE, || server.command(&["ZCOUNT", "{a}:~lt:queue", "0", "+inf"]).int() == 1);
-        assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released);
-        waiting.join().unwrap().release().wait().unwrap();
+        assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released);
+        waiting.join().unwrap().release().blocking().unwrap();
     });
     assert_eq!(events.count(EventKind::Lost), 0);
-    let report = client.check_servers().wait().unwrap().remove(0);
+    let report = client.check_servers().blocking().unwrap().remove(0);
     assert!(report.failure.is_some(), "it says that INFO is missing: {report:?}");
 }

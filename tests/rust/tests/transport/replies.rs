@@ -176,11 +176,11 @@ fn all_that_is_shown(url: &str) -> String {
     let client = builder.build().unwrap();
     let mut shown = format!("{client:?}");
     let acquired = client.lock("a").acquire_blocking().unwrap_err();
-    let seen = client.lock("a").inspect().wait().unwrap_err();
+    let seen = client.lock("a").inspect().blocking().unwrap_err();
     for error in [&acquired, &seen] {
         shown.push_str(&format!("\n{error} {error:?} {:?}", error.servers()));
     }
-    shown.push_str(&format!("\n{:?}\n{:?}", client.check_servers().wait(), client.initialize_quorum().wait()));
+    shown.push_str(&format!("\n{:?}\n{:?}", client.check_servers().blocking(), client.initialize_quorum().blocking()));
     shown + &told.lock().unwrap()
 }
 

@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::fs;
 
-use locktender::{Client, Code, JobError, ServerReport};
+use locktender::{Client, Code, RunError, ServerReport};
 use locktender_tests::{Binary, RealServer, ServerOptions, checkout};
 
 const MARKER: &str = "{~lt}:marker";
@@ -28,14 +28,14 @@ fn client(servers: &[RealServer]) -> Client {
 }
 
 fn check(servers: &[RealServer]) -> Vec<ServerReport> {
-    client(servers).check_servers().wait().unwrap()
+    client(servers).check_servers().blocking().unwrap()
 }
 
 #[test]
 fn the_documented_user_lacks_nothing_and_a_check_leaves_nothing_behind() {
     for binary in Binary::all() {
         let servers = [(); 3].map(|()| server(&binary, &documented()));
-        client(&servers).initialize_quorum().wait().unwrap();
+        client(&servers).initialize_quorum().blocking().unwrap();
         let marker = servers[0].command(&["GET", MARKER]).text();
         let held = client(&servers).lock("a").acquire_blocking().unwrap();
         for report in check(&servers) {
@@ -92,7 +92,7 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
 #[test]
 fn rights_of_a_server_that_does_not_answer_are_unknown() {
     let client = Client::open("redis://127.0.0.1:1").unwrap();
-    let report = client.check_servers().wait().unwrap().remove(0);
+    let report = client.check_servers().blocking().unwrap().remove(0);
     assert_eq!(report.denied, None);
     assert!(report.warnings.is_empty(), "{report:?}");
 }
@@ -109,7 +109,7 @@ fn a_job_without_the_rights_to_its_record_is_denied() {
                 // It is asked for only where the record says something already.
                 "hget" => run.map(drop).unwrap(),
                 _ => {
-                    let Err(JobError::Lock(error)) = run else { panic!("{}: {right}: {run:?}", binary.name) };
+                    let Err(RunError::Lock(error)) = run else { panic!("{}: {right}: {run:?}", binary.name) };
                     assert_eq!(error.code(), Code::Denied, "{}: {right}: {error}", binary.name);
                 }
             }

@@ -27,7 +27,7 @@ fn patient(builder: ClientBuilder, tls_ca: Option<&str>) -> Client {
 fn fails(client: &Client) -> Error {
     let begun = Instant::now();
     let error = client.lock("a").acquire_blocking().unwrap_err();
-    let seen = client.lock("a").inspect().wait().unwrap_err();
+    let seen = client.lock("a").inspect().blocking().unwrap_err();
     assert!(begun.elapsed() < Duration::from_millis(2_300), "{error} took {:?}", begun.elapsed());
     assert_eq!((error.code(), error.to_string()), (seen.code(), seen.to_string()));
     error
@@ -70,12 +70,12 @@ fn a_cluster_of_one_node_serves_and_a_check_says_what_will_happen() {
     let state = || node.command(&["CLUSTER", "INFO"]).text().unwrap();
     eventually("the cluster serves", PATIENCE, || state().contains("cluster_state:ok"));
     let client = at(&node.url());
-    client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
-    let report = client.check_servers().wait().unwrap().remove(0);
+    client.lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
+    let report = client.check_servers().blocking().unwrap().remove(0);
     let warned = |report: &ServerReport| report.warnings.iter().any(|warning| warning.contains("node of a cluster"));
     assert!(warned(&report), "{report:?}");
     let alone = RealServer::start();
-    assert!(!warned(&at(&alone.url()).check_servers().wait().unwrap()[0]));
+    assert!(!warned(&at(&alone.url()).check_servers().blocking().unwrap()[0]));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_database_that_the_server_does_not_have() {
 fn refused_in_every_way(client: &Client) -> Error {
     let error = fails(client);
     let waiting = client.lock("a").wait(PATIENCE).acquire_blocking().unwrap_err();
-    let once = client.lock("a").try_acquire().wait().unwrap_err();
+    let once = client.lock("a").try_acquire().blocking().unwrap_err();
     let codes = [error.code(), waiting.code(), once.code()];
     assert_eq!(codes, [Code::InvalidArgument; 3], "{error}");
     error
@@ -173,7 +173,7 @@ fn a_server_that_has_served_is_not_asked_whether_it_speaks_tls() {
         build.build().unwrap()
     });
     for client in &clients {
-        client.lock("a").acquire_blocking().unwrap().release().wait().unwrap();
+        client.lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
     }
     server.kill();
     // Both accept a connection, and end it because there is no server behind them.
@@ -207,7 +207,7 @@ fn a_release_says_like_an_acquire_why_nobody_answers() {
     let client = builder.build().unwrap();
     let held = client.lock("a").ttl(Duration::from_secs(60)).acquire_blocking().unwrap();
     server.kill();
-    let released = held.release().wait().unwrap_err();
+    let released = held.release().blocking().unwrap_err();
     let acquired = client.lock("b").acquire_blocking().unwrap_err();
     assert_eq!((released.code(), acquired.code()), (Code::Unavailable, Code::Unavailable));
     let kinds = |error: &Error| error.servers().iter().map(|server| server.kind.as_str()).collect::<Vec<_>>();

@@ -85,13 +85,18 @@ impl Place {
                 scene.was_played();
                 drop(call);
             }
-            Self::Body => own_panic(scene, || drop(lock.with_blocking(|_| code.plays()))),
+            Self::Body => own_panic(scene, || drop(lock.with_blocking(|_| played(&code)))),
             Self::AsyncBody => own_panic(scene, || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                drop(runtime.block_on(lock.with(async |_| code.plays())));
+                drop(runtime.block_on(lock.with(async |_| played(&code))));
             }),
         }
     }
+}
+
+fn played(code: &Arc<Scene>) -> Result<(), locktender::Error> {
+    code.plays();
+    Ok(())
 }
 
 /// The code runs on its caller's thread, and its panic is the caller's.

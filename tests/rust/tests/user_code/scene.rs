@@ -173,12 +173,12 @@ impl Scene {
         if !self.closes() {
             let held = self.client().lock(self.named("held")).ttl(TTL).acquire_blocking().unwrap();
             eventually("the client renews", PATIENCE, || self.count(EventKind::Renewed, held.name()) > 0);
-            assert_eq!(held.release().wait().unwrap().outcome, Outcome::Released, "{}", self.name);
+            assert_eq!(held.release().blocking().unwrap().outcome, Outcome::Released, "{}", self.name);
         }
         events.at_least(EventKind::Renewed, 2);
         assert!(self.server.command(&["DEL", lost.name()]).int() == 1 && kept.is_valid(), "{}", self.name);
-        assert_eq!(lost.lost().wait().unwrap().reason, LossReason::Missing, "{}", self.name);
-        assert_eq!(kept.release().wait().unwrap().outcome, Outcome::Released, "{}", self.name);
+        assert_eq!(lost.lost().blocking().unwrap().reason, LossReason::Missing, "{}", self.name);
+        assert_eq!(kept.release().blocking().unwrap().outcome, Outcome::Released, "{}", self.name);
     }
 
     /// Who else hears of events heard of the panic, and once of a sink or a subscriber that panics every time.

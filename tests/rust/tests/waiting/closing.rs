@@ -26,7 +26,7 @@ impl Scene {
         let (holder, client) = (Watched::open(&server.url()), Watched::open(&proxy.url()));
         std::mem::forget(holder.client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap());
         // What the two scripts are is known to the server, and the thread's connection is there.
-        client.client.lock("b").fair(true).acquire_blocking().unwrap().release().wait().unwrap();
+        client.client.lock("b").fair(true).acquire_blocking().unwrap().release().blocking().unwrap();
         Self { server, proxy, client, _holder: holder }
     }
 

@@ -25,7 +25,7 @@ fn fair_waiters_of_several_clients_are_served_in_the_order_in_which_they_came() 
             waiter
         })
         .collect();
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     assert_eq!(served.try_iter().collect::<Vec<_>>(), (0..30).collect::<Vec<_>>());
     eventually("nobody is left in line", PATIENCE, || queue_length(&server, "a") == 0);
@@ -47,7 +47,7 @@ fn a_newcomer_queues_up_while_a_fair_waiter_lives() {
     assert!(tried.unwrap().is_none());
     let held = waiter.join().unwrap();
     assert!(one.client.lock("a").fair(true).try_acquire_blocking().unwrap().is_none());
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     assert!(one.client.lock("a").fair(true).try_acquire_blocking().unwrap().is_some());
 }
 
@@ -67,7 +67,7 @@ fn f20_a_dead_head_costs_one_claim_and_not_a_ttl() {
     let waiter = acquire(two.client.lock("a").ttl(ms(60_000)).fair(true));
     two.queued(1);
     let start = Instant::now();
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     waiter.join().unwrap();
     let took = start.elapsed();
     assert!(took >= ms(190) && took < ms(700), "{took:?}");

@@ -35,8 +35,8 @@ fn forged_messages_to_waiters_that_are_gone_cost_few_scripts() {
         connection.reply().unwrap();
     }
     // Behind all of them: it is told of this one, and gets the lock.
-    held.release().wait().unwrap();
-    waiter.join().unwrap().release().wait().unwrap();
+    held.release().blocking().unwrap();
+    waiter.join().unwrap().release().blocking().unwrap();
     let scripts = scripts_run(&mut connection) - before;
     // So many locks in a claim window, whatever is said; and what the two clients do.
     let windows = start.elapsed().as_millis() as u64 / 200 + 2;

@@ -26,10 +26,10 @@ fn hands_over(server: &RealServer) {
         let held = one.client.lock("a").acquire_blocking().unwrap();
         let waiter = acquire(two.client.lock("a"));
         two.queued(n + 1);
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         let next = waiter.join().unwrap();
         assert!(next.fence() > held.fence());
-        next.release().wait().unwrap();
+        next.release().blocking().unwrap();
     }
     // The first waiter may have been told before it listened.
     assert!(two.events.notified() >= 19, "{} of 20 were told", two.events.notified());
@@ -45,7 +45,7 @@ fn a_waiter_is_there_when_the_holder_expires() {
     let held = one.client.lock("a").acquire_blocking().unwrap();
     let took = start.elapsed();
     assert!(took >= ms(395) && took < ms(700), "{took:?}: it neither came early nor waited for its next look");
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn who_holds_and_who_waits_can_be_seen() {
     let waiters = [visit(one.client.lock("a")), visit(two.client.lock("a")), visit(two.client.lock("a").fair(true))];
     two.queued(2);
     one.queued(1);
-    let info = two.client.lock("a").inspect().wait().unwrap().unwrap();
+    let info = two.client.lock("a").inspect().blocking().unwrap().unwrap();
     assert_eq!((info.owner.as_str(), info.waiters, info.queue.len()), (held.owner(), 3, 3));
     let me = format!("pid={}", std::process::id());
     assert!(info.queue.iter().all(|waiter| waiter.contains(&me)), "{:?}", info.queue);
@@ -77,7 +77,7 @@ fn who_holds_and_who_waits_can_be_seen() {
     let error = two.client.lock("a").wait(ms(50)).acquire_blocking().unwrap_err();
     assert_eq!(error.holder().map(|holder| holder.owner.as_str()), Some(held.owner()));
     assert!(error.holder().is_some_and(|holder| matches!(holder.remaining, Remaining::For(_))));
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
 }
 
@@ -97,7 +97,7 @@ fn an_error_tells_how_many_were_before() {
     let error = clients[0].client.lock("a").wait(ms(50)).acquire_blocking().unwrap_err();
     assert_eq!(error.rank(), Some(2), "{error}");
     assert_eq!(clients[0].last(EventKind::Queued).and_then(|event| event.rank), Some(2));
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     for waiter in waiters {
         waiter.join().unwrap();
     }
@@ -149,7 +149,7 @@ fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgot
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..20_000 {
-                    client.lock("a").wait(PATIENCE).acquire_blocking().unwrap().release().wait().unwrap();
+                    client.lock("a").wait(PATIENCE).acquire_blocking().unwrap().release().blocking().unwrap();
                 }
             });
         }
@@ -168,6 +168,6 @@ fn who_adopts_a_lock_does_not_wait_behind_others_of_its_process() {
     let adopted = two.client.adoption(&ticket).unwrap().wait(PATIENCE).acquire_blocking().unwrap();
     assert!(start.elapsed() < PATIENCE / 4, "{:?}: it is not the last try before its wait is over", start.elapsed());
     assert!(adopted.fence() > held.fence());
-    adopted.release().wait().unwrap();
+    adopted.release().blocking().unwrap();
     waiter.join().unwrap();
 }

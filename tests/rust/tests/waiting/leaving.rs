@@ -21,7 +21,7 @@ fn who_gives_up_leaves_no_entry_and_no_key() {
         // Nobody but itself takes it out for a minute.
         eventually("the entry is gone", PROMPTLY, || entries(&server, "a") == 0);
     }
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     assert_eq!(server.command(&["EXISTS", "a"]).int(), 0);
 }
 
@@ -97,6 +97,6 @@ fn a_front_that_leaves_gives_its_role_to_the_next_of_its_process() {
     let waiter = acquire(two.client.lock("a"));
     assert_eq!(short.join().unwrap(), Code::AcquireTimeout);
     two.queued(2);
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     waiter.join().unwrap();
 }

@@ -36,7 +36,7 @@ fn a_waiter_whose_connections_are_killed_with_the_release_still_gets_the_lock() 
         server.command(&["EVAL", "redis.call('DEL', 'a') redis.call('DEL', '{a}:~lt:queue')", "0"]);
         server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes"]);
-        waiter.join().unwrap().release().wait().unwrap();
+        waiter.join().unwrap().release().blocking().unwrap();
         assert!(start.elapsed() < A_SECOND_OR_SO, "{:?}", start.elapsed());
         drop(held);
     }
@@ -51,7 +51,7 @@ fn a_user_that_may_not_publish_delays_the_next_one_by_a_second_at_most() {
     let waiter = acquire(two.client.lock("a"));
     two.queued(1);
     let start = Instant::now();
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     waiter.join().unwrap();
     assert!(start.elapsed() < A_SECOND_OR_SO, "{:?}", start.elapsed());
     eventually("the releaser was told why nobody hears it", PATIENCE, || one.count(EventKind::Warning) > 0);
@@ -69,7 +69,7 @@ fn a_user_that_may_not_subscribe_polls_and_is_warned() {
     let before = two.count(EventKind::Round);
     eventually("it polls", ms(12_000), || two.count(EventKind::Round) >= before + 20);
     let start = Instant::now();
-    held.release().wait().unwrap();
+    held.release().blocking().unwrap();
     waiter.join().unwrap();
     assert!(start.elapsed() < ms(700), "{:?}", start.elapsed());
 }

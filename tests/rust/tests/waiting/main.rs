@@ -61,7 +61,7 @@ pub(crate) fn acquire(lock: Lock) -> JoinHandle<Hold> {
 
 /// Acquires on a thread of its own, and gives the lock back at once.
 pub(crate) fn visit(lock: Lock) -> JoinHandle<()> {
-    std::thread::spawn(move || drop(lock.acquire_blocking().unwrap().release().wait().unwrap()))
+    std::thread::spawn(move || drop(lock.acquire_blocking().unwrap().release().blocking().unwrap()))
 }
 
 /// Acquires on a thread of its own, notes `who`, holds the lock for `hold` and gives it back.
@@ -71,7 +71,7 @@ pub(crate) fn pass_through(lock: Lock, who: usize, hold: Duration, order: &mpsc:
         let held = lock.acquire_blocking().unwrap();
         order.send(who).unwrap();
         std::thread::sleep(hold);
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
     })
 }
 

@@ -59,7 +59,7 @@ fn a_parked_process_sends_two_commands_a_second_at_most_however_many_of_its_task
         let asked = scripts_run(&mut statistics) - before;
         let allowed = 2.0 * start.elapsed().as_secs_f64();
         assert!(asked as f64 <= allowed, "{asked} commands in {:?}, fair: {fair}", start.elapsed());
-        held.release().wait().unwrap();
+        held.release().blocking().unwrap();
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     }
 }
@@ -71,7 +71,7 @@ fn threads_of_one_client_that_take_turns_are_all_notified() {
         let one = Watched::open(&server.url());
         let lock = one.client.lock("a").wait(PATIENCE);
         let start = Instant::now();
-        let take_turns = || (0..20).for_each(|_| drop(lock.acquire_blocking().unwrap().release().wait().unwrap()));
+        let take_turns = || (0..20).for_each(|_| drop(lock.acquire_blocking().unwrap().release().blocking().unwrap()));
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(take_turns))));
         // Eighty looks would take more than a minute.
         assert!(start.elapsed() < ms(5_000), "{:?}", start.elapsed());

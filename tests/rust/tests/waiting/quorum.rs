@@ -9,7 +9,7 @@ use crate::{Watched, acquire, ms, pass_through, queue_length};
 fn three() -> (Vec<RealServer>, String) {
     let servers: Vec<RealServer> = (0..3).map(|_| RealServer::start()).collect();
     let urls = servers.iter().map(RealServer::url).collect::<Vec<_>>().join(",");
-    Watched::open(&urls).client.initialize_quorum().wait().unwrap();
+    Watched::open(&urls).client.initialize_quorum().blocking().unwrap();
     (servers, urls)
 }
 
@@ -24,8 +24,8 @@ fn a_release_hands_the_lock_over_also_while_a_server_is_stopped() {
         let held = one.client.lock("a").acquire_blocking().unwrap();
         let waiter = acquire(two.client.lock("a"));
         two.queued(n + 1);
-        held.release().wait().unwrap();
-        waiter.join().unwrap().release().wait().unwrap();
+        held.release().blocking().unwrap();
+        waiter.join().unwrap().release().blocking().unwrap();
     }
     assert!(two.events.notified() >= 4, "{}", two.events.notified());
     for server in [&servers[0], &servers[2]] {

@@ -1,6 +1,6 @@
 //! Work: bodies, and the work of jobs and leaders, that play steps of the case.
 
-use locktender::{Attempt, Election, Error, Job, JobError, LeadError, Lock};
+use locktender::{Attempt, Election, Error, Job, Lock, RunError};
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -30,11 +30,11 @@ impl Scene<'_> {
         inside?;
         Ok(match result {
             Ok(found) => Ok(outcome(&found)),
-            Err(JobError::Failed(error)) => match error.downcast::<Error>() {
+            Err(RunError::Failed(error)) => match error.downcast::<Error>() {
                 Ok(error) => Err(*error),
                 Err(error) => Ok(json!({ "error": "BODY", "message": error.to_string() })),
             },
-            Err(JobError::Lock(error)) => Err(error),
+            Err(RunError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
         })
     }
@@ -59,28 +59,25 @@ impl Scene<'_> {
         inside?;
         Ok(match result {
             Ok(()) => Ok(json!({ "stopped": true })),
-            Err(LeadError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
-            Err(LeadError::Lock(error)) => Err(error),
+            Err(RunError::Failed(error)) => Ok(json!({ "error": "BODY", "message": error })),
+            Err(RunError::Lock(error)) => Err(error),
             Err(other) => panic!("{other}"),
         })
     }
 
     pub(super) fn body(&mut self, lock: &Lock, step: &Value, keep: &str) -> Result<Result<Value, Error>, String> {
-        let mut inside = Ok(());
-        let result = lock.with_blocking(|held| {
+        // What a body returns is its caller's, whose lock was lost.
+        let (mut inside, mut returned) = (Ok(()), Value::Null);
+        let left = lock.with_blocking(|held| {
             self.variables.set(&format!("{keep}.owner"), held.owner());
             self.variables.set(&format!("{keep}.fence"), held.fence());
             inside = self.steps(&step["steps"], Some(Body::Lock(held)));
-            step["returns"].clone()
+            returned = step["returns"].clone();
+            Ok::<_, Error>(())
         });
         inside?;
-        Ok(match result {
-            Ok(result) => Ok(json!({ "result": result })),
-            Err(failed) => {
-                let mut seen = describe(&failed.error);
-                seen["result"] = failed.result.unwrap_or_default();
-                Ok(seen)
-            }
-        })
+        let mut seen = left.map_or_else(|failed| describe(&failed.into()), |()| json!({}));
+        seen["result"] = returned;
+        Ok(Ok(seen))
     }
 }
