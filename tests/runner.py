@@ -202,6 +202,14 @@ def build_node():
     run("npm", "run", "--silent", "build:facade")
 
 
+def check_features():
+    """The core with each of its features alone, and what it says without TLS."""
+    core = ("--locked", "-p", "locktender", "--no-default-features")
+    for feature in ("", "tls", "testing", "metrics", "unstable-server"):
+        run("cargo", "check", *core, "--features", feature)
+    run("cargo", "test", *core, "--lib", "tls")
+
+
 def set_up(wanted):
     """Whatever these suites need; interop needs all three languages. Packages are fetched beside Rust's build."""
     languages = {"python", "node"} if "interop" in wanted else set()
@@ -224,6 +232,7 @@ def set_up(wanted):
         if "python" in languages:
             step("python package", fingerprint(PYTHON_SOURCES), build_python)
         if "rust" in languages and LONG in os.environ:
+            step("each feature alone", fingerprint(CORE), check_features)
             step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
 
 

@@ -155,7 +155,7 @@ export class Client extends Overview implements AsyncDisposable {
    * The job `name` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer starts
    * it in. No I/O.
    *
-   * It is a `Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome says the
+   * It is a `Job` that begins again with each later scheduled time, and never again for one that has begun. Its outcome says the
    * `reason` why nothing ran, which is no error. Throws as `job` does.
    *
    * @example
@@ -173,7 +173,7 @@ export class Client extends Overview implements AsyncDisposable {
   }
 
   /**
-   * The election `name`: one leader of any number of candidates. Its name is that of a lock, which is held while somebody leads. No
+   * The election `name`: one leader of any number of candidates. Its name is that of a lock, which is held by the leader. No
    * I/O. The options are those of a lock: `ttlMs` is how long a leader that dies blocks the next one, `waitMs` how long a campaign
    * waits. Those that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or option.
    *

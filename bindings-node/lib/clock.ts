@@ -6,7 +6,7 @@ import { outcome, queue, resultOf } from './queue.js'
 /**
  * The clock of every lock in this process, in the hands of one test: it moves time forward for `memory://` and scripted servers.
  *
- * Time goes on by itself, too, and is never moved back. One test has the clock at a time: making a second one before the first is
+ * Time also passes by itself, and is never moved back. One test has the clock at a time: making a second one before the first is
  * closed throws `InvalidArgumentError`.
  *
  * @example
@@ -36,7 +36,7 @@ export class Clock implements Disposable {
     resultOf(await outcome(this.#native.advance(time('ms', ms ?? null) as number)))
   }
 
-  /** Gives the clock back: another test may take it. Time goes on from where it is. */
+  /** Gives the clock back: another test may take it. Time continues from where it is. */
   close(): void {
     this.#native.close()
   }

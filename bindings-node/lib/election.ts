@@ -54,7 +54,7 @@ export class Leadership extends Hold {
   }
 
   /**
-   * Ends the term, and tells the next candidate: `release`.
+   * Ends the term, and notifies the next candidate: `release`.
    *
    * @example
    * ```js
@@ -139,7 +139,7 @@ export interface MadeElection {
  *
  * @example
  * ```js
- * const stop = new AbortController()   // stop.abort() where the process is told to end
+ * const stop = new AbortController()   // stop.abort() where the process has to end
  * const election = new Client('memory://example').election('scheduler')
  * const led = election.lead(async ({ term, signal }) => {
  *   console.log(term > 0, signal.aborted)   // true false
@@ -238,7 +238,7 @@ export class Election {
    * Leads again and again: campaigns, calls `work` as the leader, resigns when it has ended, and campaigns again. It never resolves:
    * aborting `signal` ends it, and rejects with the signal's reason.
    *
-   * - A campaign waits as long as it takes, unless the election has a `waitMs` of its own. It goes on while the servers can't be
+   * - A campaign waits as long as it takes, unless the election has a `waitMs` of its own. It continues while the servers can't be
    *   reached.
    * - `leadership.signal` is aborted if the term is lost, and if `signal` is aborted. Nothing else can stop `work`: it has to end.
    *   `lead` resigns only when `work` has ended, and calls no `work` before that.

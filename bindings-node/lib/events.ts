@@ -192,7 +192,7 @@ function codeUnheard(emitter: EventEmitter | undefined, event: LockEvent, isSelf
 }
 
 /**
- * Passes an event to every listener, also if another listener throws. An acquire that waits for its own client may wait for ever: this
+ * Passes an event to every listener, also if another listener throws. An acquire that waits for its own client may wait without end: this
  * becomes a warning of the process if there is no listener, and so does a loss that the work never asked about. @internal
  */
 export function deliver(client: number, event: LockEvent, isSelfWait: boolean): void {

@@ -15,7 +15,7 @@ export interface Release {
    * `taken`: another client has it, or had it in between.
    */
   readonly outcome: 'released' | 'expired' | 'taken'
-  /** With `taken`: the owner value of who has it instead, or had it in between; `null` if nothing tells who. */
+  /** With `taken`: the owner value of who has it instead, or had it in between; `null` if that is unknown. */
   readonly nextOwner: string | null
   /**
    * With `taken`: the fence of that hold, if the servers show it. It is about the microsecond in which it was

@@ -111,7 +111,7 @@ export class Attempt extends Hold {
    *
    * It also succeeds just after the lease was lost, if no other attempt has begun since. Otherwise it rejects with `LockLostError`,
    * and notes nothing. Rejects with `NotHeldError` if the attempt has ended before. Rejects with `InvalidArgumentError` for a result
-   * that JSON can't express or that is too long; the attempt then goes on. Rejects with `UnavailableError` if the outcome is still
+   * that JSON can't express or that is too long; the attempt then continues. Rejects with `UnavailableError` if the outcome is still
    * unknown after `unavailableAfterMs`. Call it again to learn the outcome.
    *
    * @example
@@ -259,7 +259,7 @@ export class Job {
    * @example
    * ```js
    * const job = new Client('memory://example').job('page:7')
-   * const stop = new AbortController()   // stop.abort() where the process is told to end
+   * const stop = new AbortController()   // stop.abort() where the process has to end
    * const { result } = await job.run(async (attempt) => {
    *   const answer = await fetch('data:,paid', { signal: AbortSignal.any([attempt.signal, stop.signal]) })
    *   return { text: await answer.text(), attempt: attempt.number }
@@ -279,7 +279,7 @@ export class Job {
       if (signal?.aborted) throw signal.reason
       value = await work(attempt)
     } catch (error) {
-      // Its own error, or the signal's, is what the caller has to hear. The loss of the lease is no failure of the work.
+      // Its own error, or the signal's, is what the caller has to get. The loss of the lease is no failure of the work.
       await (signal?.aborted || (!attempt.isValid() && attempt.isLoss(error)) ? attempt.leave() : attempt.fail(error)).catch(() => undefined)
       throw signal?.aborted ? signal.reason : error
     }

@@ -52,7 +52,7 @@ export interface Grant {
   readonly fence: number
   /** When the hold began, by the server's clock. */
   readonly began: Date
-  /** When it ended, by the server's clock; `null` if it goes on, or if its end wasn't noted. */
+  /** When it ended, by the server's clock; `null` if it continues, or if its end wasn't noted. */
   readonly ended: Date | null
   /** How it stood when it was noted last. */
   readonly state: 'holds' | 'released' | 'lost'
@@ -191,11 +191,11 @@ export class Lock {
   }
 
   /**
-   * Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Resolves with what was ended, or
+   * Ends the hold of the lock, whatever process has it: for an operator, when a holder hangs and still renews. Resolves with what was ended, or
    * with `null` if there was nothing to end. With `owner` only the hold with this owner value is ended. A value that no locktender wrote is
    * ended only if it is given so: else it is a `KeyConflictError`.
    *
-   * **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
+   * **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
    * Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
    *
    * Rejects with `UnavailableError` (the hold may have ended nevertheless), `DeniedError`, `KeyConflictError` or `ClosedError`.

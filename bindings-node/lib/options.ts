@@ -15,7 +15,7 @@ export interface LockOptions {
    */
   ttlMs?: number | undefined
   /**
-   * The wait of an acquire, up to 366 days; `Infinity` for ever (the default), 0 is one attempt. `tryAcquire` and `tryWithLock`
+   * The wait of an acquire, up to 366 days; `Infinity` without end (the default), 0 is one attempt. `tryAcquire` and `tryWithLock`
    * ignore it.
    */
   waitMs?: number | undefined

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use locktender::host::sync::Mutex;
-use locktender::server::Server;
 use locktender::{Begun, Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, Object, ToNapiValue};
 use napi::{Env, Result};
@@ -269,7 +268,7 @@ impl Client {
         let builder = locktender::Client::builder().options(options);
         let builder = servers.into_iter().fold(builder, |builder, server| match server {
             Either::A(urls) => builder.urls(urls),
-            Either::B(scripted) => builder.server(Arc::clone(&scripted.core) as Arc<dyn Server>),
+            Either::B(scripted) => builder.server(Arc::clone(&scripted.core)),
         });
         let provider = provided.then(|| Provider { queue: Arc::downgrade(queue), client: id });
         let builder = provider.into_iter().fold(builder, locktender::ClientBuilder::credentials);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::Error;
-use locktender::server::scripted;
+use locktender::testing as scripted;
 use napi_derive::napi;
 
 use crate::error::Failure;

@@ -102,7 +102,7 @@ impl Attempt {
     ///
     /// ``result`` is anything that JSON can express, of at most 64 KiB; ``None`` is no result. Raises :exc:`LockLostError` if another
     /// attempt has begun or ended since, :exc:`NotHeldError` if this one has ended before, :exc:`InvalidArgumentError` for a result
-    /// that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
+    /// that can't be kept (the attempt continues), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
     #[pyo3(signature = (result=None))]
     fn complete(&self, py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self._complete(py, encoded(py, result)?)

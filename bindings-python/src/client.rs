@@ -92,7 +92,7 @@ impl Client {
     /// The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer
     /// starts it in. No I/O.
     ///
-    /// It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome
+    /// It is a :class:`Job` that begins again with each later scheduled time, and never again for one that has begun. Its outcome
     /// says the ``reason`` why nothing ran, which is no error.
     ///
     /// ``at``
@@ -125,7 +125,7 @@ impl Client {
     /// The election ``name``: one leader of any number of candidates. No I/O.
     ///
     /// The options are those of :meth:`lock`. ``ttl`` is how long a leader that dies blocks the next one, ``wait`` how long a campaign
-    /// waits while another one leads; :meth:`Election.lead` waits for ever unless ``wait`` is given here.
+    /// waits while another one leads; :meth:`Election.lead` waits without end unless ``wait`` is given here.
     ///
     ///     with client.election("scheduler", ttl=5).campaign() as leadership:
     ///         print("leads in term", leadership.term)
@@ -276,7 +276,7 @@ impl Client {
     ///
     ///     print(client.metrics().value("locktender_acquires_total", category="orders", end="acquired"))
     ///
-    /// It is always counted; reading it asks no server. In a forked child it begins anew.
+    /// It is always counted; reading it asks no server. In a forked child it begins at zero.
     fn metrics(&self) -> Metrics {
         Metrics { core: self.core.metrics() }
     }

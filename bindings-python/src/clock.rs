@@ -9,7 +9,7 @@ use crate::waiting;
 
 /// The clock of every lock in this process, in the hands of one test: it moves time forward for ``memory://`` and scripted servers.
 ///
-/// Time goes on by itself, too, and is never moved back. One test has the clock at a time: making a second one before the first is
+/// Time also passes by itself, and is never moved back. One test has the clock at a time: making a second one before the first is
 /// closed raises :exc:`InvalidArgumentError`.
 ///
 ///     with Clock() as clock, client.lock("report") as hold:
@@ -34,7 +34,7 @@ impl Clock {
         waiting::block(py, self.0.advance(self::seconds("seconds", seconds)?))
     }
 
-    /// Gives the clock back: another test may take it. Time goes on from where it is.
+    /// Gives the clock back: another test may take it. Time continues from where it is.
     ///
     ///     clock.close()  # or: with Clock() as clock: ...
     fn close(&self) {

@@ -179,7 +179,7 @@ impl Election {
     ///     election = client.election("scheduler")
     ///     election.stop()
     ///
-    /// A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
+    /// A campaign is given up. Work that runs continues; ``leadership.stopping`` says that it should return. The call returns after it.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let Made { core, .. } = self.made(py)?;
         py.detach(|| core.stop());

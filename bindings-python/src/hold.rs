@@ -86,12 +86,12 @@ impl Hold {
         Ok(loss.flatten().map(Loss::from))
     }
 
-    /// Gives the lock back, and tells what was found.
+    /// Gives the lock back, and returns what was found.
     ///
     ///     if hold.release().outcome == "taken":
-    ///         print("somebody else had the lock, too")
+    ///         print("another hold came between")
     ///
-    /// Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
+    /// Raises :exc:`UnavailableError` if the outcome stays unknown: the release continues in the background, and may be called again
     /// to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
     fn release(&self, py: Python<'_>) -> PyResult<Release> {
         waiting::block(py, self.hold.core.release()).map(Release::from)

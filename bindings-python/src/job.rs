@@ -179,7 +179,7 @@ impl Job {
     /// Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
     ///
     ///     if client.job("mail:7").status().state == "dead":
-    ///         print("somebody should look")
+    ///         print("an operator should look")
     ///
     /// Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     fn status(&self, py: Python<'_>) -> PyResult<JobStatus> {

@@ -62,13 +62,13 @@ impl Leadership {
         self.hold.core.fence()
     }
 
-    /// Whether :meth:`Election.stop` was called, so that the work should return soon. The term goes on until then.
+    /// Whether :meth:`Election.stop` was called, so that the work should return soon. The term continues until then.
     #[getter]
     fn stopping(&self) -> PyResult<bool> {
         self.hold.leadership().map(locktender::Leadership::is_stopping)
     }
 
-    /// Ends the term, and tells the next candidate: :meth:`Hold.release`.
+    /// Ends the term, and notifies the next candidate: :meth:`Hold.release`.
     ///
     ///     leadership.resign()
     ///
@@ -113,7 +113,7 @@ impl AsyncLeadership {
         self.hold.leadership().map(locktender::Leadership::is_stopping)
     }
 
-    /// Ends the term, and tells the next candidate. See :meth:`Leadership.resign`.
+    /// Ends the term, and notifies the next candidate. See :meth:`Leadership.resign`.
     fn resign(slf: &Bound<'_, Self>) -> Operation {
         AsyncHold::release(slf.as_super())
     }

@@ -152,7 +152,7 @@ impl Lock {
         let caller = frames::caller(py)?;
         entries.close(py, caller.task, caller.frame.as_ref()).ok_or_else(|| {
             NotHeldError::new_err(format!(
-                "{}: which of its holds this exit would end can't be told: use `with lock.acquire() as held`",
+                "{}: which of its holds this exit would end is unknown: use `with lock.acquire() as held`",
                 self.__repr__()
             ))
         })
@@ -226,7 +226,7 @@ impl Lock {
         Self::operation(slf, "inspect_async", locktender::Lock::inspect, |py, _, _, info| LockInfo::or_none(py, info))
     }
 
-    /// Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
+    /// Ends the hold of the lock, whatever process has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
     /// ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended. A value that no locktender wrote is
     /// ended only if it is given so: else it is a :exc:`KeyConflictError`.
     ///
@@ -234,7 +234,7 @@ impl Lock {
     ///     if info and input(f"{info.owner} holds it. End that? ") == "yes":
     ///         client.lock("orders:42").force_release(owner=info.owner)
     ///
-    /// **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
+    /// **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
     /// Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
     ///
     /// Raises :exc:`UnavailableError` (the hold may have ended nevertheless), :exc:`DeniedError`, :exc:`KeyConflictError`,
@@ -328,7 +328,7 @@ impl Lock {
         Self::decorated(slf, function, "skip")
     }
 
-    /// As :meth:`skip_if_busy`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
+    /// As :meth:`skip_if_busy`, but the answer distinguishes "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
     ///
     ///     @lock("nightly").try_run
     ///     def nightly() -> int: ...

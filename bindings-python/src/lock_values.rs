@@ -90,7 +90,7 @@ pub(crate) struct Grant {
     fence: u64,
     /// When the hold began, by the server's clock (UTC).
     began: SystemTime,
-    /// When it ended, by the server's clock; ``None`` if it goes on, or if its end wasn't noted.
+    /// When it ended, by the server's clock; ``None`` if it continues, or if its end wasn't noted.
     ended: Option<SystemTime>,
     /// How it stood when it was noted last: ``holds``, ``released`` or ``lost``.
     state: &'static str,

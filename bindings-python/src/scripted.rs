@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktender::server::scripted;
+use locktender::testing as scripted;
 use pyo3::prelude::*;
 
 use crate::arguments::{seconds, text};
@@ -68,7 +68,7 @@ impl ScriptedServer {
     }
 
     fn __repr__(&self) -> String {
-        format!("<locktender.testing.ScriptedServer {:?}>", locktender::server::Server::address(&*self.0))
+        format!("<locktender.testing.ScriptedServer {:?}>", self.0.name())
     }
 }
 

@@ -18,9 +18,9 @@ use crate::visit::Visit;
 #[derive(PartialEq)]
 pub(crate) struct Release {
     /// ``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
-    /// ``taken`` if somebody else has it, or had it in between.
+    /// ``taken`` if another owner has it, or had it in between.
     outcome: &'static str,
-    /// With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if nothing tells who.
+    /// With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if that is unknown.
     next_owner: Option<String>,
     /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
     /// which it was issued, so it also says since when.
@@ -50,7 +50,7 @@ impl Release {
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct Loss {
-    /// Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
+    /// Why: its validity ran out; its key is gone, is or was another owner's, has a newer fence, or holds what no lock writes;
     /// ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before.
     reason: &'static str,
     /// The owner value of who has it instead, if that is known.
@@ -92,7 +92,7 @@ pub(crate) struct ServerReport {
     eviction: Option<String>,
     /// How far its clock is ahead of this machine's, in seconds; negative if behind.
     clock_offset: Option<f64>,
-    /// What locks need and this client's user may not do, one line each; ``None`` if that can't be told.
+    /// What locks need and this client's user may not do, one line each; ``None`` if that is unknown.
     denied: Option<Vec<String>>,
     /// What a person should look at, one sentence each.
     warnings: Vec<String>,

@@ -71,7 +71,7 @@ pub type CredentialsFuture<'a> = Pin<Box<dyn Future<Output = Result<Credentials,
 /// Provides credentials that change: tokens of a cloud, a secret store, a file. See
 /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
 ///
-/// A function without arguments that gives a future is a provider, too. Implement the trait to be told which server asks.
+/// A function without arguments that gives a future is a provider, too. Implement the trait to know which server asks.
 ///
 /// ```
 /// use locktender::{Client, Credentials, CredentialsFuture, CredentialsProvider};
@@ -111,6 +111,7 @@ where
 }
 
 /// A provider that the clones of a client's options share. Two are equal if they are the same one.
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct SharedProvider(Arc<dyn CredentialsProvider>);
 

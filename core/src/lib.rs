@@ -1,4 +1,4 @@
-//! Distributed locks on Redis. The core renews every held lock, tells its holder at once when the lock is lost, and numbers every
+//! Distributed locks on Redis. The core renews every held lock, notifies its holder at once when the lock is lost, and numbers every
 //! hold with a fencing token.
 //!
 //! ```
@@ -28,7 +28,7 @@
 //!   an answer (`None`), not an error. Each has a `_blocking` twin for code without an executor.
 //! * A [`Hold`] is renewed in the background, so a short `ttl` is right also for long work: a process that dies blocks the
 //!   others for one ttl, not for the length of the job.
-//! * [`Hold::is_valid`] and [`Hold::remaining`] need no I/O and are never wrong on the unsafe side; [`Hold::lost`] tells a loss.
+//! * [`Hold::is_valid`] and [`Hold::remaining`] need no I/O and are never wrong on the unsafe side; [`Hold::lost`] reports a loss.
 //!
 //! # Modules
 //!
@@ -38,17 +38,21 @@
 //! | `session` | a client's running parts: the registry of acquisitions, an actor around each, wake-ups |
 //! | `protocol` | one acquisition over N servers, as a pure state machine |
 //! | `wait` | the waiters of this process, and when each tries again |
-//! | [`op`] | operations on one server, and their answers |
-//! | [`machine`] | the rules of one server, as pure functions: the specification of the scripts |
-//! | [`server`] | the trait of a lock server, and the servers: Redis, in memory, scripted, your own |
+//! | `op` | operations on one server, and their answers |
+//! | `machine` | the rules of one server, as pure functions: the specification of the scripts |
+//! | `server` | the trait of a lock server, and the servers: Redis, in memory, scripted, your own |
 //! | `io` | the I/O thread, timers, the reactor of blocked threads |
 //! | [`error`], [`event`] | errors with their [`Code`], and [`LockEvent`]s |
-//! | `testing` | with the feature `testing`: a clock that tests can move |
+//! | `testing` | with the feature `testing`: servers for tests, and a clock that they can move |
 //!
 //! # Features
 //!
-//! None is on by default. `metrics`: what a client counts goes to the recorder of the crate
-//! `metrics`, too. `testing`: scripted servers and the clock.
+//! * `tls`, on by default: `rediss://` and the sentinels of `redis+sentinel://` with TLS, by rustls. A provider of cryptography that the
+//!   process has installed is used, else `ring`.
+//! * `metrics`: what a client counts goes to the recorder of the crate `metrics`, too.
+//! * `testing`: servers in memory and scripted ones, and a clock that tests can move.
+//! * `unstable-server`: the trait of a lock server, its operations and its rules, for a server of your own. These may change in every
+//!   release: an operation gets a field, an answer a case, a rule a key. A minor version says in its changelog what changed.
 //!
 //! `docs/architecture.md` in the repository shows how they work together.
 #![forbid(unsafe_code)]
@@ -65,16 +69,28 @@ pub mod host;
 #[doc(hidden)]
 pub mod internals;
 mod io;
+#[cfg(feature = "unstable-server")]
 pub mod machine;
+#[cfg(not(feature = "unstable-server"))]
+#[allow(dead_code, unused_imports, reason = "servers of other crates use it")]
+mod machine;
 pub mod metrics;
 mod mutant;
 mod name;
+#[cfg(feature = "unstable-server")]
 pub mod op;
+#[cfg(not(feature = "unstable-server"))]
+#[allow(dead_code, unused_imports, reason = "servers of other crates use it")]
+mod op;
 mod options;
 mod owner;
 mod process;
 mod protocol;
+#[cfg(feature = "unstable-server")]
 pub mod server;
+#[cfg(not(feature = "unstable-server"))]
+#[allow(dead_code, unused_imports, reason = "servers of other crates use it")]
+mod server;
 mod session;
 mod sync;
 #[cfg(feature = "testing")]
@@ -84,7 +100,7 @@ mod wait;
 mod wording;
 
 pub use api::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
-pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoUrls, Lock};
+pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoServer, IntoUrls, Lock};
 pub use api::{Election, Grant, HoldInfo, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining, RunError};

@@ -4,6 +4,9 @@
 //! from one alarm to the next: so what is due on the way happens at its time, and in its order. Servers of this process
 //! (`memory://`, scripted ones) tell the time by the same clock. A real server doesn't: its locks would expire at another time.
 
+pub use crate::server::memory::MemoryServer;
+pub use crate::server::scripted::{ScriptedServer, Seen, Step};
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -25,7 +28,7 @@ const WORK: Duration = Duration::from_millis(1);
 
 /// The clock of all locks in this process, in the hands of one test.
 ///
-/// Time goes on by itself, and [`advance`](Self::advance) moves it forward; it is never moved back. It is the clock of the whole process:
+/// Time passes by itself, and [`advance`](Self::advance) moves it forward; it is never moved back. It is the clock of the whole process:
 /// tests that take it wait for one another. A test that doesn't take it, and runs at the same time in the same process, has its
 /// locks moved, too: give tests with a clock a test binary of their own (a file in `tests/`), or run each test in a process
 /// (`cargo nextest`).
@@ -103,7 +106,7 @@ impl Clock {
     /// do in their own time, meanwhile or later.
     ///
     /// # Cancel safety
-    /// Once started the clock goes on to its end, also if the call is dropped.
+    /// Once started the clock moves to its end, also if the call is dropped.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for more than 366 days, after [`close`](Self::close), and while a lock is held or waited for on a server
@@ -133,7 +136,7 @@ impl Clock {
         self.advance(span).blocking()
     }
 
-    /// Gives the clock back, as dropping it does: another test may take it. Time goes on from where it is.
+    /// Gives the clock back, as dropping it does: another test may take it. Time continues from where it is.
     pub fn close(&self) {
         // A forked child's copy may be locked for ever.
         if self.of.is_current() && !self.given_back.swap(true, Ordering::Relaxed) {

@@ -27,4 +27,4 @@ def report(day: str) -> str:
 
 if __name__ == "__main__":
     for asked in [report.delay("monday") for _ in range(3)]:
-        print(asked.get(timeout=30) or "somebody is making it")
+        print(asked.get(timeout=30) or "another worker is making it")

@@ -24,7 +24,7 @@ app = FastAPI(lifespan=lifespan)
 
 @asynccontextmanager
 async def while_connected(request: Request) -> AsyncIterator[None]:
-    """Cancels its body if the client closes the connection. FastAPI itself would go on."""
+    """Cancels its body if the client closes the connection. FastAPI itself would continue."""
     body = asyncio.current_task()
     assert body is not None
 

@@ -26,5 +26,5 @@ late.wait_lost(10)
 with turn as hold:
     print(f"the second has fence {hold.fence}; its withdrawal: {account.withdraw(10, hold.fence)}")
 
-print(f"the first goes on, without looking; its withdrawal: {account.withdraw(10, late.fence)}")
+print(f"the first continues, without looking; its withdrawal: {account.withdraw(10, late.fence)}")
 print(f"balance {account.balance}; the first gives back what it no longer has: {late.release().outcome}")

@@ -12,4 +12,4 @@ try:
 except AcquireTimeoutError as busy:
     raise SystemExit(f"busy: {busy}")
 
-print("given back" if greeting.inspect() is None else "somebody else was waiting for it")
+print("given back" if greeting.inspect() is None else "another process was waiting for it")

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
         .with(async |hold| {
             println!("{} is held with fence {}", hold.name(), hold.fence());
             let second = client.lock("orders:42").try_acquire().await?;
-            println!("somebody else gets {second:?}");
+            println!("another caller gets {second:?}");
             Ok::<_, Error>(42)
         })
         .await?;

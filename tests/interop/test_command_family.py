@@ -53,7 +53,7 @@ def test_a_daemon_that_a_command_leaves_behind_is_said_to_go_on_without_the_lock
 ):
     with daemon(tmp_path) as left:
         done = ran(server, *subcommand, name, "--", *left.script, program=program)
-        said = f"locktender: a process that it started goes on without the lock (pid {left.pid})\n"
+        said = f"locktender: a process that it started continues without the lock (pid {left.pid})\n"
         assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n", said)
         assert is_alive(left.pid)
         assert server.command("EXISTS", name) == 0

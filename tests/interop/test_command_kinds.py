@@ -204,7 +204,7 @@ def test_each_mistake_has_its_code(server: RealServer, name: str):
         (["job", "--max-attempts", "0", name, "true"], 64, "max-attempts"),
         (["job", "--server", nowhere, "--server", server.url, name, "true"], 64, "one server"),
         (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
-        (["cron-job", name, "true"], 64, "--at <TIME>|--every <SPAN>"),
+        (["cron-job", name, "true"], 64, "--at <TIME>|--every <DURATION>"),
         (["cron-job", "--at", "today", name, "true"], 64, "2026-11-21T02:00:00+01:00"),
         (["cron-job", "--at", "@12", name, "true"], 64, "2000"),
         (["cron-job", "--at", "@1795222800000", name, "true"], 64, "it counts the seconds since 1970"),
@@ -301,7 +301,7 @@ def test_a_campaign_goes_on_while_no_server_answers(name: str):
     with RealServer() as server:
         server.kill()
         with running(server, "lead", name, "echo", "leads") as process:
-            assert process.stderr is not None and "the campaign goes on" in process.stderr.readline()
+            assert process.stderr is not None and "the campaign continues" in process.stderr.readline()
             server.restart()
             out, err = process.communicate(timeout=PATIENCE)
             assert (out, err, process.returncode) == ("leads\n", "", 0)

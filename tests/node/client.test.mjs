@@ -70,7 +70,7 @@ test('check tells which rights are missing', async (t) => {
   const server = await startServer(t, { users: { app: ['pw', '~* &* +@all -pttl'] } })
   const client = new Client(`redis://app:pw@127.0.0.1:${server.port}`)
   const [report] = await client.checkServers()
-  assert.deepEqual(report.denied, ['PTTL of :~lt:probe, to tell how long a lock remains'])
+  assert.deepEqual(report.denied, ['PTTL of :~lt:probe, to read how long a lock remains'])
   assert.ok(report.warnings.some((warning) => warning.includes('a right is missing: PTTL')))
   await client.close()
 })

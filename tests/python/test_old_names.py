@@ -27,6 +27,9 @@ TYPES = {
     "NotRun": "NotRunReason",
     "Ran": "TryOutcome",
     "ServerError": "ServerFailure",
+    "WithError": "RunError",
+    "JobError": "RunError",
+    "LeadError": "RunError",
 }
 FIELDS = {
     "fire_time": "scheduled_time",

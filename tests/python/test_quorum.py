@@ -51,5 +51,5 @@ def test_a_check_says_which_rights_are_missing(servers):
     server = servers(users={"app": ("pw", "~* &* +@all -pttl")})
     with Client(f"redis://app:pw@127.0.0.1:{server.port}") as client:
         (report,) = client.check_servers()
-    assert report.denied == ["PTTL of :~lt:probe, to tell how long a lock remains"]
+    assert report.denied == ["PTTL of :~lt:probe, to read how long a lock remains"]
     assert any("a right is missing: PTTL" in warning for warning in report.warnings)

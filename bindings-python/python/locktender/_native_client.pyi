@@ -52,7 +52,7 @@ class Client:
     """The connection to one lock server, or to a quorum of independent ones.
 
     Lazy: nothing is connected before the first operation. It may be shared by threads, tasks and event loops, and a forked
-    child's operations connect anew. ``with`` and ``async with`` close it.
+    child's operations open connections of their own. ``with`` and ``async with`` close it.
 
         client = Client("redis://localhost")
         with client.lock("orders:42", ttl=10, wait=5) as hold:
@@ -107,7 +107,7 @@ class Client:
     With a ``pickle_name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name,
     the latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords
     included**: a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all
-    who unpickle the same, and keeps it until the exit (or until somebody closes it: the next one makes it anew). Without
+    who unpickle the same, and keeps it until the exit (or until it is closed: the next one makes it again). Without
     ``servers`` the other process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
 
     Raises :exc:`InvalidArgumentError` for a wrong option or URL.
@@ -143,7 +143,7 @@ class Client:
         ``ttl``
             How long the key lives without a renewal. Default 10 s.
         ``wait``
-            How long an acquire waits for a busy lock; 0 is one attempt. Default for ever.
+            How long an acquire waits for a busy lock; 0 is one attempt. Default without end.
         ``renew``
             Whether a held lock is renewed in the background. Default true.
         ``max_hold``
@@ -161,7 +161,7 @@ class Client:
             first colon. Choose few: a client counts 100 categories, and all further ones together as ``other``.
         ``on_lost``
             What a loss does. ``"cancel"`` (the default) cancels the task in the body of an ``async with``, ``"continue"`` leaves it
-            alone. A callable is called with the :exc:`LockLostError`, at once, on a thread of its own: so a ``with`` body hears of
+            alone. A callable is called with the :exc:`LockLostError`, at once, on a thread of its own: so a ``with`` body learns of
             it before its end. The task is cancelled all the same. What it raises is logged. It shares its thread with all events,
             so let it only set something; an ``async def`` is refused.
 
@@ -195,7 +195,7 @@ class Client:
         """The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer
         starts it in. No I/O.
 
-        It is a :class:`Job` that begins anew with each later scheduled time, and never again for one that has begun. Its outcome
+        It is a :class:`Job` that begins again with each later scheduled time, and never again for one that has begun. Its outcome
         says the ``reason`` why nothing ran, which is no error.
 
         ``at``
@@ -225,7 +225,7 @@ class Client:
         """The election ``name``: one leader of any number of candidates. No I/O.
 
         The options are those of :meth:`lock`. ``ttl`` is how long a leader that dies blocks the next one, ``wait`` how long a campaign
-        waits while another one leads; :meth:`Election.lead` waits for ever unless ``wait`` is given here.
+        waits while another one leads; :meth:`Election.lead` waits without end unless ``wait`` is given here.
 
             with client.election("scheduler", ttl=5).campaign() as leadership:
                 print("leads in term", leadership.term)
@@ -317,7 +317,7 @@ class Client:
 
             print(client.metrics().value("locktender_acquires_total", category="orders", end="acquired"))
 
-        It is always counted; reading it asks no server. In a forked child it begins anew.
+        It is always counted; reading it asks no server. In a forked child it begins at zero.
         """
 
     def close(self) -> None:

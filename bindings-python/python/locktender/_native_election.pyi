@@ -26,10 +26,10 @@ class Leadership(Hold):
 
     @property
     def stopping(self) -> bool:
-        """Whether :meth:`Election.stop` was called, so that the work should return soon. The term goes on until then."""
+        """Whether :meth:`Election.stop` was called, so that the work should return soon. The term continues until then."""
 
     def resign(self) -> Release:
-        """Ends the term, and tells the next candidate: :meth:`Hold.release`.
+        """Ends the term, and notifies the next candidate: :meth:`Hold.release`.
 
             leadership.resign()
 
@@ -54,7 +54,7 @@ class AsyncLeadership(AsyncHold):
         """Whether :meth:`Election.stop` was called. See :attr:`Leadership.stopping`."""
 
     def resign(self) -> Coroutine[Any, Any, Release]:
-        """Ends the term, and tells the next candidate. See :meth:`Leadership.resign`."""
+        """Ends the term, and notifies the next candidate. See :meth:`Leadership.resign`."""
 
     def __aenter__(self) -> Coroutine[Any, Any, AsyncLeadership]: ...
     def _is_loss(self, error: BaseException) -> bool: ...
@@ -165,7 +165,7 @@ class Election:
         """Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
         campaigns again, until :meth:`stop`.
 
-        A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it goes on while the servers can't be
+        A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it continues while the servers can't be
         reached. A loss can't stop ``work`` here: it calls ``leadership.check()`` before each step, whose :exc:`LockLostError` ends the
         term and not the call. What else ``work`` raises comes back, after the leader has resigned. It resigns only when ``work`` has
         ended, and calls no ``work`` before that.
@@ -200,7 +200,7 @@ class Election:
             election = client.election("scheduler")
             election.stop()
 
-        A campaign is given up. Work that runs goes on; ``leadership.stopping`` tells it to return. The call returns after it.
+        A campaign is given up. Work that runs continues; ``leadership.stopping`` says that it should return. The call returns after it.
         """
 
     def observe(self) -> Observer:

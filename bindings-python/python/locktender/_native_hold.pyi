@@ -87,12 +87,12 @@ class Hold(_BaseHold):
         """
 
     def release(self) -> Release:
-        """Gives the lock back, and tells what was found.
+        """Gives the lock back, and returns what was found.
 
             if hold.release().outcome == "taken":
-                print("somebody else had the lock, too")
+                print("another hold came between")
 
-        Raises :exc:`UnavailableError` if the outcome stays unknown: the release goes on in the background, and may be called again
+        Raises :exc:`UnavailableError` if the outcome stays unknown: the release continues in the background, and may be called again
         to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
         """
 
@@ -119,7 +119,7 @@ class AsyncHold(_BaseHold):
         """Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Hold.wait_lost`."""
 
     def release(self) -> Coroutine[Any, Any, Release]:
-        """Gives the lock back. Once started it goes on, also if the task is cancelled. See :meth:`Hold.release`."""
+        """Gives the lock back. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`."""
 
     def __aenter__(self) -> Coroutine[Any, Any, AsyncHold]: ...
     def __aexit__(

@@ -125,7 +125,7 @@ class Attempt(Hold):
 
         ``result`` is anything that JSON can express, of at most 64 KiB; ``None`` is no result. Raises :exc:`LockLostError` if another
         attempt has begun or ended since, :exc:`NotHeldError` if this one has ended before, :exc:`InvalidArgumentError` for a result
-        that can't be kept (the attempt goes on), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
+        that can't be kept (the attempt continues), :exc:`UnavailableError` if the outcome stays unknown: call it again to learn it.
         """
 
     def fail(self, error: BaseException | str, *, retry_in: _Seconds | None = None, retry: bool = True) -> None:
@@ -239,7 +239,7 @@ class Job:
         """Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
 
             if client.job("mail:7").status().state == "dead":
-                print("somebody should look")
+                print("an operator should look")
 
         Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
         """

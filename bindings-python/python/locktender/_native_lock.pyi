@@ -76,7 +76,7 @@ class Lock:
         """:meth:`inspect`, under asyncio."""
 
     def force_release(self, *, owner: str | None = None) -> LockInfo | None:
-        """Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
+        """Ends the hold of the lock, whatever process has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
         ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended. A value that no locktender wrote is
         ended only if it is given so: else it is a :exc:`KeyConflictError`.
 
@@ -84,7 +84,7 @@ class Lock:
             if info and input(f"{info.owner} holds it. End that? ") == "yes":
                 client.lock("orders:42").force_release(owner=info.owner)
 
-        **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
+        **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
         Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
 
         Raises :exc:`UnavailableError` (the hold may have ended nevertheless), :exc:`DeniedError`, :exc:`KeyConflictError`,
@@ -123,7 +123,7 @@ class Lock:
     def try_run(  # type: ignore[overload-overlap]
         self, function: Callable[_P, Coroutine[Any, Any, _R]], /
     ) -> Callable[_P, Coroutine[Any, Any, TryOutcome[_R]]]:
-        """As :meth:`skip_if_busy`, but the answer tells "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
+        """As :meth:`skip_if_busy`, but the answer distinguishes "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
 
             @lock("nightly").try_run
             def nightly() -> int: ...

@@ -55,11 +55,11 @@ class Release:
     @property
     def outcome(self) -> Literal["released", "expired", "taken"]:
         """``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
-        ``taken`` if somebody else has it, or had it in between."""
+        ``taken`` if another owner has it, or had it in between."""
 
     @property
     def next_owner(self) -> str | None:
-        """With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if nothing tells who."""
+        """With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if that is unknown."""
 
     @property
     def next_fence(self) -> int | None:
@@ -80,7 +80,7 @@ class Loss:
 
     @property
     def reason(self) -> Literal["expired", "missing", "taken", "superseded", "conflict", "max_hold", "closed", "ended"]:
-        """Why: its validity ran out; its key is gone, is or was somebody else's, has a newer fence, or holds what no lock writes;
+        """Why: its validity ran out; its key is gone, is or was another owner's, has a newer fence, or holds what no lock writes;
         ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before."""
 
     @property
@@ -178,7 +178,7 @@ class Grant:
 
     @property
     def ended(self) -> datetime | None:
-        """When it ended, by the server's clock; ``None`` if it goes on, or if its end wasn't noted."""
+        """When it ended, by the server's clock; ``None`` if it continues, or if its end wasn't noted."""
 
     @property
     def state(self) -> Literal["holds", "released", "lost"]:
@@ -246,7 +246,7 @@ class ServerReport:
 
     @property
     def denied(self) -> list[str] | None:
-        """What locks need and this client's user may not do, one line each; ``None`` if that can't be told."""
+        """What locks need and this client's user may not do, one line each; ``None`` if that is unknown."""
 
     @property
     def warnings(self) -> list[str]:

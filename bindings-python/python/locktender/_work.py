@@ -35,7 +35,7 @@ def lead(self: Election, work: Callable[..., Any], /, *args: Any, **kwargs: Any)
     """Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
     campaigns again, until :meth:`stop`.
 
-    A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it goes on while the servers can't be
+    A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it continues while the servers can't be
     reached. A loss can't stop ``work`` here: it calls ``leadership.check()`` before each step, whose :exc:`LockLostError` ends the
     term and not the call. What else ``work`` raises comes back, after the leader has resigned. It resigns only when ``work`` has
     ended, and calls no ``work`` before that.

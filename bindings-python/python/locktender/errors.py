@@ -27,7 +27,7 @@ class LockError(Exception):
 
 
 class AcquireTimeoutError(LockError, TimeoutError):
-    """``wait`` ran out while somebody held the lock.
+    """``wait`` ran out while the lock was held.
 
     ``holder`` is the holder's owner value, ``remaining`` the seconds its key had left: ``math.inf`` if it has no expiry.
     ``rank`` is how many waited before this one, or None if the server had put it in no line.

@@ -32,7 +32,7 @@ locktender cron-job --at 2026-11-21T02:00:00+01:00 --max-attempts 3 nightly -- /
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help(EXAMPLES, NOTHING_TO_RUN, &[exit::BUSY], Some(&format!("{ENVIRONMENT}{SCHEDULED_TIME}"))),
-    override_usage = "locktender cron-job [OPTIONS] <--at TIME|--every SPAN> NAME -- COMMAND [ARGUMENT]...",
+    override_usage = "locktender cron-job [OPTIONS] <--at TIME|--every DURATION> NAME -- COMMAND [ARGUMENT]...",
     group = ArgGroup::new("scheduled_time").required(true),
     mut_arg("name", |arg| arg.help("The job's name")),
     mut_arg("nonblock", |arg| arg.help("Don't wait, whatever --max-attempts and --on-overlap say")),
@@ -48,11 +48,11 @@ pub(super) struct CronJob {
     at: Option<SystemTime>,
 
     /// The time between two scheduled times: the scheduled time is now, rounded down to a multiple of it
-    #[arg(long, value_name = "SPAN", value_parser = span, group = "scheduled_time")]
+    #[arg(long, value_name = "DURATION", value_parser = span, group = "scheduled_time")]
     every: Option<Duration>,
 
     /// How long ago a scheduled time may be and still run; with --every from its end on [default: 24h]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     max_lateness: Option<Duration>,
 
     /// What to do while the command still runs for an earlier scheduled time
@@ -64,7 +64,7 @@ pub(super) struct CronJob {
     max_attempts: Option<u32>,
 
     /// How long after a failed attempt the next one may begin; doubled after each further one [default: 1s]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     retry_delay: Option<Duration>,
 
     #[command(flatten)]

@@ -75,7 +75,7 @@ pub(super) fn help_of_all() -> String {
 Examples:
   export LOCKTENDER_URL=redis://redis.internal
   locktender run -n nightly -- /usr/local/bin/tidy    # on one machine at a time
-  locktender job migrate:42 -- ./migrate 42           # once, whoever does it
+  locktender job migrate:42 -- ./migrate 42           # once, on one of the machines
   locktender ls                                       # who holds what
   locktender help run                                 # more about a subcommand
 

@@ -10,9 +10,9 @@ use super::exit;
 use super::operator::{Asked, Stop, say};
 use super::shown;
 
-/// Ends the hold of a lock, whoever has it
+/// Ends the hold of a lock, whatever process has it
 ///
-/// It shows whose hold that is, and asks before it ends it. The next waiter gets the lock at once. The holder goes on until its next renewal
+/// It shows whose hold that is, and asks before it ends it. The next waiter gets the lock at once. The holder continues until its next renewal
 /// is refused, at most a third of its ttl later: until then two programs may work at the same time. Where you can, end the holder's process
 /// instead.
 #[derive(Debug, Args)]

@@ -42,7 +42,7 @@ pub(super) fn guarded<L>(
 ) -> u8 {
     let prepared = |client: &Client| {
         if run_options.wait_children && !family::IS_KNOWN {
-            let why = "needs Linux: this system doesn't tell what a command leaves behind";
+            let why = "needs Linux: this system doesn't show what a command leaves behind";
             return Err(Error::invalid("--wait-children", true, why));
         }
         let (lock, ttl) = lock(client)?;
@@ -261,8 +261,8 @@ impl Guard<'_> {
             let shown = left.iter().take(SHOWN).map(|relative| relative.process.to_string()).collect::<Vec<_>>().join(", ");
             let more = if left.len() > SHOWN { ", …" } else { "" };
             let text = match left.len() {
-                1 => format!("a process that it started goes on without the lock (pid {shown})"),
-                count => format!("{count} processes that it started go on without the lock (pid {shown}{more})"),
+                1 => format!("a process that it started continues without the lock (pid {shown})"),
+                count => format!("{count} processes that it started continue without the lock (pid {shown}{more})"),
             };
             self.messages.warning("processes_left", &text);
         }

@@ -33,7 +33,7 @@ pub(super) struct Hold {
     waiting: Waiting,
 
     /// Keep the lock at least this long, also if this program ends before
-    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 21)]
+    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 21)]
     min_hold: Option<Duration>,
 
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub(super) struct Show {
 
 /// Waits until a lock is free, and leaves it so
 ///
-/// When it returns, somebody else may have acquired the lock again. To work while nobody else does, use `locktender run`. With --done it waits
+/// When it returns, another program may have acquired the lock again. To work while nobody else does, use `locktender run`. With --done it waits
 /// until a job is done, and runs nothing.
 #[derive(Debug, Args)]
 pub(super) struct Wait {

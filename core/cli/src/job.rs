@@ -42,11 +42,11 @@ pub(super) struct Job {
     max_attempts: Option<u32>,
 
     /// How long after a failed attempt the next one may begin; doubled after each further one [default: 1s]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     retry_delay: Option<Duration>,
 
     /// How long a job that is done or dead is remembered [default: 24h]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     retention: Option<Duration>,
 
     #[command(flatten)]

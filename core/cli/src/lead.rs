@@ -17,7 +17,7 @@ use super::run_options::{OnLost, RunOptions};
 /// The pause after a campaign for which no server could be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The campaign goes on where other subcommands give these codes.
+/// The campaign continues where other subcommands give these codes.
 const NEVER: [u8; 5] = [exit::UNAVAILABLE, exit::UNWRITTEN, exit::BUSY, exit::LOST, exit::DEAD];
 
 const ENVIRONMENT: &str = "
@@ -65,7 +65,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
             Err(Unmet::Error(error)) if error.code() == Code::Unavailable => {
                 // An outage is told once: it may take hours.
                 if !mem::replace(&mut is_outage, true) {
-                    guard.messages.error(error.code().as_str(), &format!("{}; the campaign goes on", in_words(&error)));
+                    guard.messages.error(error.code().as_str(), &format!("{}; the campaign continues", in_words(&error)));
                 }
                 match guard.paused(PAUSE) {
                     Ok(()) => continue,

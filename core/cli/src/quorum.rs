@@ -35,7 +35,7 @@ struct Init {
     asked: Asked,
 
     /// The longest ttl that clients of this quorum may have, as all of them say it [default: 1m]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     max_ttl: Option<Duration>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Run {
     waiting: Waiting,
 
     /// Keep the lock at least this long, also if the command ends before
-    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 21)]
+    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 21)]
     min_hold: Option<Duration>,
 
     #[command(flatten)]

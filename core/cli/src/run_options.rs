@@ -17,11 +17,11 @@ use super::watch::{default_kill_after, leaves_time};
 #[derive(Debug, Args)]
 pub(super) struct LockOptions {
     /// How long the lock outlives this program if it dies [default: 10s]
-    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 20)]
+    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 20)]
     pub(super) ttl: Option<Duration>,
 
     /// End the command when it has held the lock for this long
-    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 22)]
+    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 22)]
     pub(super) max_hold: Option<Duration>,
 
     /// Wait in the order of arrival
@@ -65,7 +65,7 @@ pub(super) struct RunOptions {
     pub(super) lock: LockOptions,
 
     /// The time between SIGTERM and SIGKILL for a command that is ended [default: a fifth of the ttl]
-    #[arg(long, value_name = "SPAN", value_parser = span, display_order = 24)]
+    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 24)]
     pub(super) kill_after: Option<Duration>,
 
     /// Keep the lock until also what the command started in the background has ended (Linux)
@@ -130,6 +130,6 @@ pub(super) struct Loss {
 pub(super) enum OnLost {
     /// End the command: SIGTERM, then SIGKILL
     Kill,
-    /// Say it, and let the command go on
+    /// Write a message, and let the command continue
     Warn,
 }

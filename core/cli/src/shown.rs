@@ -186,7 +186,7 @@ pub(super) fn age(lock: &LockInfo) -> String {
 fn remaining(lock: &LockInfo) -> String {
     match lock.remaining {
         Remaining::For(left) => short(left),
-        Remaining::Forever => "for ever".to_owned(),
+        Remaining::Forever => "no expiry".to_owned(),
         _ => "0s".to_owned(),
     }
 }

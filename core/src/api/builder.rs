@@ -10,11 +10,10 @@ use std::time::Duration;
 use crate::api::client::{Client, Inner, Sinks};
 use crate::api::setters::setters;
 use crate::api::sources::{Source, Sources};
-use crate::api::urls::IntoUrls;
+use crate::api::urls::{IntoServer, IntoUrls};
 use crate::error::Error;
 use crate::event::Sink;
 use crate::options::{ClientOptions, Wait};
-use crate::server::Server;
 
 /// A builder of a [`Client`]: servers, the client's options, and defaults for its locks.
 ///
@@ -82,19 +81,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a server of your own (see [`Server`]), or a scripted one for tests.
+    /// Adds a server for tests (feature `testing`), or one of your own (feature `unstable-server`).
     ///
     /// ```
+    /// # #[cfg(feature = "testing")] {
     /// # use std::sync::Arc;
-    /// # use locktender::{Client, server::memory::MemoryServer};
+    /// # use locktender::{Client, testing::MemoryServer};
     /// let apart = Arc::new(MemoryServer::new("docs-builder-server")); // no other client can reach it
     /// let client = Client::builder().server(apart).build()?;
     /// let hold = client.lock("nightly").acquire_blocking()?;
+    /// # }
     /// # Ok::<(), locktender::Error>(())
     /// ```
     #[must_use]
-    pub fn server(mut self, server: Arc<dyn Server>) -> Self {
-        self.sources.push(Source::Own(server));
+    pub fn server(mut self, server: impl IntoServer) -> Self {
+        self.sources.push(Source::Own(server.into_server()));
         self
     }
 
@@ -108,6 +109,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("memory://docs-builder-options").options(options).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[doc(hidden)]
     #[must_use]
     pub fn options(mut self, options: ClientOptions) -> Self {
         self.options = options;
@@ -198,8 +200,8 @@ setters! { ClientBuilder, configure:
     /// ```
     /// # use locktender::{Client, LockEvent};
     /// # use locktender::event::Level;
-    /// let told = |event: &LockEvent| assert!(event.level == Level::Info || event.kind.as_str() == "attempt");
-    /// let client = Client::builder().url("memory://docs-log-holds").log_holds(true).sink(std::sync::Arc::new(told)).build()?;
+    /// let check = |event: &LockEvent| assert!(event.level == Level::Info || event.kind.as_str() == "attempt");
+    /// let client = Client::builder().url("memory://docs-log-holds").log_holds(true).sink(std::sync::Arc::new(check)).build()?;
     /// client.lock("nightly").acquire_blocking()?.release_blocking()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
@@ -241,7 +243,7 @@ setters! { ClientBuilder, configure:
     /// ```
     ttl(ttl: Duration) |options| options.lock.ttl = ttl;
 
-    /// The wait of locks without one of their own: how long an acquire waits. Default for ever; see [`Lock::wait`](crate::Lock::wait).
+    /// The wait of locks without one of their own: how long an acquire waits. Default without end; see [`Lock::wait`](crate::Lock::wait).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -304,6 +306,7 @@ impl ClientBuilder {
     /// let client = Client::builder().url("memory://docs-configure").configure(|options| options.log_holds = true).build()?;
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[doc(hidden)]
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
         change(&mut self.options);

@@ -80,7 +80,7 @@ impl Client {
     /// The job `name` of a schedule, with the client's options: work that must run once per scheduled time, however many replicas a
     /// cron line or a timer starts it in. No I/O.
     ///
-    /// It is a [`Job`] that begins anew with each later scheduled time, which [`at`](Job::at) or [`every`](Job::every) must give,
+    /// It is a [`Job`] that begins again with each later scheduled time, which [`at`](Job::at) or [`every`](Job::every) must give,
     /// and never again for one that has begun. It has one attempt: a run that fails or dies is not repeated, unless
     /// [`max_attempts`](Job::max_attempts) allows more. Its outcome says the [reason](crate::JobOutcome::reason) why nothing ran,
     /// which is no error.
@@ -99,7 +99,7 @@ impl Client {
 
     /// The election `name`, with the client's options: one leader of any number of candidates. No I/O.
     ///
-    /// Its name is that of a lock: while somebody leads, [`Client::lock`] of the same name is held.
+    /// Its name is that of a lock: while there is a leader, [`Client::lock`] of the same name is held.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-election")?;
@@ -197,7 +197,7 @@ impl Client {
     /// ```
     ///
     /// # Cancel safety
-    /// Once started it goes on.
+    /// Once started it continues.
     ///
     /// # Errors
     /// * `UNAVAILABLE`: a server doesn't answer. Those that did are trusted.
@@ -286,7 +286,7 @@ impl Client {
     /// ```
     ///
     /// # Cancel safety
-    /// Once started it goes on.
+    /// Once started it continues.
     ///
     /// # Errors
     /// None but `INTERNAL`.
@@ -315,7 +315,7 @@ impl Client {
     /// The client's metrics at this moment: what is held and waited for, and how often and how long it was since the client was made.
     ///
     /// They are always counted. Reading them costs no I/O, and some microseconds for each category of locks that the client has
-    /// used. In a forked process they begin anew. `docs/observability.md` has their table.
+    /// used. In a forked process they begin at zero. `docs/observability.md` has their table.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-client-metrics")?;
@@ -347,6 +347,7 @@ impl Client {
     /// assert_eq!(client.options().unavailable_after, Duration::from_secs(5));
     /// # Ok::<(), locktender::Error>(())
     /// ```
+    #[doc(hidden)]
     #[must_use]
     pub fn options(&self) -> &ClientOptions {
         &self.0.options

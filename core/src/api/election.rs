@@ -46,7 +46,7 @@ use crate::process::PerProcess;
 #[derive(Clone)]
 pub struct Election {
     lock: Lock,
-    /// A forked child begins anew: its parent leads on.
+    /// A forked child begins by itself: its parent leads on.
     candidate: Arc<PerProcess<Candidate>>,
 }
 
@@ -139,7 +139,7 @@ impl Election {
 
     /// Leads again and again: campaigns, runs `work` as the leader, resigns when it has ended, and campaigns again.
     ///
-    /// * A campaign waits as long as it takes, unless the election has a [`wait`](Election::wait) of its own. It goes on while the
+    /// * A campaign waits as long as it takes, unless the election has a [`wait`](Election::wait) of its own. It continues while the
     ///   servers can't be reached.
     /// * `work` gives `Ok`, or the term is lost, which drops it: the next campaign begins. `work` gives `Err`: so does this call.
     /// * It resigns only when `work` has ended, and begins no `work` before that.
@@ -177,7 +177,7 @@ impl Election {
 
     /// Ends [`Election::lead`] and its blocking twin, from any thread, and for good: a call that begins later ends at once.
     ///
-    /// A campaign is given up. Work that runs goes on; [`Leadership::is_stopping`] tells it to return. The call ends after it.
+    /// A campaign is given up. Work that runs continues; [`Leadership::is_stopping`] says that it should return. The call ends after it.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-election-stop")?;
@@ -201,7 +201,7 @@ impl Election {
     /// # let client = locktender::Client::open("memory://docs-election-observe")?;
     /// let leadership = client.election("scheduler").campaign_blocking()?;
     /// let mut observer = client.election("scheduler").observe(); // in any process
-    /// let leader = observer.next_blocking()?.leader.expect("somebody leads");
+    /// let leader = observer.next_blocking()?.leader.expect("there is a leader");
     /// assert_eq!((leader.term, leader.owner.as_str()), (leadership.term(), leadership.owner()));
     /// # Ok::<(), locktender::Error>(())
     /// ```

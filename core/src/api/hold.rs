@@ -244,11 +244,11 @@ impl Hold {
     /// ```
     ///
     /// # Cancel safety
-    /// Once started the release goes on, also if the call is dropped.
+    /// Once started the release continues, also if the call is dropped.
     ///
     /// # Errors
     /// * `UNAVAILABLE`: the outcome is still unknown after the client's
-    ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after). The release goes on in the background. Call it again to learn
+    ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after). The release continues in the background. Call it again to learn
     ///   the outcome.
     /// * `NOT_HELD`: the lock was released or handed over before.
     /// * `FORKED`: this is a forked child, and the lock is its parent's.
@@ -280,7 +280,7 @@ impl Hold {
     /// `LOCK_LOST`; `NOT_HELD` after a release or a hand-over; `FORKED` in a forked child.
     pub fn hand_over(&self) -> Result<String, Error> {
         if self.grant.attempt.is_some() {
-            let why = "an attempt of a job can't be handed over: give it back, and the next worker begins it anew";
+            let why = "an attempt of a job can't be handed over: give it back, and the next worker begins it again";
             return Err(Error::invalid("hand_over", self.name(), why));
         }
         let actor = Arc::clone(&self.actor);

@@ -254,7 +254,7 @@ impl Job {
     /// ```
     ///
     /// # Cancel safety
-    /// Once started it goes on.
+    /// Once started it continues.
     ///
     /// # Errors
     /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.

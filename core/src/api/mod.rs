@@ -20,4 +20,4 @@ pub use election::{Election, Leadership, Observer};
 pub use hold::Hold;
 pub use job::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
 pub use lock::Lock;
-pub use urls::IntoUrls;
+pub use urls::{IntoServer, IntoUrls};

@@ -49,6 +49,7 @@ macro_rules! setters_of_its_lock {
             category(category: impl Into<std::sync::Arc<str>>) |lock| lock.category(category);
 
             /// The caller's task, as a number: [`Lock::caller`](crate::Lock::caller).
+            #[doc(hidden)]
             caller(task: u64) |lock| lock.caller(task);
 
             /// Several options of the lock at once; an option that is `None` keeps its value.

@@ -1,4 +1,8 @@
-//! URLs: one, several in one text, or a list.
+//! URLs: one, several in one text, or a list; and servers that are no URL.
+
+use std::sync::Arc;
+
+use crate::server::Server;
 
 /// The URLs of a client's servers: a text (with commas between several), an array, a slice or a `Vec` of texts.
 ///
@@ -13,6 +17,7 @@
 /// ```
 pub trait IntoUrls {
     /// Each server's URL.
+    #[doc(hidden)]
     fn into_urls(self) -> Vec<String>;
 }
 
@@ -44,6 +49,32 @@ impl<Text: AsRef<str>> IntoUrls for Vec<Text> {
     fn into_urls(self) -> Vec<String> {
         self.as_slice().into_urls()
     }
+}
+
+/// A lock server that is no URL: one for tests, or one of your own.
+pub trait IntoServer: sealed::Sealed {
+    #[doc(hidden)]
+    fn into_server(self) -> Arc<dyn Server>;
+}
+
+impl<S: Server> IntoServer for Arc<S> {
+    fn into_server(self) -> Arc<dyn Server> {
+        self
+    }
+}
+
+impl IntoServer for Arc<dyn Server> {
+    fn into_server(self) -> Arc<dyn Server> {
+        self
+    }
+}
+
+mod sealed {
+    use std::sync::Arc;
+
+    pub trait Sealed {}
+
+    impl<S: super::Server + ?Sized> Sealed for Arc<S> {}
 }
 
 /// Splits at commas that are followed by `scheme://`.

@@ -101,9 +101,9 @@ impl Loss {
             (LossReason::Expired, _) => format!("its validity ran out before a renewal was confirmed ({})", self.silence).into(),
             (LossReason::Missing, _) => "its key is gone from the server".into(),
             (LossReason::Taken, _) if self.next_owner.is_none() || self.next_has_ended => {
-                "somebody else held it in between".into()
+                "another owner held it in between".into()
             }
-            (LossReason::Taken, _) => "somebody else holds its key".into(),
+            (LossReason::Taken, _) => "another owner holds its key".into(),
             (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
             (LossReason::Conflict, found) => {
                 let found = found.as_deref().unwrap_or("a value of another type");
@@ -156,11 +156,11 @@ mod tests {
             ),
             (loss(LossReason::Missing, None, None), "its key is gone from the server"),
             (loss(LossReason::Ended, None, None), "the hold that was handed over has ended, or was adopted before"),
-            (loss(LossReason::Taken, Some("b"), None), "somebody else holds its key; it is held by \"b\""),
-            (loss(LossReason::Taken, Some("b"), Some(7)), "somebody else holds its key; it is held by \"b\" (fence 7)"),
+            (loss(LossReason::Taken, Some("b"), None), "another owner holds its key; it is held by \"b\""),
+            (loss(LossReason::Taken, Some("b"), Some(7)), "another owner holds its key; it is held by \"b\" (fence 7)"),
             (
                 loss(LossReason::Taken, None, Some(7)),
-                "somebody else held it in between; another hold (fence 7) came between, and has ended since",
+                "another owner held it in between; another hold (fence 7) came between, and has ended since",
             ),
         ] {
             assert_eq!(loss.sentence().to_string(), expected);

@@ -20,7 +20,7 @@ use crate::wording::{Language, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// `wait` ran out while somebody held the lock.
+    /// `wait` ran out while the lock was held.
     AcquireTimeout,
     /// The lock was ours and no longer is.
     LockLost,
@@ -165,7 +165,7 @@ impl Error {
     /// # let client = Client::open("memory://docs-error-code")?;
     /// # let hold = client.lock("nightly").acquire_blocking()?;
     /// match client.lock("nightly").wait(Duration::ZERO).acquire_blocking() {
-    ///     Err(error) if error.code() == Code::AcquireTimeout => println!("somebody else is at it"),
+    ///     Err(error) if error.code() == Code::AcquireTimeout => println!("another process is at it"),
     ///     other => drop(other?),
     /// }
     /// # Ok::<(), locktender::Error>(())

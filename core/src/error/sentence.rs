@@ -107,7 +107,7 @@ impl Error {
     #[must_use]
     pub fn lost(lock: &str, loss: Loss) -> Self {
         let message = Text::new(
-            "lock {} was lost: {}; what was done since is suspect: acquire it anew before you go on",
+            "lock {} was lost: {}; what was done since is suspect: acquire it again before you continue",
             [named(lock), Part::Text(loss.sentence())],
         );
         Self::build(Code::LockLost, Some(lock), message, |inner| inner.loss = Some(loss))
@@ -154,7 +154,7 @@ impl Error {
 
     /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which goes on.
     pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerFailure>) -> Self {
-        let advice = "the release goes on in the background, and at the latest its ttl ends the key";
+        let advice = "the release continues in the background, and at the latest its ttl ends the key";
         Self::servers_failed(Code::Unavailable, Some(lock), unusable(count), advice, servers)
     }
 

@@ -26,7 +26,7 @@ enum Message {
 /// Collects events as lines of [`LockEvent::line_protocol`], and passes them on in batches, on a thread of its own.
 ///
 /// A batch is passed on when so many points have come, and at the latest a while after the first of them. While it is written, points wait
-/// for their turn. A point that comes while ten batches wait is dropped, and so is a batch that can't be written, which is told to
+/// for their turn. A point that comes while ten batches wait is dropped, and so is a batch that can't be written, which is reported to
 /// `tracing`. When the value is dropped, its thread writes what is left, and ends; call [`flush`](Self::flush) before the program ends.
 ///
 /// ```

@@ -107,7 +107,7 @@ impl<T: Send + 'static> Call<T> {
         }
     }
 
-    /// Blocks this thread until the operation has ended, at most `timeout`. Gives `None` if it goes on.
+    /// Blocks this thread until the operation has ended, at most `timeout`. Gives `None` if it continues.
     ///
     /// A signal may end the wait earlier. Call it again to go on waiting, or drop the call to cancel.
     ///

@@ -54,13 +54,14 @@ impl Times {
 #[non_exhaustive]
 pub struct Histogram {
     /// The number of times in each bucket, that is above the bound before it and up to its own. The last bucket has no bound.
-    pub counts: [u64; BOUNDS.len() + 1],
+    pub(crate) counts: [u64; BOUNDS.len() + 1],
     /// The sum of all times, in seconds.
     pub sum: f64,
 }
 
 impl Histogram {
     /// The upper bounds of the buckets, in seconds; without the last one, which has none.
+    #[doc(hidden)]
     #[must_use]
     pub const fn bounds() -> &'static [f64] {
         &BOUNDS

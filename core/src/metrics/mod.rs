@@ -98,6 +98,7 @@ impl Metrics {
 
     /// The metrics of several clients as those of one. Samples with the same labels are added up; of the longest hold and wait, the
     /// longest one counts, and of the least validity the least.
+    #[doc(hidden)]
     #[must_use]
     pub fn merged(all: impl IntoIterator<Item = Self>) -> Self {
         let mut merged = Self::default();

@@ -45,6 +45,7 @@ macro_rules! lock_options {
             /// assert_eq!((defaults.max_hold, defaults.fair), (None, false));
             /// assert!(defaults.min_hold.is_zero() && defaults.grace.is_zero());
             /// ```
+            #[doc(hidden)]
             pub struct LockOptions {
                 $($(#[$doc])* $option: $type = $default;)*
             }
@@ -75,7 +76,7 @@ macro_rules! lock_options {
 
 lock_options! {
     /// The time to live: how long the key lives without a renewal. Default 10 s; from 10 ms to 24 h, on a quorum at most
-    /// [`max_ttl`](crate::ClientOptions::max_ttl).
+    /// [`max_ttl`](crate::ClientBuilder::max_ttl).
     ttl(Time): Duration = Duration::from_secs(10);
     /// How long an acquire waits while the lock is busy. Default [`Wait::Forever`]; at most 366 days. `try_acquire` ignores it.
     wait(EndlessTime): Wait = Wait::Forever;
@@ -88,10 +89,10 @@ lock_options! {
     /// who is first.
     fair(Switch): bool = false;
     /// How long the lock is kept from everybody else, counted from the grant, also after an earlier release. Default none; at most
-    /// 24 h, on a quorum at most [`max_ttl`](crate::ClientOptions::max_ttl).
+    /// 24 h, on a quorum at most [`max_ttl`](crate::ClientBuilder::max_ttl).
     min_hold(Time): Duration = Duration::ZERO;
     /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
-    /// with the ttl at most [`max_ttl`](crate::ClientOptions::max_ttl).
+    /// with the ttl at most [`max_ttl`](crate::ClientBuilder::max_ttl).
     grace(Time): Duration = Duration::ZERO;
     /// The category under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first
     /// colon; at most 128 bytes of UTF-8.

@@ -29,7 +29,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
+use rustls_pki_types::ServerName;
 
 use crate::credentials::SharedProvider;
 use crate::error::Error;
@@ -77,8 +77,8 @@ pub enum Failover {
     /// Every hold is confirmed at once, and one that the new node lacks is lost. Two holders at a time are possible until then.
     #[default]
     Confirm,
-    /// The new node grants nothing for [`max_ttl`](ClientOptions::max_ttl), and holds that it lacks are written there again. So a
-    /// lock that the replica never heard of is not granted twice. All clients of the server need it, with the same `max_ttl`. A
+    /// The new node grants nothing for [`max_ttl`](crate::ClientBuilder::max_ttl), and holds that it lacks are written there again. So a
+    /// lock that the replica never received is not granted twice. All clients of the server need it, with the same `max_ttl`. A
     /// server that is new grants nothing for `max_ttl` either, unless [`Client::initialize_quorum`](crate::Client::initialize_quorum)
     /// vouches for it.
     Quarantine,
@@ -121,6 +121,7 @@ macro_rules! client_options {
             /// let client = Client::builder().url("memory://docs-options").options(options).build()?;
             /// # Ok::<(), locktender::Error>(())
             /// ```
+            #[doc(hidden)]
             pub struct ClientOptions {
                 $($(#[$doc])* $option: $type = $default;)*
             }

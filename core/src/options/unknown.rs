@@ -55,8 +55,8 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (&["lockclass", "strict"], "leave it out: there is one kind of lock"),
     (&["threadlocal"], "leave it out: who holds the lock is the object that an acquire gives, on any thread"),
-    (&["raiseonreleaseerror"], "leave it out: release() tells by its outcome what it found"),
-    (&["signalexpire"], "leave it out: a release tells the next waiter"),
+    (&["raiseonreleaseerror"], "leave it out: release() says by its outcome what it found"),
+    (&["signalexpire"], "leave it out: a release notifies the next waiter"),
     (&["driftfactor"], "leave it out: a hold always ends 1 % and 2 ms before its key, to allow for clocks"),
     (
         &["id", "identifier", "identifiersuffix", "token"],
@@ -67,7 +67,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["externallyacquiredidentifier", "acquiredexternally"],
         "a hold of another process is taken over by {adopt}(), with the text that its {hand_over}() gave",
     ),
-    (&["onlocklost", "onlost"], "a loss is told by {lost}"),
+    (&["onlocklost", "onlost"], "a loss is reported by {lost}"),
     (&["reentrant"], "there is no such option: a lock that is held already is busy for its own holder, too"),
     (&["family", "group"], "here it is {category}: under what metrics and events count the lock"),
     (&["replicas"], "here it is the client's {min_replicas}"),
@@ -121,7 +121,7 @@ const FOREIGN_TO_JOBS: &[(&[&str], &str)] = &[
 /// The answer for what only a scheduler understands.
 pub(crate) const NO_SCHEDULE: &str = "locktender runs no schedule: call this from your scheduler, and give {at}";
 
-/// The answer for the unknown option `name`: a sentence that tells its user what to write.
+/// The answer for the unknown option `name`: a sentence that says what to write.
 ///
 /// ```
 /// use locktender::host::{Place, instead_of};

@@ -36,7 +36,7 @@ impl Outcome {
 pub struct Release {
     /// The outcome.
     pub outcome: Outcome,
-    /// With [`Outcome::Taken`]: the owner value of who has the lock instead, or had it in between; `None` if nothing tells who.
+    /// With [`Outcome::Taken`]: the owner value of who has the lock instead, or had it in between; `None` if that is unknown.
     pub next_owner: Option<String>,
     /// With [`Outcome::Taken`]: the fence of that hold, if the servers show it. A fence is about the
     /// microsecond in which it was issued, so it also shows when that hold began.

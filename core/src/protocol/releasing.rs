@@ -265,7 +265,7 @@ impl Releasing {
             (_, None) => {
                 let mut event = self.hold.event(recipe, EventKind::Warning);
                 event.message =
-                    Some("the release is not confirmed yet; it goes on in the background until the key expires".to_owned());
+                    Some("the release is not confirmed yet; it continues in the background until the key expires".to_owned());
                 out.push(Command::Emit(event));
                 Ok(nothing_to_do())
             }

@@ -139,7 +139,7 @@ impl ServerReport {
             self.warnings.push(why.to_owned());
         }
         if facts.is_some_and(|facts| !facts.shows_era) {
-            let why = "it does not show its era (master_replid in INFO), as behind a proxy: a failover is not noticed as such, and each hold \
+            let why = "it does not show its replication id (master_replid in INFO), as behind a proxy: a failover is not noticed as such, and each hold \
                        learns at its next renewal whether it is still there";
             self.warnings.push(why.to_owned());
         }

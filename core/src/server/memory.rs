@@ -13,15 +13,14 @@ use crate::sync::Mutex;
 
 /// A lock server in this process's memory, the one behind `memory://name`.
 ///
-/// It behaves like a Redis that never fails, and every operation completes inside [`submit`](Server::submit). Its locks
+/// It behaves like a Redis that never fails, and every operation completes at once. Its locks
 /// exclude the clients of this process only. A forked child begins without any lock.
 ///
 /// ```
-/// use locktender::server::{Server, memory::MemoryServer};
+/// use locktender::testing::MemoryServer;
 ///
 /// let first = MemoryServer::named("cron");
 /// let second = MemoryServer::named("cron"); // the same locks
-/// assert_eq!(first.address(), "memory://cron");
 /// assert!(std::sync::Arc::ptr_eq(&first, &second));
 /// ```
 pub struct MemoryServer {

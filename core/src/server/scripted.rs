@@ -1,4 +1,4 @@
-//! Scripted server: a server whose answers a test prescribes, for a fault, a rival or a delay that a real server shows too rarely.
+//! Scripted server: a server whose answers a test prescribes, for a fault, another owner or a delay that a real server shows too rarely.
 
 mod delay;
 mod play;
@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// [`seen`](Self::seen).
 ///
 /// ```
-/// use locktender::server::scripted::ScriptedServer;
+/// use locktender::testing::ScriptedServer;
 /// use locktender::{Client, Code};
 /// use std::time::Duration;
 ///
@@ -77,6 +77,7 @@ pub struct Seen {
     /// The owner value of the caller, if there is one.
     pub owner: Option<String>,
     /// The whole operation.
+    #[doc(hidden)]
     pub request: Op,
 }
 
@@ -170,6 +171,15 @@ impl Script {
             .or_else(|| self.always.get(operation).cloned())
             .or_else(|| self.always.get(ANY).filter(|step| step.say.fits(operation)).cloned())
             .unwrap_or_default()
+    }
+}
+
+impl ScriptedServer {
+    /// The address, as errors and reports name it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.address()
     }
 }
 

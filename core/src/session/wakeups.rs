@@ -158,7 +158,7 @@ impl Session {
                 // A broken connection has an event of its own, and is opened again.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
                     let mut event = self.warning_about(server);
-                    event.message = Some(format!("waiters poll, because this server tells of no releases: {failure}"));
+                    event.message = Some(format!("waiters poll, because this server announces no releases: {failure}"));
                     self.emit(&event);
                 }
             }

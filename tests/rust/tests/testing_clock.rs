@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use locktender::server::scripted::ScriptedServer;
 use locktender::testing::Clock;
+use locktender::testing::ScriptedServer;
 use locktender::{Client, ClientBuilder, Code, EventKind, LossReason, Wait};
 use locktender_tests::{Events, RealServer};
 
@@ -38,7 +38,7 @@ fn memory(name: &str) -> (Client, Events) {
 }
 
 fn scripted(servers: &[Arc<ScriptedServer>]) -> (Client, Events) {
-    let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server) as _));
+    let builder = servers.iter().fold(Client::builder(), |builder, server| builder.server(Arc::clone(server)));
     open(builder)
 }
 

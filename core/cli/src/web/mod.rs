@@ -60,7 +60,7 @@ pub(super) struct Web {
     #[arg(long, value_name = "NUMBER", requires = "web")]
     port: Option<u16>,
 
-    /// With --web: show what applications tell, too. The file has their events as lines of JSON, and may grow; - is standard input
+    /// With --web: show the events of applications, too. The file has their events as lines of JSON, and may grow; - is standard input
     #[arg(long, value_name = "FILE", requires = "web")]
     events: Option<PathBuf>,
 

@@ -158,7 +158,7 @@ function locksNow() {
   write($('now-words'), report || isStale() ? `Locks at ${clock(seenAt())}` : 'Locks now')
   fill($('now'), locks.slice(0, 100).map((lock) => [lock.name, '', [
     [short(lock.name), 'name', plain(lock.name)], [lock.holder], [time(seenAt() - lock.since), 'number'],
-    [lock.until === null ? 'for ever' : time(Math.max(0, lock.until - seenAt())), 'number'],
+    [lock.until === null ? 'no expiry' : time(Math.max(0, lock.until - seenAt())), 'number'],
     [lock.waiters ? `${lock.waiters}: ${lock.queue.slice(0, 3).join(', ')}${lock.queue.length > 3 ? ', …' : ''}` : 'none'], [lock.fence, 'number'],
   ]]))
   const more = locks.length > 100 ? `${locks.length - 100} more are not in this table: filter them by name.` : ''

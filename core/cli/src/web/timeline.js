@@ -152,7 +152,7 @@ function tabulate(made) {
   const spans = spansInView(made.name).sort((one, other) => other.from - one.from).slice(0, 100)
   fill(made.table, spans.map((span) => {
     const cells = [span.who || span.lane, span.source === 'server' ? 'servers' : 'client', span.what, clock(span.from, 3),
-      lasted(span) + (span.to !== null ? '' : report ? ', not ended' : ', goes on'), span.fence ?? '', ending(span)]
+      lasted(span) + (span.to !== null ? '' : report ? ', not ended' : ', continues'), span.fence ?? '', ending(span)]
     return [span.id, troubleOf(span) ? 'trouble' : '', cells.map((text) => [text])]
   }))
 }

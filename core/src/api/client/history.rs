@@ -31,7 +31,7 @@ pub struct Grant {
     pub fence: u64,
     /// When the hold began, by the server's clock.
     pub began: SystemTime,
-    /// When it ended, by the server's clock. `None` if it goes on, or if its end wasn't noted.
+    /// When it ended, by the server's clock. `None` if it continues, or if its end wasn't noted.
     pub ended: Option<SystemTime>,
     /// How it stood when it was noted last.
     pub state: HoldState,

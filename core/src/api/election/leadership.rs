@@ -39,7 +39,7 @@ impl Leadership {
         self.held.fence()
     }
 
-    /// Ends the term, and tells the next candidate: [`Hold::release`].
+    /// Ends the term, and notifies the next candidate: [`Hold::release`].
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -69,7 +69,7 @@ impl Leadership {
     }
 
     /// Whether [`Election::stop`](crate::Election::stop) was called, so that the work of [`Election::lead`](crate::Election::lead) or
-    /// its blocking twin should return soon. The term goes on until then.
+    /// its blocking twin should return soon. The term continues until then.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-leadership-is-stopping")?;

@@ -14,6 +14,6 @@ setters! { Election, with_lock:
 
     /// How long a campaign waits while another one leads: [`Lock::wait`](crate::Lock::wait).
     ///
-    /// [`Election::lead`] waits for ever unless this is set for the election itself; the client's default doesn't count there.
+    /// [`Election::lead`] waits without end unless this is set for the election itself; the client's default doesn't count there.
     wait(wait: impl Into<Wait>) |lock| lock.wait(wait);
 }

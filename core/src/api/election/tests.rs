@@ -197,7 +197,7 @@ fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
     let nobody = observer.next_blocking().unwrap();
     assert_eq!((nobody.leader, nobody.unknown), (None, false));
     let leadership = election.campaign_blocking().unwrap();
-    let leader = observer.next_blocking().unwrap().leader.expect("somebody leads");
+    let leader = observer.next_blocking().unwrap().leader.expect("there is a leader");
     assert_eq!((leader.term, &*leader.owner), (leadership.term(), leadership.owner()));
     assert!(leader.since.is_some() && leader.remaining <= crate::Remaining::For(ms(10_000)));
     let mut given_up = observer.next();

@@ -71,7 +71,7 @@ impl Hold {
         })
     }
 
-    /// Registers `told`, which is called once if the lock is lost, and at once if it is lost already.
+    /// Registers `lost`, which is called once if the lock is lost, and at once if it is lost already.
     ///
     /// It is called on any thread, and must not block. A panic in it ends there, with an event of kind `warning`.
     ///
@@ -84,11 +84,11 @@ impl Hold {
     /// assert_eq!(stop.recv().unwrap().reason.as_str(), "max_hold");
     /// # Ok::<(), locktender::Error>(())
     /// ```
-    pub fn on_lost(&self, told: impl FnOnce(Loss) + Send + 'static) {
+    pub fn on_lost(&self, lost: impl FnOnce(Loss) + Send + 'static) {
         if !self.is_inherited() {
             self.actor.watch(Box::new(|loss| {
                 if let Some(loss) = loss {
-                    told(loss);
+                    lost(loss);
                 }
             }));
         }

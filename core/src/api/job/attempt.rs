@@ -138,12 +138,12 @@ impl Attempt {
     /// ```
     ///
     /// # Cancel safety
-    /// Once started it goes on, also if the call is dropped.
+    /// Once started it continues, also if the call is dropped.
     ///
     /// # Errors
     /// * `LOCK_LOST`: the lease was lost, and another attempt has begun or ended since; see [`Error::loss`]. Nothing is noted.
     /// * `NOT_HELD`: the attempt has ended before.
-    /// * `INVALID_ARGUMENT`: the result is longer than 64 KiB. The attempt goes on.
+    /// * `INVALID_ARGUMENT`: the result is longer than 64 KiB. The attempt continues.
     /// * `UNAVAILABLE`: the outcome is still unknown after the client's
     ///   [`unavailable_after`](crate::ClientBuilder::unavailable_after). Call it again to learn the outcome.
     pub fn complete(&self, result: impl JobResult) -> Call<()> {

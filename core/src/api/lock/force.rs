@@ -15,14 +15,14 @@ use crate::session::ask_all::AskAll;
 use crate::wait::is_foreign;
 
 impl Lock {
-    /// Ends the hold of the lock, whoever has it: for an operator, when a holder hangs and still renews. Gives what was ended, or
+    /// Ends the hold of the lock, whatever process has it: for an operator, when a holder hangs and still renews. Gives what was ended, or
     /// `None` if there was nothing to end.
     ///
     /// With `owner` only the hold with this owner value is ended: the one that a person has seen and decided about. A hold that began
     /// later stays. A value that no locktender wrote may belong to another program, which uses the key for something else: it is ended only
     /// if `owner` is that value, and else it is a `KEY_CONFLICT`.
     ///
-    /// **The holder goes on until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
+    /// **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
     /// lost with the reason [`Missing`](crate::LossReason::Missing), or [`Taken`](crate::LossReason::Taken). Until then two programs may work at the same time. Only a resource
     /// that compares fences is safe from that. The next waiter is notified at once. There is an event of kind `force_released`, with
     /// the owner value in `holder`.
@@ -39,7 +39,7 @@ impl Lock {
     /// ```
     ///
     /// # Cancel safety
-    /// Once it has begun it goes on.
+    /// Once it has begun it continues.
     ///
     /// # Errors
     /// `UNAVAILABLE` (the hold may have ended nevertheless), `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.

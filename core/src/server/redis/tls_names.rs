@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use rustls::pki_types::ServerName;
+use rustls_pki_types::ServerName;
 
 use crate::op::{Failure, FailureKind};
 

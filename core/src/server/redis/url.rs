@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use redis::{ConnectionAddr, IntoConnectionInfo};
-use rustls::pki_types::ServerName;
+use rustls_pki_types::ServerName;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
@@ -138,6 +138,10 @@ impl Target {
         }
         if !PLAIN.contains(&&*scheme) && !WITH_TLS.contains(&&*scheme) {
             return Err(refuse(&no_scheme_of_ours(&scheme, text)));
+        }
+        // Before the URL is read: what reads it knows no such scheme then.
+        if cfg!(not(feature = "tls")) && WITH_TLS.contains(&&*scheme) {
+            tls::config(options)?;
         }
         let url = redis::parse_redis_url(text).ok_or_else(|| refuse(mistake(text).unwrap_or(FORMS)))?;
         let mistaken = || mistake(text).map(refuse);

@@ -33,7 +33,7 @@ impl LockActor {
         let what = match self.context {
             None => {
                 "by this same client, one of whose acquires waits for it without an end: if the holder waits for that acquire, both \
-                 wait for ever; pass the hold down instead"
+                 wait without end; pass the hold down instead"
             }
             Some(_) => {
                 "by the thread or task that now waits for it: unless another one releases it, this may be a wait for itself; locks are \

@@ -36,7 +36,7 @@ fn denied(builder: ClientBuilder) -> Vec<String> {
 fn the_report_names_what_the_documented_user_lacks() {
     let all = documented();
     let asking = "ASKING, to follow a lock whose slot moves";
-    let wake = "SPUBLISH, to tell the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)";
+    let wake = "SPUBLISH, to notify the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)";
     let none: &[&str] = &[];
     for (rules, expected) in [
         (all.clone(), none),

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use std::{env, thread};
 
-use locktender::server::scripted::ScriptedServer;
+use locktender::testing::ScriptedServer;
 use locktender::{Client, ClientOptions};
 use locktender_tests::{Cluster, RealServer, Reply, ServerOptions};
 use serde_json::Value;

@@ -64,12 +64,12 @@ fn commands_and_keys_that_are_denied_are_named_with_what_they_are_for() {
         ]
         .map(|rules| check(&[server(&binary, &rules)]).remove(0));
         let expected = [
-            "EXISTS of prod::~lt:probe, to tell a foreign key from none",
+            "EXISTS of prod::~lt:probe, to distinguish a foreign key from none",
             "PEXPIRE of prod::~lt:probe, to renew and extend a lock",
             "PEXPIRE of {prod::~lt:probe}:~lt:job, to forget a job that nobody asks for",
             "PEXPIRE of {prod::~lt:probe}:~lt:queue, to forget a queue that nobody waits in",
-            "SPUBLISH, to tell the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)",
-            "PUBLISH, to tell observers of an election who leads",
+            "SPUBLISH, to notify the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)",
+            "PUBLISH, to notify observers of an election",
         ];
         assert_eq!(lacking.denied.as_deref().unwrap(), expected, "{name}");
         assert!(lacking.failure.is_none(), "{name}: {lacking:?}");

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use locktender::op::{LockOp, Op, Verb};
-use locktender::server::memory::MemoryServer;
 use locktender::server::{Completion, Listener, Request, Server};
+use locktender::testing::MemoryServer;
 use locktender_tests::TTL;
 
 use crate::scene::Scene;

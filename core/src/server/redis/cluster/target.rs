@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustls::pki_types::ServerName;
+use rustls_pki_types::ServerName;
 
 use crate::error::Error;
 use crate::op::Failure;

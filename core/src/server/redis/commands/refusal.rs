@@ -1,5 +1,8 @@
 //! Refusals: the meaning of a server's error, whether it promises that nothing was done, and its text for people.
 
+#[cfg(feature = "tls")]
+use std::sync::Arc;
+
 use redis::RedisError;
 
 use crate::error::quoted::quoted;
@@ -44,6 +47,20 @@ pub(crate) fn without_transactions(reply: Reply) -> Reply {
 /// Whether a known user was refused because a right is missing. A user that the server doesn't know is another case.
 fn lacks_rights(failure: &Failure) -> bool {
     failure.kind == FailureKind::Denied && failure.maybe_applied
+}
+
+/// What the server said that ended TLS. One that wants a client certificate says so only after the handshake, in the place of an answer.
+#[cfg(feature = "tls")]
+pub(crate) fn tls_alert(error: &RedisError) -> Option<String> {
+    let shared = std::error::Error::source(error)?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
+    let inner = shared.downcast_ref::<std::io::Error>()?.get_ref()?;
+    inner.downcast_ref().map(rustls::Error::to_string)
+}
+
+/// There is none without TLS.
+#[cfg(not(feature = "tls"))]
+pub(crate) fn tls_alert(_error: &RedisError) -> Option<String> {
+    None
 }
 
 /// The failure for an error. `sent` says whether the operation had left for the server.

@@ -27,10 +27,10 @@ const fn on_a_quorum(command: &'static str, purpose: &'static str) -> Right {
 
 /// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
 const RIGHTS: [Right; 32] = [
-    right("TIME", "to tell the server's time"),
+    right("TIME", "to read the server's time"),
     on_one_server("MGET K1", "to see who holds a lock"),
     on_a_quorum("MGET K1 K2", "to see who holds a lock"),
-    right("EXISTS K1", "to tell a foreign key from none"),
+    right("EXISTS K1", "to distinguish a foreign key from none"),
     right("TYPE K1", "to name what a foreign key holds"),
     right("GETRANGE K1 0 0", "to see who holds a lock without reading all of a foreign value"),
     right("SET K1 probe PX 1000", "to take a lock"),
@@ -40,7 +40,7 @@ const RIGHTS: [Right; 32] = [
     // The history has a slot of its own: in a cluster a script gets another error than a denial. Nothing is written with this id.
     on_one_server("XADD {~lt}:log 0-0 f v", "to note holds in the history, unless the option `history` is off"),
     on_one_server("XREVRANGE {~lt}:log + - COUNT 1", "to see in the history who held a lock"),
-    right("PTTL K1", "to tell how long a lock remains"),
+    right("PTTL K1", "to read how long a lock remains"),
     right("PEXPIRE K1 1000", "to renew and extend a lock"),
     on_one_server("HSET K5 probe 1", "to note the attempts and the end of a job"),
     on_one_server("PEXPIRE K5 1000", "to forget a job that nobody asks for"),
@@ -51,16 +51,16 @@ const RIGHTS: [Right; 32] = [
     right("ZADD K3 0 probe", "to line a waiter up"),
     right("PEXPIRE K3 1000", "to forget a queue that nobody waits in"),
     right("ZSCORE K3 probe", "to see whether a waiter lives"),
-    right("ZCOUNT K3 0 0", "to tell how many wait"),
+    right("ZCOUNT K3 0 0", "to count the waiters"),
     right("ZRANGEBYSCORE K3 0 0", "to see who is next"),
     right("ZREVRANGE K3 0 0", "to see who is last"),
     right("ZREM K3 probe", "to take a waiter out"),
     // Tried as PUBLISH where the server has no sharded channels.
     right(
         WAKE,
-        "to tell the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)",
+        "to notify the next waiter of a release, on ~lt:wake:*, in a cluster on a channel like the lock's keys (PUBLISH before version 7)",
     ),
-    right("PUBLISH ~lt:lead:probe -", "to tell observers of an election who leads"),
+    right("PUBLISH ~lt:lead:probe -", "to notify observers of an election"),
     // With one server this is a side key like the fence. On a quorum it is the server's own key.
     right("GET K4", "to see whether the server remembers"),
     // A user who may run this command gets a syntax error: the marker must stay as it is.
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "TIME, to tell the server's time",
+                "TIME, to read the server's time",
                 "PEXPIRE of prod::~lt:probe, to renew and extend a lock",
                 "SET of {~lt}:marker, to mark a server that is new"
             ]

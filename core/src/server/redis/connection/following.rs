@@ -114,7 +114,7 @@ impl Connection {
     /// then it gets the operation once more. If its answer is the same, another greeting would change nothing.
     pub(super) fn greet_again(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
         if job.doubted {
-            let why = "shows another era inside of a script than in INFO: is there a proxy between that asks two nodes?";
+            let why = "shows another replication id inside of a script than in INFO: is there a proxy between that asks two nodes?";
             return out.push(job.end(Err(Failure::not_applied(FailureKind::Protocol, why))));
         }
         self.leave(&in_another_era(), (true, Why::Useless), now, out);
@@ -167,7 +167,7 @@ impl Connection {
 }
 
 fn in_another_era() -> Failure {
-    Failure::unknown(FailureKind::Disconnected, "the server is not in the era any more in which it was greeted")
+    Failure::unknown(FailureKind::Disconnected, "the server has another replication id than at the handshake")
 }
 
 #[cfg(test)]

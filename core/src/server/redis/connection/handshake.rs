@@ -234,12 +234,6 @@ fn is_transport(error: &RedisError) -> bool {
 
 fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
     let failure = refusal::failure(error, true);
-    // A server that wants a client certificate says so only after the handshake, in the place of an answer.
-    let alert = std::error::Error::source(error)
-        .and_then(|source| source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>())
-        .and_then(|shared| shared.downcast_ref::<std::io::Error>())
-        .and_then(std::io::Error::get_ref)
-        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     // A server that expects TLS hangs up on everything else, mostly without a word.
     let endpoint = &settings.target.endpoint;
     let is_plain = match endpoint {
@@ -252,7 +246,7 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         FailureKind::Disconnected if is_plain => format!("; does that port speak TLS? If so, its URL begins with {with_tls}://"),
         _ => String::new(),
     };
-    match alert {
+    match refusal::tls_alert(error) {
         Some(alert) => Failure::not_applied(FailureKind::Tls, format!("the server ended TLS: {alert}")),
         None if settings.has_answered() => {
             Failure::not_applied(failure.kind, format!("a new connection broke before the server answered: {}", failure.message))

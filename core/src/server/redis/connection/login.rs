@@ -64,7 +64,7 @@ fn refused(error: &redis::RedisError, login: &Login) -> Failure {
     let said = refusal::failure(error, false);
     let said = if login.is_repeated_in(&said.message) { String::new() } else { format!(" ({})", said.message) };
     let why = format!(
-        "the server refused new credentials{said}; the connection goes on with the earlier ones, and `credentials` is asked again"
+        "the server refused new credentials{said}; the connection continues with the earlier ones, and `credentials` is asked again"
     );
     Failure::not_applied(FailureKind::Denied, why)
 }

@@ -12,8 +12,8 @@ use crate::server::redis::transport::sentinels;
 use crate::server::redis::transport::socket::Socket;
 #[cfg(unix)]
 use crate::server::redis::transport::stream::unconnected;
-use crate::server::redis::transport::stream::{Limit, resolve, shake_hands, tcp};
-use crate::server::redis::transport::tls::Tls;
+use crate::server::redis::transport::stream::{Limit, resolve, tcp};
+use crate::server::redis::transport::tls::{Tls, shake_hands};
 use crate::server::redis::url::{Endpoint, Service};
 
 /// Connects a socket to the target, and does the TLS handshake where the target needs one.

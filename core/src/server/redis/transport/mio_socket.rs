@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
+#[cfg(feature = "tls")]
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::clock::Tick;
@@ -18,6 +19,7 @@ const TRUSTED: Duration = Duration::from_millis(5);
 /// Any kind of connected socket, without a runtime.
 enum Plug {
     Tcp(mio::net::TcpStream),
+    #[cfg(feature = "tls")]
     Tls(Box<StreamOwned<ClientConnection, mio::net::TcpStream>>),
     #[cfg(unix)]
     Unix(mio::net::UnixStream),
@@ -27,6 +29,7 @@ impl Plug {
     fn new(socket: Socket) -> io::Result<Self> {
         Ok(match socket {
             Socket::Tcp(stream) => Self::Tcp(mio::net::TcpStream::from_std(stream.into_std()?)),
+            #[cfg(feature = "tls")]
             Socket::Tls(stream) => {
                 let (stream, session) = stream.into_inner();
                 let stream = mio::net::TcpStream::from_std(stream.into_std()?);
@@ -40,6 +43,7 @@ impl Plug {
     fn source(&mut self) -> &mut dyn Source {
         match self {
             Self::Tcp(stream) => stream,
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => &mut stream.sock,
             #[cfg(unix)]
             Self::Unix(stream) => stream,
@@ -49,6 +53,7 @@ impl Plug {
     fn stream(&mut self) -> &mut dyn Stream {
         match self {
             Self::Tcp(stream) => stream,
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => &mut **stream,
             #[cfg(unix)]
             Self::Unix(stream) => stream,
@@ -57,7 +62,11 @@ impl Plug {
 
     /// Whether a read that doesn't fill the buffer leaves no bytes behind. A TLS record may be followed by another.
     fn reads_all(&self) -> bool {
-        !matches!(self, Self::Tls(_))
+        match self {
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => false,
+            _ => true,
+        }
     }
 }
 

@@ -22,6 +22,10 @@ pub(crate) mod reactor_task;
 pub(crate) mod sentinels;
 pub(crate) mod socket;
 pub(crate) mod stream;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
 

@@ -20,7 +20,8 @@ use crate::server::redis::sentinel::{Named, Poll, Said, logged_in, others, own_i
 use crate::server::redis::sentinel_groups::Ids;
 use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
-use crate::server::redis::transport::stream::{Limit, shake_hands, tcp};
+use crate::server::redis::transport::stream::{Limit, tcp};
+use crate::server::redis::transport::tls::shake_hands;
 use crate::server::redis::url::Service;
 
 /// Asks for the primary. What is learned of other sentinels on the way is kept for the next time.

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+#[cfg(feature = "tls")]
 use tokio_rustls::client::TlsStream;
 
 use crate::server::redis::connection::buffers::Buffers;
@@ -16,6 +17,7 @@ use crate::server::redis::connection::buffers::Buffers;
 /// Any kind of connected socket, on a runtime.
 pub(crate) enum Socket {
     Tcp(TcpStream),
+    #[cfg(feature = "tls")]
     Tls(Box<TlsStream<TcpStream>>),
     #[cfg(unix)]
     Unix(UnixStream),
@@ -26,6 +28,7 @@ macro_rules! each {
     ($socket:expr, $stream:ident => $call:expr) => {
         match $socket {
             Socket::Tcp($stream) => $call,
+            #[cfg(feature = "tls")]
             Socket::Tls($stream) => $call,
             #[cfg(unix)]
             Socket::Unix($stream) => $call,
@@ -38,6 +41,7 @@ impl Socket {
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().ok(),
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().0.peer_addr().ok(),
             #[cfg(unix)]
             Self::Unix(_) => None,

@@ -1,19 +1,14 @@
-//! Stream: a TCP connection to a host, and TLS on it, within the connect timeout.
+//! Stream: a TCP connection to a host, within the connect timeout.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
 
 use crate::op::{Failure, FailureKind};
-use crate::server::redis::tls_names::TlsNames;
-use crate::server::redis::transport::socket::Socket;
-use crate::server::redis::transport::tls::{self, Tls};
 
 /// The time of silence after which the system asks a peer whether it is still there.
 pub(crate) const SILENCE: Duration = Duration::from_secs(15);
@@ -21,9 +16,6 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(15);
 /// The pause between two such questions, and the number of questions after which the peer counts as gone.
 pub(crate) const BETWEEN_QUESTIONS: Duration = Duration::from_secs(5);
 pub(crate) const QUESTIONS: u32 = 3;
-
-/// The silence in a TLS handshake after which a server is asked for an answer without TLS, and at most a quarter of the whole time.
-const DUMB: Duration = Duration::from_millis(250);
 
 /// The time in which a peer has to acknowledge what was sent.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -33,7 +25,7 @@ pub(crate) const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy)]
 pub(crate) struct Limit {
     pub(crate) at: Instant,
-    span: Duration,
+    pub(crate) span: Duration,
 }
 
 impl Limit {
@@ -92,42 +84,6 @@ pub(crate) async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<S
     match limit.keep(FailureKind::Dns, &what, tokio::net::lookup_host((host, port))).await? {
         Ok(addresses) => Ok(addresses.collect()),
         Err(error) => Err(Failure::not_applied(FailureKind::Dns, format!("\"{host}\" could not be resolved: {error}"))),
-    }
-}
-
-/// Shakes hands for TLS. With a `doubt`, the scheme of the URL without TLS, the port may be one without TLS, and a failure says so.
-pub(crate) async fn shake_hands(
-    stream: TcpStream,
-    (names, config): (&TlsNames, &Tls),
-    doubt: Option<&str>,
-    limit: Limit,
-) -> Result<Socket, Failure> {
-    let peer = stream.peer_addr().ok().filter(|_| doubt.is_some());
-    let connector = TlsConnector::from(config.for_node(names));
-    let shaking = limit.keep(FailureKind::Tls, "no TLS handshake", connector.connect(names.asked.clone(), stream));
-    let shaken = tokio::select! {
-        biased;
-        shaken = shaking => shaken,
-        () = answers_without_tls(peer, limit) => return Err(tls::plain(doubt.unwrap_or_default())),
-    };
-    match shaken {
-        Ok(Ok(stream)) => Ok(Socket::Tls(Box::new(stream))),
-        Ok(Err(error)) => Err(tls::failure(&error, doubt)),
-        Err(late) => Err(Failure { message: late.message + &doubt.map(tls::doubt).unwrap_or_default(), ..late }),
-    }
-}
-
-/// Ends when what listens at `peer` answers a command without TLS. A Redis without TLS takes the begin of a handshake for a command
-/// that is not complete, and waits in silence; so it is asked on another connection. A server that shakes hands soon is not asked.
-async fn answers_without_tls(peer: Option<SocketAddr>, limit: Limit) {
-    let ask = async {
-        tokio::time::sleep((limit.span / 4).min(DUMB)).await;
-        let mut stream = TcpStream::connect(peer?).await.ok()?;
-        stream.write_all(b"PING\r\n").await.ok()?;
-        stream.read_u8().await.ok().filter(|first| matches!(first, b'+' | b'-'))
-    };
-    if ask.await.is_none() {
-        std::future::pending().await
     }
 }
 

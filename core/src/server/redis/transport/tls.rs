@@ -1,23 +1,34 @@
-//! TLS: the settings of a client, and the reason why a handshake failed.
+//! TLS: the settings of a client, the handshake, and the reason why it failed.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, InvalidMessage, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use crate::error::Error;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind};
 use crate::options::ClientOptions;
 use crate::server::redis::tls_names::TlsNames;
+use crate::server::redis::transport::socket::Socket;
+use crate::server::redis::transport::stream::Limit;
+
+/// The silence in a TLS handshake after which a server is asked for an answer without TLS, and at most a quarter of the whole time.
+const DUMB: Duration = Duration::from_millis(250);
 
 /// The advice for people where the peer doesn't speak TLS. `plain` is the scheme of a URL without TLS.
-pub(crate) fn doubt(plain: &str) -> String {
+fn advice(plain: &str) -> String {
     format!("; does that port speak TLS? If not, its URL begins with {plain}://")
 }
 
@@ -29,9 +40,11 @@ pub(crate) struct Tls {
 
 /// Reads the certificate files. They are read once, when the client is made, so that a wrong path is an argument error.
 ///
-/// The crypto provider is passed explicitly: a process-wide default belongs to the application.
+/// The provider of cryptography is the one that the process has installed, else `ring`, which is installed nowhere: that is the
+/// application's to do.
 pub(crate) fn config(options: &ClientOptions) -> Result<Arc<Tls>, Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let installed = CryptoProvider::get_default().cloned();
+    let provider = installed.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
     let internal = |error: &dyn std::error::Error| Error::internal(None, &error.to_string());
     let roots = Arc::new(roots(options.tls_ca.as_deref())?);
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
@@ -139,8 +152,44 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
 }
 
+/// Shakes hands for TLS. With a `doubt`, the scheme of the URL without TLS, the port may be one without TLS, and a failure says so.
+pub(crate) async fn shake_hands(
+    stream: TcpStream,
+    (names, config): (&TlsNames, &Tls),
+    doubt: Option<&str>,
+    limit: Limit,
+) -> Result<Socket, Failure> {
+    let peer = stream.peer_addr().ok().filter(|_| doubt.is_some());
+    let connector = TlsConnector::from(config.for_node(names));
+    let shaking = limit.keep(FailureKind::Tls, "no TLS handshake", connector.connect(names.asked.clone(), stream));
+    let shaken = tokio::select! {
+        biased;
+        shaken = shaking => shaken,
+        () = answers_without_tls(peer, limit) => return Err(plain(doubt.unwrap_or_default())),
+    };
+    match shaken {
+        Ok(Ok(stream)) => Ok(Socket::Tls(Box::new(stream))),
+        Ok(Err(error)) => Err(failure(&error, doubt)),
+        Err(late) => Err(Failure { message: late.message + &doubt.map(advice).unwrap_or_default(), ..late }),
+    }
+}
+
+/// Ends when what listens at `peer` answers a command without TLS. A Redis without TLS takes the begin of a handshake for a command
+/// that is not complete, and waits in silence; so it is asked on another connection. A server that shakes hands soon is not asked.
+async fn answers_without_tls(peer: Option<SocketAddr>, limit: Limit) {
+    let ask = async {
+        tokio::time::sleep((limit.span / 4).min(DUMB)).await;
+        let mut stream = TcpStream::connect(peer?).await.ok()?;
+        stream.write_all(b"PING\r\n").await.ok()?;
+        stream.read_u8().await.ok().filter(|first| matches!(first, b'+' | b'-'))
+    };
+    if ask.await.is_none() {
+        std::future::pending().await
+    }
+}
+
 /// The failure of a port where something answers, and doesn't speak TLS. That lasts.
-pub(crate) fn plain(plain: &str) -> Failure {
+fn plain(plain: &str) -> Failure {
     let why =
         format!("what answers there does not speak TLS: its URL begins with {plain}://, or the server has another port for TLS");
     Failure::not_applied(FailureKind::Mismatch, why).for_good()
@@ -148,7 +197,7 @@ pub(crate) fn plain(plain: &str) -> Failure {
 
 /// The failure of a handshake. A wrong certificate stays wrong, and a port without TLS too, so another attempt is of no use. Where
 /// the port may be one without TLS, `doubtful` is the scheme of a URL without TLS.
-pub(crate) fn failure(error: &io::Error, doubtful: Option<&str>) -> Failure {
+fn failure(error: &io::Error, doubtful: Option<&str>) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let said = quoted(&error.to_string());
@@ -161,7 +210,7 @@ pub(crate) fn failure(error: &io::Error, doubtful: Option<&str>) -> Failure {
         (Some(rustls::Error::InvalidCertificate(_)), _) => failed(&said).for_good(),
         // A server without TLS answers with other bytes, or hangs up.
         (Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(scheme)) => plain(scheme),
-        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(said + &doubt(scheme))),
+        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(said + &advice(scheme))),
         _ => failed(&said),
     }
 }
