@@ -19,7 +19,7 @@ function whyMissing(platform: string, arch: string): string {
   const here = `${platform}-${arch}`
   if (!builds.includes(here)) return `locktender has no build for ${here}; there are builds for ${builds.join(', ')}`
   return (
-    `locktender's build for ${here} can't be loaded, and the cause says why. It is an optional dependency, @locktender/locktender-${here}…: ` +
+    `locktender's build for ${here} can't be loaded, and the cause says why. It is an optional dependency, @locktender/binding-${here}…: ` +
     'install with optional dependencies, on the platform that runs the program. A bundler must leave locktender out: mark it as external'
   )
 }

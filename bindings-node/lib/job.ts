@@ -25,7 +25,7 @@ export type JobState = 'new' | 'running' | 'retrying' | 'done' | 'dead'
  * - `done`: it was done before, or by another worker meanwhile.
  * - `dead`: the last attempt for this scheduled time failed, or its worker died.
  * - `running`: a worker runs it, or still the work of an earlier scheduled time.
- * - `missed`: a later scheduled time has begun. Scheduled times never run out of order; those that are missed fall together.
+ * - `missed`: a later scheduled time has begun. Scheduled times never run out of order; those that are missed are coalesced.
  * - `too_late`: the scheduled time is longer ago than `maxLatenessMs`.
  */
 export type NotRunReason = 'done' | 'dead' | 'running' | 'missed' | 'too_late'
@@ -169,7 +169,7 @@ export interface MadeJob {
  * worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
  * result or the last error for `retentionMs`. While an attempt runs, the lock with the job's name is held.
  *
- * The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not come
+ * The work itself runs at least once: a worker may die after its effect, and before its end is recorded. So an effect that must not come
  * twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send `fence` with each
  * write, and let the resource refuse a smaller one.
  *

@@ -70,7 +70,7 @@ export interface HoldInfo {
   readonly fence: number
   /** How long ago the lock was granted. */
   readonly heldForMs: number
-  /** How long the lock is surely held if nothing renews it. */
+  /** How long the lock is guaranteed to be held if nothing renews it. */
   readonly remainingMs: number
 }
 

@@ -37,7 +37,7 @@ export interface LockOptions {
    */
   minHoldMs?: number | undefined
   /**
-   * The time for which the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
+   * The time for which the key outlives the hold: a loss keeps others out for this long. A release frees it at once.
    * Default none; at most 24 h, on a quorum with the ttl at most `maxTtlMs`.
    */
   graceMs?: number | undefined

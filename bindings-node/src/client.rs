@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use locktender::host::sync::Mutex;
-use locktender::{Begun, Error, Outcome};
+use locktender::{Error, Outcome};
 use napi::bindgen_prelude::{Array, ClassInstance, Either, Float64Array, Function, FunctionRef, Object, ToNapiValue};
 use napi::{Env, Result};
 use napi_derive::napi;
@@ -119,13 +119,13 @@ impl CompletionQueue {
                 self.queue.keep_hold(id, AnyHold::Leadership(*leadership));
                 (Kind::Held, id, term as f64)
             }
-            Item::Settled(id, Ok(Value::Begun(begun))) => match *begun {
-                Begun::Attempt(attempt) => {
+            Item::Settled(id, Ok(Value::Begun(begun))) => match locktender::host::begun(*begun) {
+                Ok(attempt) => {
                     let told = BegunAttempt::new(id, &attempt);
                     self.queue.keep_hold(id, AnyHold::Attempt(attempt));
                     rich.with(Kind::Resolved, id, told)?
                 }
-                Begun::Over(outcome) => rich.with(Kind::Resolved, id, JobOutcome::from(outcome))?,
+                Err(outcome) => rich.with(Kind::Resolved, id, JobOutcome::from(outcome))?,
             },
             Item::Settled(id, Ok(Value::Released(release))) if release.outcome == Outcome::Released && release.kept.is_zero() => {
                 (Kind::Released, id, ms(release.overrun))

@@ -198,7 +198,7 @@ impl BaseHold {
         self.hold.core.fence()
     }
 
-    /// How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
+    /// How long, in seconds, the lock is guaranteed to be held if nothing renews it; 0 if it isn't held. No I/O.
     ///
     ///     if hold.remaining() > 5:
     ///         work_a_little()

@@ -26,7 +26,7 @@ use crate::{context, default, frames, own, waiting};
 /// worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
 /// result or the last error. While an attempt runs, the lock with the job's name is held.
 ///
-/// The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not come
+/// The work itself runs at least once: a worker may die after its effect, and before its end is recorded. So an effect that must not come
 /// twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send ``attempt.fence`` with
 /// each write, and let the resource refuse a smaller one.
 ///
@@ -100,12 +100,12 @@ impl Job {
     fn begun(&self, py: Python<'_>) -> PyResult<Result<Py<Attempt>, JobOutcome>> {
         let client = self.client(py)?;
         let job = self.core(client.bind(py))?;
-        match waiting::block_unless_looping(py, job.name(), job.begin())? {
-            Begun::Attempt(attempt) => {
+        match locktender::host::begun(waiting::block_unless_looping(py, job.name(), job.begin())?) {
+            Ok(attempt) => {
                 let on_lost = client.get().on_lost(py, self.choice.lock.on_lost.as_ref());
                 Attempt::new(py, client.into_any(), attempt, on_lost).map(Ok)
             }
-            Begun::Over(outcome) => JobOutcome::new(py, outcome).map(Err),
+            Err(outcome) => JobOutcome::new(py, outcome).map(Err),
         }
     }
 
@@ -124,12 +124,12 @@ impl Job {
 
     /// What began, for a task.
     fn begun_async(&self, py: Python<'_>, client: Py<Client>, begun: Begun) -> PyResult<Py<PyAny>> {
-        match begun {
-            Begun::Attempt(attempt) => {
+        match locktender::host::begun(begun) {
+            Ok(attempt) => {
                 let on_lost = client.get().on_lost(py, self.choice.lock.on_lost.as_ref());
                 Ok(AsyncAttempt::new(py, client.into_any(), attempt, on_lost)?.into_any())
             }
-            Begun::Over(outcome) => Ok(Py::new(py, JobOutcome::new(py, outcome)?)?.into_any()),
+            Err(outcome) => Ok(Py::new(py, JobOutcome::new(py, outcome)?)?.into_any()),
         }
     }
 }
@@ -159,7 +159,7 @@ impl Job {
     fn begin_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "begin_async", locktender::Job::begin, |py, job, client, begun| match begun {
             Begun::Attempt(_) => job.begun_async(py, client, begun),
-            Begun::Over(_) => Ok(py.None()),
+            _ => Ok(py.None()),
         })
         .map(Operation::acquiring)
     }

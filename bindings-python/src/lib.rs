@@ -95,6 +95,7 @@ mod _native {
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
         lock_values::{Grant, HoldInfo, LockInfo, OwnerFields},
+        members::instead_of,
         metrics::{Metric, Metrics, Sample, histogram_bounds, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},

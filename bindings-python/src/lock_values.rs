@@ -51,7 +51,7 @@ pub(crate) struct LockInfo {
     /// The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
     /// one issued.
     fence: Option<u64>,
-    /// How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one.
+    /// The length of the queue. The waiters of one process count as one unless the lock is a fair one.
     waiters: u64,
     /// The first hundred of them, in the order of the line, each with the readable fields of its process.
     queue: Vec<String>,
@@ -124,7 +124,7 @@ pub(crate) struct HoldInfo {
     fence: u64,
     /// How many seconds ago the lock was granted.
     held_for: f64,
-    /// How many seconds the lock is surely held if nothing renews it.
+    /// How many seconds the lock is guaranteed to be held if nothing renews it.
     remaining: f64,
 }
 

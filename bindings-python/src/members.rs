@@ -17,6 +17,13 @@ pub(crate) fn missing(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> 
     absent(object, name, format!("{owner} has no attribute '{name}'{instead}"))
 }
 
+/// What there is instead of the module's `name`, if it is a word of another library, or one of ours before 0.1.0.
+#[pyfunction]
+#[pyo3(name = "_instead_of", signature = (name, /))]
+pub(crate) fn instead_of(name: &str) -> Option<String> {
+    instead_of_member(name).map(|text| text.in_words_of(Language::Python))
+}
+
 /// An `AttributeError` as Python makes it: it suggests the nearest name.
 pub(crate) fn absent(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>, text: String) -> PyResult<()> {
     let py = object.py();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use crate::api::election::Leading;
-use crate::api::job::Attempt;
+use crate::api::job::{Attempt, Begun, JobOutcome};
 use crate::error::{Error, LossReason};
 pub use crate::event::Field;
 pub use crate::event::line_protocol::line as line_protocol;
@@ -43,6 +43,14 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 #[must_use]
 pub fn category(template: &str) -> Arc<str> {
     Label::new(LockKind::Lock, template).category
+}
+
+/// The attempt that has begun, or the outcome of a job for which none has.
+pub fn begun(begun: Begun) -> Result<Attempt, JobOutcome> {
+    match begun {
+        Begun::Attempt(attempt) => Ok(attempt),
+        Begun::Over(outcome) => Err(outcome),
+    }
 }
 
 /// Whether an end of the attempt is still to be noted, also if its lease was lost. A client that was closed has given it back.

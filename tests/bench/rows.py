@@ -93,11 +93,11 @@ CLUSTER = [
 
 # The same bytes with no client around them, over the peer's figure: no client that sends these two scripts is faster than that.
 BOUNDS = [
-    Row("the most there is to gain, 1 thread: raw socket / redis-py's Lock", "python", "raw-1", ("redis-py-1",), "pairs_per_second"),
-    Row("the most there is to gain, 1 task: raw socket / redis.asyncio's Lock", "python", "raw-1", ("redis-asyncio-1",), "pairs_per_second"),
-    Row("the most there is to gain, 256 tasks: raw loader / redis.asyncio's Lock", "python", "raw-50x16", ("redis-asyncio-256",), "pairs_per_second"),
-    Row("the most there is to gain, 256 callers: raw loader / npm redlock", "node", "raw-50x16", ("redlock-256",), "pairs_per_second"),
-    Row("the most there is to gain, 256 callers: raw loader / ioredis", "node", "raw-50x16", ("ioredis-256",), "pairs_per_second"),
+    Row("upper bound, 1 thread: raw socket / redis-py's Lock", "python", "raw-1", ("redis-py-1",), "pairs_per_second"),
+    Row("upper bound, 1 task: raw socket / redis.asyncio's Lock", "python", "raw-1", ("redis-asyncio-1",), "pairs_per_second"),
+    Row("upper bound, 256 tasks: raw loader / redis.asyncio's Lock", "python", "raw-50x16", ("redis-asyncio-256",), "pairs_per_second"),
+    Row("upper bound, 256 callers: raw loader / npm redlock", "node", "raw-50x16", ("redlock-256",), "pairs_per_second"),
+    Row("upper bound, 256 callers: raw loader / ioredis", "node", "raw-50x16", ("ioredis-256",), "pairs_per_second"),
 ]
 
 ROWS = [*CPU, *ONE, BLOCKING, *QUORUM, *PYTHON, *NODE, *CLUSTER, *BOUNDS]

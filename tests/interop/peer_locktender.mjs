@@ -33,7 +33,9 @@ const answers = {
   },
   async inspect({ name }) {
     const info = await client.lock(name).inspect()
-    return info ? { owner: info.owner, fence: info.fence, fields: info.fields } : { owner: null }
+    if (!info) return { owner: null }
+    const { at, ...fields } = info.fields ?? {}
+    return { owner: info.owner, fence: info.fence, fields: info.fields && { ...fields, at_ms: at.getTime() } }
   },
   async work({ names, file, max_attempts: maxAttempts, ms }) {
     let done = 0

@@ -96,7 +96,9 @@ class Peer:
         info = self._client.lock(name).inspect()
         if info is None:
             return {"owner": None}
-        fields = info.fields and {key: getattr(info.fields, key) for key in ("app", "host", "pid", "at", "id")}
+        fields = info.fields and {key: getattr(info.fields, key) for key in ("app", "host", "pid", "id")}
+        if fields:
+            fields["at_ms"] = round(info.fields.at.timestamp() * 1e3)
         return {"owner": info.owner, "fence": info.fence, "fields": fields}
 
     def _turn(self, name: str, file: Path, fair: bool, who: str) -> dict[str, Any]:

@@ -134,9 +134,10 @@ impl Peer {
 
     fn inspect(&self, name: &str) -> Result<Value, Error> {
         let Some(info) = self.client.lock(name).inspect_blocking()? else { return Ok(json!({ "owner": null })) };
-        let fields = info
-            .fields
-            .map(|fields| json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at": fields.at, "id": fields.id }));
+        let fields = info.fields.map(|fields| {
+            let at_ms = fields.at.unwrap().duration_since(UNIX_EPOCH).unwrap().as_millis();
+            json!({ "app": fields.app, "host": fields.host, "pid": fields.pid, "at_ms": at_ms, "id": fields.id })
+        });
         Ok(json!({ "owner": info.owner, "fence": info.fence, "fields": fields }))
     }
 

@@ -139,7 +139,7 @@ def test_the_npm_packages_lock_without_a_compiler(installed_npm_packages: Clean)
     )
     (native,) = [Path(file) for file in json.loads(loaded) if file.endswith(".node")]
     (addon,) = NATIVE.glob("locktender.*.node")
-    assert native == clean.place / f"node_modules/@locktender/locktender-{addon.name.split('.')[1]}" / addon.name
+    assert native == clean.place / f"node_modules/@locktender/binding-{addon.name.split('.')[1]}" / addon.name
 
 
 @pytest.mark.long

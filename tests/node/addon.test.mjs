@@ -45,5 +45,5 @@ test('a build that is not installed is named, with what installs it', (t) => {
   }
   const said = failureIn(directory, process.platform, process.arch)
   assert.ok(said.startsWith(`locktender's build for ${process.platform}-${process.arch} can't be loaded`), said)
-  assert.match(said, /optional dependency, @locktender\/locktender-.*external \| true$/)
+  assert.match(said, /optional dependency, @locktender\/binding-.*external \| true$/)
 })

@@ -24,10 +24,10 @@ function install() {
   for (const part of ['package.json', 'bindings-node/dist', 'bindings-node/native/index.js']) {
     cpSync(path.join(root, part), path.join(directory, 'node_modules/locktender', part), { recursive: true })
   }
-  const own = path.join(directory, 'node_modules/@locktender', `locktender-${platform}`)
+  const own = path.join(directory, 'node_modules/@locktender', `binding-${platform}`)
   mkdirSync(own, { recursive: true })
   cpSync(path.join(root, 'bindings-node/native', addon), path.join(own, addon))
-  writeFileSync(path.join(own, 'package.json'), JSON.stringify({ name: `@locktender/locktender-${platform}`, version, main: addon }))
+  writeFileSync(path.join(own, 'package.json'), JSON.stringify({ name: `@locktender/binding-${platform}`, version, main: addon }))
   writeFileSync(path.join(directory, 'service.mjs'), `
     import { Client, LockError } from 'locktender'
     const run = async () => {

@@ -33,7 +33,7 @@ for (const [way, end] of Object.entries(ways)) {
     assert.ok(held.fence > 0)
     assert.match(inspect(held), /remainingMs: 0/)
     assert.deepEqual([held.isValid(), held.remainingMs()], [false, 0])
-    const message = /is not held by this handle: it was already released; only the object/
+    const message = /is not held by this handle: it was already released; only the hold that acquire\(\) returned/
     const refusal = { name: 'NotHeldError', code: 'NOT_HELD', lockName: t.name, message }
     for (const call of [() => held.check(), () => held.handOver()]) assert.throws(call, refusal)
     for (const call of [() => held.extend(), () => held.extend({ byMs: 1 }), () => held.release()]) await assert.rejects(call, refusal)

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import locktender
 import pytest
 from locktender import Client, InvalidArgumentError
+from support.help import help_texts
 
 ROOT = Path(__file__).parents[2]
 STUBS = ROOT / "bindings-python/python/locktender"
@@ -99,6 +101,24 @@ def test_an_old_option_is_answered_with_the_new_one(client: Client, old: str, ne
         call = lambda **option: client.job("x", **option)  # noqa: E731
     with pytest.raises(InvalidArgumentError, match=rf"^{old}: .*{new}"):
         call(**{old: 1})
+
+
+def test_the_command_and_the_metrics_have_no_old_name(client: Client):
+    texts = help_texts()
+    assert "cron-job" in texts and "once" not in texts
+    for option in ("late", "overlap", "keep", "family", "replicas"):
+        assert not [command for command, text in texts.items() if re.search(rf"--{option}\b(?!-)", text)], option
+    names = {metric.name for metric in client.metrics()}
+    labels = {label for metric in client.metrics() for sample in metric.samples for label in sample.labels}
+    assert "locktender_acquire_rounds_total" in names and "locktender_attempts_total" not in names and "family" not in labels
+
+
+@pytest.mark.parametrize(("old", "new"), [("once", "cron_job"), ("elect", "election")])
+def test_an_old_function_is_answered_with_the_new_one(old: str, new: str):
+    with pytest.raises(AttributeError, match=rf"^module 'locktender' has no attribute '{old}'; here it is {new}\(\)$"):
+        getattr(locktender, old)
+    with pytest.raises(AttributeError, match=r"^module 'locktender' has no attribute 'nonsense'$"):
+        _ = locktender.nonsense
 
 
 @pytest.mark.parametrize(("subject", "old", "new"), [(subject, *pair) for subject, names in MEMBERS.items() for pair in names.items()])

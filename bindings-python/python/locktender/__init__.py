@@ -7,6 +7,8 @@
         write(row, fence=hold.fence)
 """
 
+TYPE_CHECKING = False  # without an import of typing
+
 from . import _used_by_native as _used_by_native
 from . import _work as _work
 from ._children import settle_in as _settle_in
@@ -119,3 +121,11 @@ __all__ = [
     "metrics",
     "safe_name",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows each name
+
+    def __getattr__(name):
+        from ._native import _instead_of
+
+        instead = _instead_of(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (f"; {instead}" if instead else ""), name=name)

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, final, type_check_only
+from typing import Any, Literal, NoReturn, TypeAlias, final, type_check_only
 
-from typing_extensions import Unpack
+from typing_extensions import Unpack, deprecated
 
 from ._native_election import Election
 from ._native_events import LockEvent
@@ -131,7 +131,8 @@ class Client:
         """
 
     @classmethod
-    def from_url(cls, *_arguments: object, **_options: object) -> None:
+    @deprecated("Client(url) makes a client of a URL.")
+    def from_url(cls, *_arguments: object, **_options: object) -> NoReturn:
         """Not here: ``Client(url)`` makes a client of a URL. Always raises :exc:`AttributeError`."""
 
     def lock(self, name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
@@ -155,7 +156,7 @@ class Client:
             How long nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the rest. Default
             none.
         ``grace``
-            How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once. Default none.
+            How long the key outlives the hold: a loss keeps others out for this long. A release frees it at once. Default none.
         ``category``
             The category under which metrics and events count the lock. Default: a decorator's template, else the name up to its
             first colon. Choose few: a client counts 100 categories, and all further ones together as ``other``.

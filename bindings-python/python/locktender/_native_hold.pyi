@@ -24,7 +24,7 @@ class _BaseHold:
         """The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones."""
 
     def remaining(self) -> float:
-        """How long, in seconds, the lock is surely held if nothing renews it; 0 if it isn't held. No I/O.
+        """How long, in seconds, the lock is guaranteed to be held if nothing renews it; 0 if it isn't held. No I/O.
 
             if hold.remaining() > 5:
                 work_a_little()

@@ -179,7 +179,7 @@ class Job:
     worker dies, the next one runs it, until it is done or its attempts are used up. The server counts the attempts, and keeps the
     result or the last error. While an attempt runs, the lock with the job's name is held.
 
-    The work itself runs at least once: a worker may die behind its effect and before its end is noted. So an effect that must not come
+    The work itself runs at least once: a worker may die after its effect, and before its end is recorded. So an effect that must not come
     twice is stored under the job's name, in the transaction that makes it. Against a worker that is late, send ``attempt.fence`` with
     each write, and let the resource refuse a smaller one.
 

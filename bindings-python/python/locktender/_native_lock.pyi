@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, final, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, final, overload
+
+from typing_extensions import deprecated
 
 from ._native_hold import AsyncHold, Hold
 from ._native_values import LockInfo
@@ -94,10 +96,12 @@ class Lock:
     def force_release_async(self, *, owner: str | None = None) -> Coroutine[Any, Any, LockInfo | None]:
         """:meth:`force_release`, under asyncio."""
 
-    def release(self, *_arguments: object, **_options: object) -> None:
+    @deprecated("It is a method of what acquire() returned.")
+    def release(self, *_arguments: object, **_options: object) -> NoReturn:
         """Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
 
-    def extend(self, *_arguments: object, **_options: object) -> None:
+    @deprecated("It is a method of what acquire() returned.")
+    def extend(self, *_arguments: object, **_options: object) -> NoReturn:
         """Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
 
     def __enter__(self) -> Hold: ...

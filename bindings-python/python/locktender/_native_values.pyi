@@ -122,7 +122,7 @@ class LockInfo:
 
     @property
     def waiters(self) -> int:
-        """How many wait for it: in line, and counting the waiters of one process as one unless the lock is a fair one."""
+        """The length of the queue. The waiters of one process count as one unless the lock is a fair one."""
 
     @property
     def queue(self) -> list[str]:
@@ -210,7 +210,7 @@ class HoldInfo:
 
     @property
     def remaining(self) -> float:
-        """How many seconds the lock is surely held if nothing renews it."""
+        """How many seconds the lock is guaranteed to be held if nothing renews it."""
 
 @final
 class ServerReport:

@@ -30,7 +30,7 @@ class AcquireTimeoutError(LockError, TimeoutError):
     """``wait`` ran out while the lock was held.
 
     ``holder`` is the holder's owner value, ``remaining`` the seconds its key had left: ``math.inf`` if it has no expiry.
-    ``rank`` is how many waited before this one, or None if the server had put it in no line.
+    ``rank`` is how many waited before this one, or None if the server had not queued it.
     """
 
     code = "ACQUIRE_TIMEOUT"

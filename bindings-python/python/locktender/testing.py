@@ -1,4 +1,4 @@
-"""For your own tests: a lock server whose answers you say in advance, and a clock that you move.
+"""Test doubles: a scripted lock server, and a manual clock.
 
     from locktender import Client
     from locktender.testing import Clock, ScriptedServer

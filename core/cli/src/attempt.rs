@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::time::Instant;
 
-use locktender::{Attempt, Begun, Call, Job, JobOutcome};
+use locktender::host::begun;
+use locktender::{Attempt, Call, Job, JobOutcome};
 use serde_json::Value;
 
 use super::end::Ending;
@@ -22,9 +23,9 @@ pub(super) const ENVIRONMENT: &str = "
 /// Begins an attempt and runs the command. Where nothing is to run, `over` gives the exit code.
 pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, over: impl FnOnce(&JobOutcome) -> u8) -> Ending {
     let began = Instant::now();
-    let attempt = match guard.waited(job.begin()) {
-        Ok(Begun::Attempt(attempt)) => attempt,
-        Ok(Begun::Over(outcome)) => return over(&outcome).into(),
+    let attempt = match guard.waited(job.begin()).map(begun) {
+        Ok(Ok(attempt)) => attempt,
+        Ok(Err(outcome)) => return over(&outcome).into(),
         Err(unmet) => return guard.unmet(&unmet, busy),
     };
     let mut environment = own;

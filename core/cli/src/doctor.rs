@@ -9,7 +9,7 @@ use super::exit;
 use super::messages::in_words;
 use super::operator::{Asked, say};
 
-/// Says what the servers guarantee, and what a person should look at
+/// Checks what the servers guarantee, and what needs attention
 ///
 /// It exits with 1 if there is something to look at, such as a right that its user lacks, and with 69 if a server doesn't answer.
 #[derive(Debug, Args)]

@@ -32,7 +32,7 @@ pub(super) const SUBCOMMANDS: [&str; 17] = [
     "man",
 ];
 
-/// Writes a script with which a shell completes the arguments
+/// Generates shell completions
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     #[arg(value_enum)]

@@ -39,7 +39,7 @@ pub(super) struct LockOptions {
     #[arg(short, long, conflicts_with = "verbose", display_order = 29)]
     pub(super) quiet: bool,
 
-    /// Say what happens with the lock
+    /// Log acquire, wait and release
     #[arg(short, long, display_order = 30)]
     pub(super) verbose: bool,
 
@@ -72,7 +72,7 @@ pub(super) struct RunOptions {
     #[arg(long, display_order = 26)]
     pub(super) wait_children: bool,
 
-    /// The command, which no shell reads
+    /// The command and its arguments; no shell is involved
     #[arg(index = 2, required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
 }

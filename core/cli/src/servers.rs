@@ -12,7 +12,7 @@ pub(super) struct Servers {
     #[arg(long, value_name = "URL", display_order = 26)]
     server: Vec<String>,
 
-    /// The beginning of all keys
+    /// The prefix of all keys
     #[arg(long, value_name = "TEXT", display_order = 27)]
     prefix: Option<String>,
 }

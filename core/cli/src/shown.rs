@@ -230,7 +230,7 @@ mod tests {
         let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["NAME", "HOLDER", "AGE", "REMAINING", "WAITERS"]);
         assert_eq!(rows[1], ["orders:42", "y", "?", "1m", "1s", "2"]);
-        assert_eq!(rows[2], ["orders:42", "x", "?", "for", "ever", "2"]);
+        assert_eq!(rows[2], ["orders:42", "x", "?", "no", "expiry", "2"]);
         assert_eq!(rows.len(), 3);
     }
 

@@ -110,7 +110,7 @@ impl Hold {
         valid
     }
 
-    /// How long the lock is surely held if nothing renews it; zero if it is not held. No I/O.
+    /// How long the lock is guaranteed to be held if nothing renews it; zero if it is not held. No I/O.
     ///
     /// ```
     /// # use std::time::Duration;

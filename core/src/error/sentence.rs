@@ -96,7 +96,7 @@ impl Error {
     pub(crate) fn job_dead(lock: &str, attempts: u32, error: String) -> Self {
         let begun = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
         let message = Text::new(
-            "job {} is dead after {}: \"{}\"; once the reason is gone, {reset}() lets it run again",
+            "job {} is dead after {}: \"{}\"; fix the cause, then call {reset}() to run it again",
             [named(lock), Part::Words(begun), Part::Words(quoted(&error))],
         );
         Self::build(Code::JobDead, Some(lock), message, |inner| inner.dead = Some((attempts, error)))
@@ -115,7 +115,7 @@ impl Error {
 
     pub(crate) fn not_held(lock: &str, why: &str) -> Self {
         let message = Text::new(
-            "lock {} is not held by this handle: {}; only the object that an acquire gives can release or extend it, and only once",
+            "lock {} is not held by this handle: {}; only the hold that acquire() returned can release or extend it, and only once",
             [named(lock), Part::Words(why.to_owned())],
         );
         Self::new(Code::NotHeld, Some(lock), message)
@@ -174,7 +174,7 @@ impl Error {
             return Self::no_clock(lock, kind, clock);
         }
         let message = Text::new(
-            "lock {}: its key holds a {}, which is no lock, and was left as it is; choose another name, or a {prefix}",
+            "lock {}: its key holds a {}, not a lock, and was not changed; choose another name, or a {prefix}",
             [named(lock), Part::Words(quoted(found))],
         );
         Self::new(Code::KeyConflict, Some(lock), message)
@@ -187,7 +187,7 @@ impl Error {
             "stream" => format!(
                 "gives no fence any more, because its ids are 2^53 or more; set it back by XSETID {key} 0-0, or DEL {key}"
             ),
-            _ => format!("is a {kind}, which is no clock, and was left as it is; delete it by DEL {key}"),
+            _ => format!("is a {kind}, not a clock, and was not changed; delete it by DEL {key}"),
         };
         let message = Text::new(
             "lock {}: the clock of its slot, {}, {}: then the fences of this slot begin at the server's time again",
@@ -335,7 +335,7 @@ mod tests {
         for (found, said) in [
             (
                 "string at {7}:~lt:clock",
-                "lock \"a\": the clock of its slot, {7}:~lt:clock, is a string, which is no clock, and was left as it is; delete it by DEL \
+                "lock \"a\": the clock of its slot, {7}:~lt:clock, is a string, not a clock, and was not changed; delete it by DEL \
                  {7}:~lt:clock: then the fences of this slot begin at the server's time again",
             ),
             (
@@ -345,7 +345,7 @@ mod tests {
             ),
             (
                 "string at {a}:~lt:fence",
-                "lock \"a\": its key holds a string at {a}:~lt:fence, which is no lock, and was left as it is; choose another name, or a prefix",
+                "lock \"a\": its key holds a string at {a}:~lt:fence, not a lock, and was not changed; choose another name, or a prefix",
             ),
         ] {
             let error = Error::key_conflict("a", found);

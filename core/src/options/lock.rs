@@ -91,7 +91,7 @@ lock_options! {
     /// How long the lock is kept from everybody else, counted from the grant, also after an earlier release. Default none; at most
     /// 24 h, on a quorum at most [`max_ttl`](crate::ClientBuilder::max_ttl).
     min_hold(Time): Duration = Duration::ZERO;
-    /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. Default none; at most 24 h, on a quorum
+    /// How long the key outlives the hold: a loss keeps others out for this long. Default none; at most 24 h, on a quorum
     /// with the ttl at most [`max_ttl`](crate::ClientBuilder::max_ttl).
     grace(Time): Duration = Duration::ZERO;
     /// The category under which [metrics](crate::Client::metrics) and events count the lock. Default: the name up to its first

@@ -112,7 +112,7 @@ const FOREIGN_TO_JOBS: &[(&[&str], &str)] = &[
     (&["overlap"], "here it is {on_overlap}: what a scheduled time does while the work of an earlier one runs"),
     (
         &["coalesce", "nooverlap", "maxinstances"],
-        "leave it out: missed scheduled times fall together, and {on_overlap} says what overlaps do",
+        "leave it out: missed scheduled times are coalesced, and {on_overlap} says what overlaps do",
     ),
     (&["lockatmostfor"], "here it is {ttl}: how long a dead worker blocks the next one"),
     (&["jobid", "id", "key", "idempotencykey"], "leave it out: the job's name is its identity"),

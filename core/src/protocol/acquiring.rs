@@ -1,6 +1,6 @@
 //! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
 
-mod told;
+mod events;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -219,7 +219,7 @@ fn a_release_that_no_majority_answers_says_that_only_the_ttl_has_ended_the_hold(
         assert!(event.starts_with(expected), "{event}");
         assert_eq!(event.ends_with("; by its ttl the key has expired"), answering < 2, "{event}");
         for error in error {
-            assert!(error.contains("the release goes on in the background") && !error.contains("trying again"), "{error}");
+            assert!(error.contains("the release continues in the background") && !error.contains("trying again"), "{error}");
         }
         assert_eq!(error.len(), usize::from(answering < 2));
     }

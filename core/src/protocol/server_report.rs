@@ -247,11 +247,11 @@ fn watched(facts: &SentinelFacts, terms: ClientTerms) -> Vec<String> {
         let (ttl, down) = (terms.ttl.as_secs_f64(), Duration::from_millis(down_after_ms).as_secs_f64());
         warnings.push(format!(
             "its sentinels begin a failover after {down} s of silence (down-after-milliseconds), and need up to {ELECTION} s for it: \
-             a hold lives through that with a ttl of {lives} s or more, and the ttl here is {ttl} s by default"
+             a hold survives that with a ttl of {lives} s or more, and the ttl here is {ttl} s by default"
         ));
     }
     if !terms.quarantine && terms.replicas == 0 {
-        let why = "a failover may forget the newest locks, and then grants them again while their holders still believe in them: this \
+        let why = "a failover may forget the newest locks, and then grants them again while the first holders still count on them: this \
                    client has failover \"confirm\", and with \"quarantine\" no lock is granted twice";
         warnings.push(why.to_owned());
     }
@@ -369,7 +369,7 @@ mod tests {
                 fit.clone(),
                 ClientTerms { ttl: Duration::from_millis(10_500), ..long },
                 &[
-                    "after 1.5 s of silence (down-after-milliseconds), and need up to 6 s for it: a hold lives through that with a ttl of 12 s or more, and the ttl here is 10.5 s",
+                    "after 1.5 s of silence (down-after-milliseconds), and need up to 6 s for it: a hold survives that with a ttl of 12 s or more, and the ttl here is 10.5 s",
                 ],
             ),
             (

@@ -4,14 +4,14 @@ use locktender::host::cli::is_claim;
 use locktender::{LockInfo, Remaining};
 use serde_json::{Value, json};
 
+use super::client_events;
 use super::line::{lane, process, since_1970, who};
-use super::told;
 use crate::shown;
 
 /// Who holds a lock that is kept for a waiter, for a moment.
 const CLAIMED: &str = "nobody: kept for the next waiter";
 
-/// A lock's end is told again if it differs by so many milliseconds: a remaining time is never measured at the same moment.
+/// A lock's end is sent again if it differs by so many milliseconds: a remaining time is never measured at the same moment.
 const SAME: u64 = 200;
 
 /// When a hold began by its holder's clock, if its owner value says so.
@@ -39,7 +39,7 @@ impl Lock {
             owner: info.owner.clone(),
             lane: info.fields.as_ref().map_or_else(|| holder.clone(), lane),
             holder,
-            since: began_by_holder(info).unwrap_or_else(|| told::began(info.fence.unwrap_or_default(), now)).min(now),
+            since: began_by_holder(info).unwrap_or_else(|| client_events::began(info.fence.unwrap_or_default(), now)).min(now),
             until: match info.remaining {
                 Remaining::For(left) => Some(now + left.as_millis() as u64),
                 Remaining::Forever => None,

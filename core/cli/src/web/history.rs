@@ -1,4 +1,4 @@
-//! History: the last minutes of what servers showed and clients told, as the page gets it. Pure, and bounded.
+//! History: the last minutes of what servers showed and clients event, as the page gets it. Pure, and bounded.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
 use super::held::Lock;
-use super::line::Told;
+use super::line::ClientEvent;
 use super::spans::{Source, Spans};
-use super::{seen, told};
+use super::{client_events, server_snapshot};
 
 /// The most events that are kept: of normal ones, and of those that a person should check.
 const MOST_EVENTS: usize = 500;
@@ -87,7 +87,7 @@ impl History {
 
     /// Takes what the servers show, and whether that is all.
     pub(super) fn seen(&mut self, locks: &[LockInfo], is_cut: bool, now: u64) {
-        seen::see(&mut self.spans, locks, self.looked_at, now, self.gap);
+        server_snapshot::see(&mut self.spans, locks, self.looked_at, now, self.gap);
         (self.looked_at, self.is_cut, self.outage) = (Some(now), is_cut, None);
         let mut before = mem::take(&mut self.locks);
         for info in locks {
@@ -102,7 +102,7 @@ impl History {
 
     /// Takes what holders have noted before the first look.
     pub(super) fn noted(&mut self, grants: &[Grant], now: u64) {
-        seen::past(&mut self.spans, grants.iter().filter(|grant| self.pattern.matches(&grant.name)), now);
+        server_snapshot::past(&mut self.spans, grants.iter().filter(|grant| self.pattern.matches(&grant.name)), now);
     }
 
     /// Takes that no server could be asked.
@@ -112,8 +112,8 @@ impl History {
 
     /// Takes a line of the events.
     pub(super) fn line(&mut self, line: &[u8], now: u64) {
-        match Told::read(line, now) {
-            Some(told) if told.lock.as_ref().is_none_or(|lock| self.pattern.matches(lock)) => self.told(&told),
+        match ClientEvent::read(line, now) {
+            Some(event) if event.lock.as_ref().is_none_or(|lock| self.pattern.matches(lock)) => self.event(&event),
             Some(_) => (),
             None => self.skip(),
         }
@@ -128,30 +128,30 @@ impl History {
     pub(super) fn feed_ended(&mut self, now: u64) {
         self.feed = Feed::Ended;
         for key in self.spans.open_keys(|span| span.key.source == Source::Client) {
-            self.spans.end(&key, now, told::UNHEARD);
+            self.spans.end(&key, now, client_events::UNHEARD);
         }
     }
 
-    fn told(&mut self, told: &Told) {
-        self.numbers.count(told);
-        told::tell(&mut self.spans, told);
-        let is_noise = matches!(told.kind, Kind::Round | Kind::Busy | Kind::Queued | Kind::Notified | Kind::Renewed);
+    fn event(&mut self, event: &ClientEvent) {
+        self.numbers.count(event);
+        client_events::apply(&mut self.spans, event);
+        let is_noise = matches!(event.kind, Kind::Round | Kind::Busy | Kind::Queued | Kind::Notified | Kind::Renewed);
         if is_noise {
             return;
         }
-        let level = told.kind.level();
-        let event = json!({
-            "n": self.numbers.events, "at": told.at, "kind": told.kind.as_str(), "trouble": level >= Level::Warning, "lock": told.lock,
-            "lane": told.lane, "who": told.who, "fence": told.fence.map(|fence| fence.to_string()), "took": told.took,
-            "overrun": told.overrun, "text": told.text,
+        let level = event.kind.level();
+        let shown = json!({
+            "n": self.numbers.events, "at": event.at, "kind": event.kind.as_str(), "trouble": level >= Level::Warning, "lock": event.lock,
+            "lane": event.lane, "who": event.who, "fence": event.fence.map(|fence| fence.to_string()), "took": event.took,
+            "overrun": event.overrun, "text": event.text,
         });
         let kept = if level >= Level::Warning { &mut self.troubles } else { &mut self.normal };
         if kept.len() >= MOST_EVENTS {
             kept.pop_front();
         }
-        kept.push_back(event.clone());
+        kept.push_back(shown.clone());
         if self.fresh.len() < MOST_EVENTS {
-            self.fresh.push(event);
+            self.fresh.push(shown);
         }
     }
 
@@ -169,7 +169,7 @@ impl History {
 
     /// What has changed since this was last asked.
     pub(super) fn part(&mut self, now: u64) -> String {
-        told::sweep(&mut self.spans, now);
+        client_events::sweep(&mut self.spans, now);
         let changed = mem::take(&mut self.changed);
         let locks: Vec<Value> = changed.iter().filter_map(|name| Some(self.locks.get(name)?.json(name))).collect();
         let mut part = self.head(now);
@@ -209,11 +209,11 @@ fn text(json: &Value) -> String {
 }
 
 impl Numbers {
-    fn count(&mut self, told: &Told) {
+    fn count(&mut self, event: &ClientEvent) {
         self.events += 1;
-        let waited = matches!(told.kind, Kind::Acquired | Kind::TimedOut | Kind::Cancelled | Kind::AcquireFailed);
-        self.longest_wait = self.longest_wait.max(told.took.filter(|_| waited).unwrap_or(0));
-        let number = match told.kind {
+        let waited = matches!(event.kind, Kind::Acquired | Kind::TimedOut | Kind::Cancelled | Kind::AcquireFailed);
+        self.longest_wait = self.longest_wait.max(event.took.filter(|_| waited).unwrap_or(0));
+        let number = match event.kind {
             Kind::Acquired => &mut self.acquired,
             Kind::Released => &mut self.released,
             Kind::TimedOut => &mut self.timed_out,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_told_again() {
+    fn only_what_changed_is_sent_again() {
         let mut history = history("*");
         history.seen(&[lock("a", 9_000), lock("b", 9_000)], false, NOW);
         assert_eq!(read(&history.part(NOW))["locks"].as_array().unwrap().len(), 2);

@@ -44,10 +44,10 @@ const YEAR_2000: u64 = 946_684_800_000;
 /// A month.
 const LONGEST: u64 = 30 * 86_400_000;
 
-/// An event that a client told. The lock's name is as it is; other texts are on one line, and not long. Times are milliseconds, moments those
+/// An event of a client. The lock's name is as it is; other texts are on one line, and not long. Times are milliseconds, moments those
 /// since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ClientEvent {
     pub(super) at: u64,
     pub(super) kind: Kind,
     pub(super) lock: Option<String>,
@@ -64,7 +64,7 @@ pub(super) struct Told {
     pub(super) text: String,
 }
 
-impl Told {
+impl ClientEvent {
     /// Reads a line that came at `now`; `None` if it is no event.
     pub(super) fn read(line: &[u8], now: u64) -> Option<Self> {
         let whole: Value = serde_json::from_slice(line).ok()?;
@@ -173,8 +173,8 @@ mod tests {
 
     const NOW: u64 = 1_795_222_900_000;
 
-    fn read(line: &str) -> Option<Told> {
-        Told::read(line.as_bytes(), NOW)
+    fn read(line: &str) -> Option<ClientEvent> {
+        ClientEvent::read(line.as_bytes(), NOW)
     }
 
     #[test]
@@ -186,10 +186,10 @@ mod tests {
         let rust = r#"{"timestamp":"2026-11-21T01:00:00.500Z","level":"DEBUG","fields":{"kind":"released","lock_name":"a","fence":7,"took_ms":250,
             "owner":"app=billing host=web-3 pid=4 at=2026-11-21T02:22:10.123Z id=x"},"target":"locktender"}"#;
         for line in [python, node, rust] {
-            let told = read(line).unwrap();
-            assert_eq!((told.at, told.kind, told.lock.as_deref()), (1_795_222_800_500, Kind::Released, Some("a")), "{line}");
-            assert_eq!((told.lane.as_str(), told.who.as_deref()), ("billing", Some("billing@web-3:4")), "{line}");
-            assert_eq!((told.fence, told.took, told.has_owner), (Some(7), Some(250), true), "{line}");
+            let event = read(line).unwrap();
+            assert_eq!((event.at, event.kind, event.lock.as_deref()), (1_795_222_800_500, Kind::Released, Some("a")), "{line}");
+            assert_eq!((event.lane.as_str(), event.who.as_deref()), ("billing", Some("billing@web-3:4")), "{line}");
+            assert_eq!((event.fence, event.took, event.has_owner), (Some(7), Some(250), true), "{line}");
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         for line in ["", "{}", "[]", "7", "nonsense", r#"{"event":"login"}"#, r#"{"event":7}"#, r#"{"kind":"busy""#, "\u{0}"] {
             assert_eq!(read(line), None, "{line:?}");
         }
-        assert_eq!(Told::read(b"\xff\xfe", NOW), None);
+        assert_eq!(ClientEvent::read(b"\xff\xfe", NOW), None);
     }
 
     #[test]
@@ -214,8 +214,8 @@ mod tests {
             assert_eq!(read(&format!(r#"{{"event":"busy","at":{at}}}"#)).unwrap().at, read_at, "{at}");
         }
         for (took, ms) in [("1e300", LONGEST), ("2592001", LONGEST), ("-1", 0), ("2.5", 2_500)] {
-            let told = read(&format!(r#"{{"event":"released","took":{took},"overrun":{took}}}"#)).unwrap();
-            assert_eq!((told.took, told.overrun), (Some(ms), Some(ms)), "{took}");
+            let event = read(&format!(r#"{{"event":"released","took":{took},"overrun":{took}}}"#)).unwrap();
+            assert_eq!((event.took, event.overrun), (Some(ms), Some(ms)), "{took}");
         }
     }
 
@@ -236,9 +236,9 @@ mod tests {
     fn texts_are_harmless_and_short() {
         let line = r#"{"event":"warning","lock_name":"a\u001b[2J\u202eb","message":"x\ny","app":"LONG"}"#
             .replace("LONG", &"é".repeat(999));
-        let told = read(&line).unwrap();
-        assert_eq!((told.lock.as_deref(), told.text.as_str()), (Some("a\u{1b}[2J\u{202e}b"), r"x\ny"));
-        assert_eq!(told.lane.chars().count(), 201);
+        let event = read(&line).unwrap();
+        assert_eq!((event.lock.as_deref(), event.text.as_str()), (Some("a\u{1b}[2J\u{202e}b"), r"x\ny"));
+        assert_eq!(event.lane.chars().count(), 201);
         let long = |count| json!({ "event": "busy", "lock_name": "x".repeat(count) }).to_string();
         assert!(read(&long(MAX_NAME_BYTES)).is_some() && read(&long(MAX_NAME_BYTES + 1)).is_none());
     }

@@ -1,5 +1,6 @@
 //! `locktender watch --web`: a local page that shows who holds what, as it changes.
 
+mod client_events;
 mod feed;
 mod gate;
 mod held;
@@ -8,9 +9,8 @@ mod http;
 mod line;
 mod page;
 mod report;
-mod seen;
+mod server_snapshot;
 mod spans;
-mod told;
 
 use std::io;
 use std::path::{Path, PathBuf};

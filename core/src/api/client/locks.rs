@@ -27,7 +27,7 @@ pub struct HoldInfo {
     pub fence: u64,
     /// How long ago the lock was granted.
     pub held_for: Duration,
-    /// How long the lock is surely held if nothing renews it.
+    /// How long the lock is guaranteed to be held if nothing renews it.
     pub remaining: Duration,
 }
 

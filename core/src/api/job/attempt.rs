@@ -27,6 +27,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 /// What [`Job::begin`] gives.
 #[derive(Debug)]
+#[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it is moved once, and an attempt is the usual case")]
 pub enum Begun {
     /// The attempt: the work is this worker's.

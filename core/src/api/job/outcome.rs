@@ -30,7 +30,7 @@ pub enum NotRunReason {
     Dead,
     /// A worker runs it, or still the work of an earlier scheduled time.
     Running,
-    /// A later scheduled time has begun. Scheduled times never run out of order; those that are missed fall together.
+    /// A later scheduled time has begun. Scheduled times never run out of order; those that are missed are coalesced.
     Missed,
     /// The scheduled time is longer ago than [`max_lateness`](crate::Job::max_lateness).
     TooLate,

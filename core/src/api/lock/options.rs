@@ -99,7 +99,7 @@ setters! { Lock, set:
     /// ```
     min_hold(min_hold: Duration) |settings| settings.min_hold = Some(min_hold);
 
-    /// How long the key outlives the hold: after a loss nobody else gets the lock for so long. A release frees it at once.
+    /// How long the key outlives the hold: a loss keeps others out for this long. A release frees it at once.
     ///
     /// It gives work that was notified of the loss, or hangs, a time to end. It is no guarantee, and for resources that can't compare
     /// [fences](crate::Hold::fence). A worker that dies blocks others for the ttl and the grace. Default none; at most 24 h, on a

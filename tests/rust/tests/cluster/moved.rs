@@ -55,7 +55,7 @@ fn worked(client: &Client, name: &str) {
     let job = client.job(name).max_attempts(3).retry_delay(Duration::ZERO);
     let begin = || match job.begin_blocking().unwrap() {
         Begun::Attempt(attempt) => attempt,
-        over @ Begun::Over(_) => panic!("{name}: {over:?}"),
+        over => panic!("{name}: {over:?}"),
     };
     let first = begin();
     assert_eq!(first.number(), 1, "{name}");

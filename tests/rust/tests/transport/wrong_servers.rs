@@ -110,12 +110,12 @@ fn a_server_without_scripts() {
     let server = ServerOptions::new().config("rename-command EVAL \"\"").config("rename-command EVALSHA \"\"").start();
     let error = fails(&at(&server.url()));
     assert_eq!(error.code(), Code::Denied, "{error}");
-    assert!(error.to_string().contains("scripts are not allowed on this server"), "{error}");
+    assert!(error.to_string().contains("this server does not allow EVAL"), "{error}");
     assert!(!error.to_string().contains("Asks whether"), "{error}");
     // With several servers the scripts are first asked for with the first operation.
     let peer = Peer::start(|_| Act::Answer("-ERR unknown command `EVALSHA`, with args beginning with: `9a`, `4`\r\n".into()));
     let error = fails(&at(&peer.url));
-    assert!(error.code() == Code::Denied && error.to_string().contains("scripts are not allowed on this server"), "{error}");
+    assert!(error.code() == Code::Denied && error.to_string().contains("this server does not allow EVAL"), "{error}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn sentence(code: &str, detail: &str) -> String {
         _ if knows_no_scripts(code, detail) => {
             // The script stands behind these words.
             let words = said.split(", with args").next().unwrap_or_default();
-            format!("scripts are not allowed on this server, and a lock can't do without ({words})")
+            format!("this server does not allow EVAL, which locks need ({words})")
         }
         _ => said,
     }
@@ -213,7 +213,7 @@ mod tests {
         }
         assert_eq!(
             sentence("ERR", "unknown command `EVAL`, with args beginning with: `local x`"),
-            "scripts are not allowed on this server, and a lock can't do without (ERR unknown command `EVAL`)"
+            "this server does not allow EVAL, which locks need (ERR unknown command `EVAL`)"
         );
     }
 

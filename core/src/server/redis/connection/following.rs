@@ -114,7 +114,8 @@ impl Connection {
     /// then it gets the operation once more. If its answer is the same, another greeting would change nothing.
     pub(super) fn greet_again(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
         if job.doubted {
-            let why = "shows another replication id inside of a script than in INFO: is there a proxy between that asks two nodes?";
+            let why =
+                "shows another replication id inside of a script than in INFO: is there a proxy between that asks two nodes?";
             return out.push(job.end(Err(Failure::not_applied(FailureKind::Protocol, why))));
         }
         self.leave(&in_another_era(), (true, Why::Useless), now, out);

@@ -124,7 +124,7 @@ impl Handshake {
         let greeting = judge(answers, &self.settings, &self.login)
             .inspect_err(|failure| self.refused = is_refusal && failure.kind == FailureKind::Denied)?;
         if !self.buffers.replies.is_empty() {
-            return Err(Failure::not_applied(FailureKind::Protocol, "more was answered than had been asked"));
+            return Err(Failure::not_applied(FailureKind::Protocol, "the server sent more replies than there were requests"));
         }
         Ok(greeting)
     }

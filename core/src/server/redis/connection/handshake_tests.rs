@@ -93,7 +93,10 @@ fn more_than_was_asked_for_is_no_server() {
     let mut handshake = begun("redis://localhost");
     let greeted = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
     let failure = said(&mut handshake, &format!("{greeted}+OK\r\n")).unwrap().unwrap_err();
-    assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, "more was answered than had been asked"));
+    assert_eq!(
+        (failure.kind, &*failure.message),
+        (FailureKind::Protocol, "the server sent more replies than there were requests")
+    );
     let expected = Greeting { time_us: Some(1), denies_transactions: true, ..Greeting::default() };
     assert_eq!(said(&mut begun("redis://localhost"), greeted), Some(Ok(expected)));
 }

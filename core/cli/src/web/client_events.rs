@@ -1,11 +1,11 @@
-//! Told: what an event of a client means for the spans.
+//! Client events: the changes of the spans by an event of a client.
 
 use locktender::EventKind as Kind;
 
-use super::line::Told;
+use super::line::ClientEvent;
 use super::spans::{Key, Place, Source, Span, Spans};
 
-/// The shortest wait that is shown if nothing told of its begin.
+/// The shortest wait that is shown if no event came at its begin.
 const SHORTEST_WAIT: u64 = 20;
 
 /// For how long a hold is shown that is over by all that is known, and whose client says nothing: it may be dead.
@@ -13,30 +13,30 @@ const UNHEARD_HOLD: u64 = 30_000;
 /// The same of a wait, which is silent while it stands in the queue.
 const UNHEARD_WAIT: u64 = 600_000;
 
-/// How a span ended whose client told nothing any more.
+/// How a span ended of whose client no event came any more.
 pub(super) const UNHEARD: &str = "unheard";
 
 /// Changes the spans as the event says.
-pub(super) fn tell(spans: &mut Spans, told: &Told) {
-    let Some(lock) = told.lock.as_deref() else { return };
-    match told.kind {
-        Kind::Busy | Kind::Queued => waits(spans, told, lock),
+pub(super) fn apply(spans: &mut Spans, event: &ClientEvent) {
+    let Some(lock) = event.lock.as_deref() else { return };
+    match event.kind {
+        Kind::Busy | Kind::Queued => waits(spans, event, lock),
         Kind::Acquired => {
-            waited(spans, told, lock);
-            spans.begin(hold(told, lock, told.at));
-            replace(spans, told, lock);
+            waited(spans, event, lock);
+            spans.begin(hold(event, lock, event.at));
+            replace(spans, event, lock);
         }
-        Kind::Renewed | Kind::Extended => confirmed(spans, told, lock),
-        Kind::Expired | Kind::Lost | Kind::Overlapped => ended(spans, told, lock, |span| overrun(span, told)),
-        end if end.ends_hold() => ended(spans, told, lock, |span| span.over_from = None),
+        Kind::Renewed | Kind::Extended => confirmed(spans, event, lock),
+        Kind::Expired | Kind::Lost | Kind::Overlapped => ended(spans, event, lock, |span| overrun(span, event)),
+        end if end.ends_hold() => ended(spans, event, lock, |span| span.over_from = None),
         // The end of an attempt has an owner.
-        Kind::Done | Kind::Dead if told.has_owner => (),
-        end if end.ends_acquire() => waited(spans, told, lock),
+        Kind::Done | Kind::Dead if event.has_owner => (),
+        end if end.ends_acquire() => waited(spans, event, lock),
         _ => (),
     }
 }
 
-/// Ends what nobody tells of any more.
+/// Ends the spans of which no event comes any more.
 pub(super) fn sweep(spans: &mut Spans, now: u64) {
     let is_unheard = |span: &Span| {
         let (since, patience) = if span.is_hold() { (span.over_from, UNHEARD_HOLD) } else { (Some(span.heard), UNHEARD_WAIT) };
@@ -47,56 +47,56 @@ pub(super) fn sweep(spans: &mut Spans, now: u64) {
     }
 }
 
-fn waiting(told: &Told, lock: &str) -> Key {
-    Key { source: Source::Client, lock: lock.to_owned(), place: Place::Waiter(told.lane.clone()) }
+fn waiting(event: &ClientEvent, lock: &str) -> Key {
+    Key { source: Source::Client, lock: lock.to_owned(), place: Place::Waiter(event.lane.clone()) }
 }
 
 fn holding(lock: &str, fence: Option<u64>) -> Key {
     Key { source: Source::Client, lock: lock.to_owned(), place: Place::Hold(fence.unwrap_or(0)) }
 }
 
-fn span(told: &Told, key: Key, from: u64) -> Span {
-    Span { heard: told.at, ..Span::new(key, &told.lane, told.who.as_deref().unwrap_or_default(), from) }
+fn span(event: &ClientEvent, key: Key, from: u64) -> Span {
+    Span { heard: event.at, ..Span::new(key, &event.lane, event.who.as_deref().unwrap_or_default(), from) }
 }
 
-fn hold(told: &Told, lock: &str, from: u64) -> Span {
-    Span { fence: told.fence.unwrap_or(0), ..span(told, holding(lock, told.fence), from) }
+fn hold(event: &ClientEvent, lock: &str, from: u64) -> Span {
+    Span { fence: event.fence.unwrap_or(0), ..span(event, holding(lock, event.fence), from) }
 }
 
-fn waits(spans: &mut Spans, told: &Told, lock: &str) {
-    let key = waiting(told, lock);
+fn waits(spans: &mut Spans, event: &ClientEvent, lock: &str) {
+    let key = waiting(event, lock);
     if spans.get(&key).is_some() {
-        spans.change(&key, |span| span.heard = told.at);
+        spans.change(&key, |span| span.heard = event.at);
     } else {
-        spans.begin(span(told, key, told.at.saturating_sub(told.took.unwrap_or(0))));
+        spans.begin(span(event, key, event.at.saturating_sub(event.took.unwrap_or(0))));
     }
 }
 
-fn waited(spans: &mut Spans, told: &Told, lock: &str) {
-    let key = waiting(told, lock);
-    let took = told.took.unwrap_or(0);
-    if !spans.end(&key, told.at, told.kind.as_str()) && took >= SHORTEST_WAIT {
-        spans.add(span(told, key, told.at.saturating_sub(took)), told.at, told.kind.as_str());
+fn waited(spans: &mut Spans, event: &ClientEvent, lock: &str) {
+    let key = waiting(event, lock);
+    let took = event.took.unwrap_or(0);
+    if !spans.end(&key, event.at, event.kind.as_str()) && took >= SHORTEST_WAIT {
+        spans.add(span(event, key, event.at.saturating_sub(took)), event.at, event.kind.as_str());
     }
 }
 
-/// An earlier hold that has not ended is over, unless its own end is only told later.
-fn replace(spans: &mut Spans, told: &Told, lock: &str) {
-    let fence = told.fence.unwrap_or(0);
+/// An earlier hold that has not ended is over, unless its own end comes later.
+fn replace(spans: &mut Spans, event: &ClientEvent, lock: &str) {
+    let fence = event.fence.unwrap_or(0);
     let earlier =
         |span: &Span| span.key.source == Source::Client && span.key.lock == lock && span.is_hold() && span.fence < fence;
     for key in spans.open_keys(earlier) {
-        spans.change(&key, |span| span.over_from = span.over_from.or(Some(told.at)));
+        spans.change(&key, |span| span.over_from = span.over_from.or(Some(event.at)));
     }
 }
 
-fn confirmed(spans: &mut Spans, told: &Told, lock: &str) {
-    let key = holding(lock, told.fence);
+fn confirmed(spans: &mut Spans, event: &ClientEvent, lock: &str) {
+    let key = holding(lock, event.fence);
     if spans.get(&key).is_none() {
         // It began before anybody looked: its fence is about the microsecond of its begin.
-        spans.begin(hold(told, lock, began(told.fence.unwrap_or(0), told.at)));
+        spans.begin(hold(event, lock, began(event.fence.unwrap_or(0), event.at)));
     }
-    spans.change(&key, |span| (span.over_from, span.heard) = (None, told.at));
+    spans.change(&key, |span| (span.over_from, span.heard) = (None, event.at));
 }
 
 /// About when the hold with this fence began, seen at `now`.
@@ -106,43 +106,43 @@ pub(super) fn began(fence: u64, now: u64) -> u64 {
     if at <= now && at + 30 * 86_400_000 > now { at } else { now }
 }
 
-fn ended(spans: &mut Spans, told: &Told, lock: &str, change: impl Fn(&mut Span)) {
-    let (key, end) = (holding(lock, told.fence), told.kind.as_str());
+fn ended(spans: &mut Spans, event: &ClientEvent, lock: &str, change: impl Fn(&mut Span)) {
+    let (key, end) = (holding(lock, event.fence), event.kind.as_str());
     if spans.get(&key).is_some() {
         spans.change(&key, change);
-        spans.end(&key, told.at, end);
+        spans.end(&key, event.at, end);
         return;
     }
     let late = |span: &mut Span| {
         // A release after a loss says nothing new, and what it found says more.
-        if told.kind != Kind::Released {
-            (span.to, span.end) = (Some(told.at.max(span.from)), end);
+        if event.kind != Kind::Released {
+            (span.to, span.end) = (Some(event.at.max(span.from)), end);
             change(span);
         }
     };
     if !spans.change_late(&key, late) {
-        let mut whole = hold(told, lock, told.at.saturating_sub(told.took.unwrap_or(0)));
+        let mut whole = hold(event, lock, event.at.saturating_sub(event.took.unwrap_or(0)));
         change(&mut whole);
-        spans.add(whole, told.at, end);
+        spans.add(whole, event.at, end);
     }
 }
 
 /// From when on the hold was over before it ended: the end of its validity, or the begin of the next hold.
-fn overrun(span: &mut Span, told: &Told) {
-    let end = told.overrun.filter(|late| *late > 0).map(|late| told.at.saturating_sub(late));
-    let next = told.next_fence.map(|fence| began(fence, told.at)).filter(|began| (span.from..told.at).contains(began));
+fn overrun(span: &mut Span, event: &ClientEvent) {
+    let end = event.overrun.filter(|late| *late > 0).map(|late| event.at.saturating_sub(late));
+    let next = event.next_fence.map(|fence| began(fence, event.at)).filter(|began| (span.from..event.at).contains(began));
     let known = [span.over_from, end, next].into_iter().flatten().min();
-    let is_overlapped = told.kind == Kind::Overlapped;
+    let is_overlapped = event.kind == Kind::Overlapped;
     span.is_overlapped |= is_overlapped;
-    span.over_from = known.or_else(|| is_overlapped.then_some(told.at)).map(|over| over.max(span.from));
+    span.over_from = known.or_else(|| is_overlapped.then_some(event.at)).map(|over| over.max(span.from));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(kind: Kind, at: u64, lane: &str, fence: u64) -> Told {
-        Told {
+    fn event(kind: Kind, at: u64, lane: &str, fence: u64) -> ClientEvent {
+        ClientEvent {
             at,
             kind,
             lock: Some("roll".to_owned()),
@@ -158,9 +158,9 @@ mod tests {
     }
 
     /// Each span: lane, from, to, end, over, overlapped.
-    fn drawn(lines: &[Told]) -> Vec<(String, u64, u64, String, u64, bool)> {
+    fn drawn(lines: &[ClientEvent]) -> Vec<(String, u64, u64, String, u64, bool)> {
         let mut spans = Spans::default();
-        lines.iter().for_each(|told| tell(&mut spans, told));
+        lines.iter().for_each(|event| apply(&mut spans, event));
         let read = |span: &serde_json::Value| {
             let (text, number) =
                 (|name: &str| span[name].as_str().unwrap().to_owned(), |name: &str| span[name].as_u64().unwrap_or(0));
@@ -176,11 +176,11 @@ mod tests {
     #[test]
     fn one_waits_while_the_other_holds() {
         let lines = [
-            told(Kind::Acquired, 1_000, "Diego", 5),
-            Told { took: Some(100), ..told(Kind::Busy, 1_200, "Gorn", 0) },
-            told(Kind::Busy, 1_300, "Gorn", 0),
-            told(Kind::Released, 2_000, "Diego", 5),
-            Told { took: Some(910), ..told(Kind::Acquired, 2_010, "Gorn", 6) },
+            event(Kind::Acquired, 1_000, "Diego", 5),
+            ClientEvent { took: Some(100), ..event(Kind::Busy, 1_200, "Gorn", 0) },
+            event(Kind::Busy, 1_300, "Gorn", 0),
+            event(Kind::Released, 2_000, "Diego", 5),
+            ClientEvent { took: Some(910), ..event(Kind::Acquired, 2_010, "Gorn", 6) },
         ];
         let expected = [
             row("Diego", 1_000, 2_000, "released", 0, false),
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn a_log_without_the_begin_of_waits_and_holds_shows_them_by_their_times() {
         let lines = [
-            Told { took: Some(600), ..told(Kind::TimedOut, 1_000, "Gorn", 0) },
-            Told { took: Some(700), ..told(Kind::Released, 2_000, "Diego", 5) },
-            Told { took: Some(1), ..told(Kind::NotAcquired, 3_000, "Gorn", 0) },
+            ClientEvent { took: Some(600), ..event(Kind::TimedOut, 1_000, "Gorn", 0) },
+            ClientEvent { took: Some(700), ..event(Kind::Released, 2_000, "Diego", 5) },
+            ClientEvent { took: Some(1), ..event(Kind::NotAcquired, 3_000, "Gorn", 0) },
         ];
         let expected = [row("Gorn", 400, 1_000, "timed_out", 0, false), row("Diego", 1_300, 2_000, "released", 0, false)];
         assert_eq!(drawn(&lines), expected);
@@ -203,37 +203,37 @@ mod tests {
 
     #[test]
     fn a_hold_is_over_when_a_later_one_began_until_its_end_says_otherwise() {
-        let taken = [told(Kind::Acquired, 1_000, "Diego", 5), told(Kind::Acquired, 2_000, "Gorn", 6)];
+        let taken = [event(Kind::Acquired, 1_000, "Diego", 5), event(Kind::Acquired, 2_000, "Gorn", 6)];
         assert_eq!(drawn(&taken)[0], row("Diego", 1_000, 0, "", 2_000, false));
         // Lines of two processes may come in another order than what they tell.
-        let late = [taken.as_slice(), &[told(Kind::Released, 1_999, "Diego", 5)]].concat();
+        let late = [taken.as_slice(), &[event(Kind::Released, 1_999, "Diego", 5)]].concat();
         assert_eq!(drawn(&late)[0], row("Diego", 1_000, 1_999, "released", 0, false));
-        let renewed = [taken.as_slice(), &[told(Kind::Renewed, 2_100, "Diego", 5)]].concat();
+        let renewed = [taken.as_slice(), &[event(Kind::Renewed, 2_100, "Diego", 5)]].concat();
         assert_eq!(drawn(&renewed)[0], row("Diego", 1_000, 0, "", 0, false));
     }
 
     #[test]
     fn a_race_begins_where_its_rival_did_and_is_one_span_with_the_loss_before_it() {
         let lines = [
-            told(Kind::Acquired, 1_000, "Diego", 5),
-            Told { overrun: Some(300), ..told(Kind::Lost, 3_000, "Diego", 5) },
-            Told { overrun: Some(500), next_fence: Some(2_500_000), ..told(Kind::Overlapped, 3_200, "Diego", 5) },
+            event(Kind::Acquired, 1_000, "Diego", 5),
+            ClientEvent { overrun: Some(300), ..event(Kind::Lost, 3_000, "Diego", 5) },
+            ClientEvent { overrun: Some(500), next_fence: Some(2_500_000), ..event(Kind::Overlapped, 3_200, "Diego", 5) },
         ];
         assert_eq!(drawn(&lines), [row("Diego", 1_000, 3_200, "overlapped", 2_500, true)]);
-        let released = [&lines[..2], &[told(Kind::Released, 3_200, "Diego", 5)]].concat();
+        let released = [&lines[..2], &[event(Kind::Released, 3_200, "Diego", 5)]].concat();
         assert_eq!(drawn(&released), [row("Diego", 1_000, 3_000, "lost", 2_700, false)]);
-        let alone = Told { took: Some(2_000), next_fence: Some(1), ..told(Kind::Overlapped, 3_000, "Diego", 5) };
+        let alone = ClientEvent { took: Some(2_000), next_fence: Some(1), ..event(Kind::Overlapped, 3_000, "Diego", 5) };
         assert_eq!(drawn(&[alone]), [row("Diego", 1_000, 3_000, "overlapped", 3_000, true)]);
     }
 
     #[test]
     fn what_nobody_tells_of_ends_in_the_picture() {
         let mut spans = Spans::default();
-        tell(&mut spans, &told(Kind::Acquired, 1_000, "Diego", 5));
-        tell(&mut spans, &told(Kind::Busy, 1_000, "Gorn", 0));
+        apply(&mut spans, &event(Kind::Acquired, 1_000, "Diego", 5));
+        apply(&mut spans, &event(Kind::Busy, 1_000, "Gorn", 0));
         sweep(&mut spans, 1_000 + UNHEARD_WAIT);
         assert_eq!(spans.open_keys(|_| true).len(), 2);
-        tell(&mut spans, &told(Kind::Acquired, 2_000, "Milten", 6));
+        apply(&mut spans, &event(Kind::Acquired, 2_000, "Milten", 6));
         sweep(&mut spans, 2_001 + UNHEARD_HOLD);
         assert_eq!(spans.open_keys(Span::is_hold), [holding("roll", Some(6))]);
         sweep(&mut spans, 1_001 + UNHEARD_WAIT);
@@ -245,7 +245,7 @@ mod tests {
         let now = 1_795_222_900_000;
         for (fence, from) in [((now - 5) * 1_000, now - 5), ((now + 5) * 1_000, now), (7, now)] {
             let mut spans = Spans::default();
-            tell(&mut spans, &told(Kind::Renewed, now, "Diego", fence));
+            apply(&mut spans, &event(Kind::Renewed, now, "Diego", fence));
             assert_eq!(spans.all()[0]["from"], from);
         }
     }

@@ -1,4 +1,4 @@
-//! Told: the events of an acquire that waits.
+//! Events: those of an acquire that waits.
 
 use super::Acquiring;
 use crate::clock::Tick;

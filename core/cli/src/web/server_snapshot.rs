@@ -1,14 +1,14 @@
-//! Seen: what a look at the servers means for the spans.
+//! Server snapshot: the changes of the spans by a look at the servers.
 
 use std::collections::{HashMap, HashSet};
 
 use locktender::host::cli::is_claim;
 use locktender::{Grant, LockInfo};
 
+use super::client_events::began;
 use super::held::began_by_holder;
 use super::line::{lane, process, since_1970, who};
 use super::spans::{Key, Place, Source, Span, Spans};
-use super::told::began;
 use crate::shown;
 
 /// How far back the page begins, in milliseconds: as far as its picture reaches.
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_told_hold_is_over_when_the_servers_show_it_no_longer() {
+    fn a_hold_of_an_event_is_over_when_the_servers_show_it_no_longer() {
         let mut spans = Spans::default();
         let key = Key { source: Source::Client, lock: "roll".into(), place: Place::Hold(5) };
         spans.begin(Span { fence: 5, ..Span::new(key.clone(), "Diego", "", NOW) });
