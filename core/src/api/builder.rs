@@ -200,7 +200,7 @@ setters! { ClientBuilder, configure:
     /// ```
     /// # use locktender::{Client, LockEvent};
     /// # use locktender::event::Level;
-    /// let check = |event: &LockEvent| assert!(event.level == Level::Info || event.kind.as_str() == "attempt");
+    /// let check = |event: &LockEvent| assert!(event.level == Level::Info || event.kind.as_str() == "round");
     /// let client = Client::builder().url("memory://docs-log-holds").log_holds(true).sink(std::sync::Arc::new(check)).build()?;
     /// client.lock("nightly").acquire_blocking()?.release_blocking()?;
     /// # Ok::<(), locktender::Error>(())

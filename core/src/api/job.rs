@@ -126,6 +126,7 @@ impl Job {
     /// match client.job("mail:7").begin().await? {
     ///     Begun::Attempt(attempt) => attempt.complete("\"sent\"").await?,
     ///     Begun::Over(outcome) => println!("done by another: {:?}", outcome.result),
+    ///     other => println!("{other:?}"),
     /// }
     /// # Ok::<(), locktender::Error>(())
     /// # }).unwrap();
