@@ -17,11 +17,13 @@ use crate::sync::Mutex;
 /// exclude the clients of this process only. A forked child begins without any lock.
 ///
 /// ```
+/// # #[cfg(feature = "testing")] {
 /// use locktender::testing::MemoryServer;
 ///
 /// let first = MemoryServer::named("cron");
 /// let second = MemoryServer::named("cron"); // the same locks
 /// assert!(std::sync::Arc::ptr_eq(&first, &second));
+/// # }
 /// ```
 pub struct MemoryServer {
     address: String,
