@@ -121,6 +121,11 @@ def test_an_old_function_is_answered_with_the_new_one(old: str, new: str):
         _ = locktender.nonsense
 
 
+def test_a_method_of_rust_is_answered_in_the_words_of_python(client: Client, name: str):
+    with client.lock(name) as hold, pytest.raises(AttributeError, match=r"'extend_by'; here it is extend\(\) of the hold, with by$"):
+        _ = hold.extend_by
+
+
 @pytest.mark.parametrize(("subject", "old", "new"), [(subject, *pair) for subject, names in MEMBERS.items() for pair in names.items()])
 def test_an_old_method_is_answered_with_the_new_one(client: Client, name: str, subject: str, old: str, new: str):
     with client.job(name).begin() as attempt:  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["owned", "isacquired"], "here it is {is_valid}() of the hold, which asks no server"),
     (&["token", "getownerid"], "here it is {owner} of the hold"),
     (&["reacquire"], "here it is {extend}() of the hold"),
-    (&["extendby"], "here it is {extend}() of the hold, with the option byMs"),
+    (&["extendby"], "here it is {extend}() of the hold, with {by}"),
     (&["unlock"], "here it is {release}() of the hold"),
     (&["fromurl"], "a client is made of the URL itself: {client_of_url}"),
     (&["ping"], "here it is {check_servers}(), which says of each server whether it answers, and what it guarantees"),

@@ -299,7 +299,7 @@ mod tests {
             ("refreshInterval", "renew", "renew"),
             ("identifier", "app", "app"),
             ("externallyAcquiredIdentifier", "adopt()", "adopt()"),
-            ("onLockLost", "on_lost", "held.signal"),
+            ("onLockLost", "on_lost", "hold.signal"),
             ("retry_count", "wait", "waitMs"),
             ("retry_delay", "wait", "waitMs"),
         ] {
