@@ -84,8 +84,7 @@ export class Overview extends ClientEmitter {
   async history(name?: string, options?: { limit?: number | undefined }): Promise<Grant[]> {
     const { limit } = historyOptions(options)
     const most = limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
-    const grants = resultOf<native.Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
-    return grants as Grant[]
+    return resultOf<Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
   }
 
   /**

@@ -95,7 +95,7 @@ mod _native {
         leadership::{AsyncLeadership, Leadership},
         lock::Lock,
         lock_values::{Grant, HoldInfo, LockInfo, OwnerFields},
-        members::instead_of,
+        members::missing,
         metrics::{Metric, Metrics, Sample, histogram_bounds, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},

@@ -68,7 +68,7 @@ impl ScriptedServer {
     }
 
     fn __repr__(&self) -> String {
-        format!("<locktender.testing.ScriptedServer {:?}>", self.0.name())
+        format!("<locktender.testing.ScriptedServer {:?}>", self.0.address())
     }
 }
 

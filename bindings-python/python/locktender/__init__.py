@@ -125,7 +125,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker knows each name
 
     def __getattr__(name):
-        from ._native import _instead_of
+        from sys import modules
 
-        instead = _instead_of(name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (f"; {instead}" if instead else ""), name=name)
+        from ._native import _missing
+
+        _missing(modules[__name__], name)

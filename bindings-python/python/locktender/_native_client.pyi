@@ -144,7 +144,7 @@ class Client:
         ``ttl``
             How long the key lives without a renewal. Default 10 s.
         ``wait``
-            How long an acquire waits for a busy lock; 0 is one attempt. Default without end.
+            How long an acquire waits for a busy lock; 0 is one attempt. By default it waits without end.
         ``renew``
             Whether a held lock is renewed in the background. Default true.
         ``max_hold``

@@ -243,7 +243,7 @@ setters! { ClientBuilder, configure:
     /// ```
     ttl(ttl: Duration) |options| options.lock.ttl = ttl;
 
-    /// The wait of locks without one of their own: how long an acquire waits. Default without end; see [`Lock::wait`](crate::Lock::wait).
+    /// The wait of locks without one of their own: how long an acquire waits. By default it waits without end; see [`Lock::wait`](crate::Lock::wait).
     ///
     /// ```
     /// # use std::time::Duration;

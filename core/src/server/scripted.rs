@@ -178,8 +178,8 @@ impl ScriptedServer {
     /// The address, as errors and reports name it.
     #[doc(hidden)]
     #[must_use]
-    pub fn name(&self) -> &str {
-        self.address()
+    pub fn address(&self) -> &str {
+        self.memory.address()
     }
 }
 
