@@ -153,7 +153,7 @@ test('release and extend of a lock say where they are', (t) => {
 // What a user of another library writes first, and a part of what is said.
 const peers = {
   redlock: { retryCount: /waitMs/, retryDelay: /waitMs/, retryJitter: /waitMs/, driftFactor: /leave it out/, automaticExtensionThreshold: /renew/ },
-  'redis-semaphore': { lockTimeout: /ttlMs/, acquireTimeout: /waitMs/, refreshInterval: /renew/, acquireAttemptsLimit: /waitMs 0/, onLockLost: /held\.signal/ },
+  'redis-semaphore': { lockTimeout: /ttlMs/, acquireTimeout: /waitMs/, refreshInterval: /renew/, acquireAttemptsLimit: /waitMs 0/, onLockLost: /hold\.signal/ },
   ioredis: { keyPrefix: /prefix/, connectTimeoutMS: /connectTimeoutMs/, host: /first argument/, password: /first argument/, url: /first argument/ },
   'a guess': { ttl: /did you mean ttlMs\? Times are milliseconds/, wait: /did you mean waitMs/, timeout: /ttlMs.*waitMs/, maxHold: /maxHoldMs/, watiMs: /did you mean waitMs/ },
 }
