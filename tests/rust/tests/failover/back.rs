@@ -1,6 +1,6 @@
 //! There and back: a primary becomes a replica of a replica that lags, and a primary again, and closes no connection.
 
-use locktender::{Client, ClientBuilder, Code, EventKind, Failover, FailureKind};
+use locktender::{Client, ClientBuilder, Code, EventKind, Failover, FailureKind, LossReason};
 use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, eventually};
 
 use crate::pair::{Pair, ms};
@@ -97,7 +97,8 @@ fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
         let urls: Vec<String> = pairs.iter().map(|pair| pair.address.url()).collect();
         Client::builder().urls(urls).max_ttl(ms(60_000)).ttl(ms(60_000)).response_timeout(PATIENCE)
     };
-    let (holder, rival) = (builder().build().unwrap(), builder().build().unwrap());
+    let (holder, events) = Events::of(builder());
+    let rival = builder().build().unwrap();
     holder.initialize_quorum().blocking().unwrap();
     for pair in &pairs {
         eventually("the marker is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER]).int() == 1);
@@ -107,7 +108,10 @@ fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
     let held = holder.lock("a").renew(false).acquire_blocking().unwrap();
     pairs[..2].iter().for_each(there_and_back);
     assert!(is_refused(&rival, "a"));
-    held.check().unwrap();
+    // The holder's own connection, opened since the grant, has seen the new replication id, and no majority has the key any more.
+    events.at_least(EventKind::Lost, 1);
+    assert_eq!(held.check().unwrap_err().loss().unwrap().reason, LossReason::Missing);
+    assert!(is_refused(&rival, "a"));
 }
 
 #[test]
