@@ -28,12 +28,15 @@ UNASKED = {"Drop", "StructuralPartialEq", "Unpin"}
 UNASKED |= {sign + name for sign in ("", "!") for name in ("Freeze", "RefUnwindSafe", "UnsafeUnpin", "UnwindSafe")}
 
 # An implementation without conditions: those of a type stand on one line.
-PLAIN = re.compile(r"impl(?:<'\w+>)? (\S+) for (\S+)")
+PLAIN = re.compile(r"impl(?:<'?\w+>)? (\S+) for (\S+)")
+
+# What a reader expects of a generic type: it can be sent if its content can.
+EXPECTED = re.compile(r"impl<(\w+)> (Send|Sync) for \w+<\1> where \1: \2")
 
 MEMBER = re.compile(r"(?:method|tymethod|structfield|associatedconstant|associatedtype|variant)\.(.+)")
 
 # Types whose every method must show how it is used.
-WITH_EXAMPLES = ("Call", "Client", "ClientBuilder", "Hold", "Lock", "error::Error")
+WITH_EXAMPLES = ("Call", "Client", "ClientBuilder", "Hold", "Lock", "Error")
 
 
 class Page(html.parser.HTMLParser):
@@ -129,8 +132,10 @@ def head(declaration):
 
 
 def implementations(path, traits):
-    """What the item implements: the traits without conditions together, then each with conditions."""
-    found = [(text, PLAIN.fullmatch(text)) for text in traits]
+    """What the item implements: the traits without conditions together, then each with conditions. An implementation for another type is
+    listed there."""
+    is_here = re.compile(rf".* for [&'\w ]*\b{re.escape(path.rpartition('::')[2])}\b.*")
+    found = [(text, PLAIN.fullmatch(text)) for text in traits if is_here.fullmatch(text) and not EXPECTED.fullmatch(text)]
     conditional = [f"{path}: {text}" for text, plain in found if not plain and not UNASKED & set(re.findall(r"!?\w+(?= for )", text))]
     of = {plain[2] for _, plain in found if plain}
     together = {whom: sorted({plain[1] for _, plain in found if plain and plain[2] == whom} - UNASKED) for whom in of}

@@ -58,8 +58,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<&locktender::error::ServerFailure> for ServerFailure {
-    fn from(error: &locktender::error::ServerFailure) -> Self {
+impl From<&locktender::ServerFailure> for ServerFailure {
+    fn from(error: &locktender::ServerFailure) -> Self {
         Self { server: error.server.clone(), kind: error.kind.as_str().to_owned(), message: error.message.clone() }
     }
 }

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use locktender::event::Level;
 use locktender::host::{self, Field, Language};
-use locktender::{LockEvent, Sink};
+use locktender::{Level, LockEvent, Sink};
 use napi::Env;
 use napi::bindgen_prelude::{Either, Null, Object};
 use napi_derive::napi;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use locktender::event::Level;
 use locktender::host::{self, EventQueue, Follower, PerProcess, Process, Record};
-use locktender::{Error, LockEvent as CoreEvent, Sink};
+use locktender::{Error, Level, LockEvent as CoreEvent, Sink};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use locktender::LossReason;
-use locktender::event::LockEvent as CoreEvent;
+use locktender::{LockEvent as CoreEvent, LossReason};
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -42,7 +42,8 @@
 //! | `machine` | the rules of one server, as pure functions: the specification of the scripts |
 //! | `server` | the trait of a lock server, and the servers: Redis, in memory, scripted, your own |
 //! | `io` | the I/O thread, timers, the reactor of blocked threads |
-//! | [`error`], [`event`] | errors with their [`Code`], and [`LockEvent`]s |
+//! | `error`, `event` | errors with their [`Code`], and [`LockEvent`]s |
+//! | [`influxdb`] | events as points, sent in batches |
 //! | `testing` | with the feature `testing`: servers for tests, and a clock that they can move |
 //!
 //! # Features
@@ -62,10 +63,11 @@ mod clock;
 mod credentials;
 mod deadline;
 mod entropy;
-pub mod error;
-pub mod event;
+mod error;
+mod event;
 #[doc(hidden)]
 pub mod host;
+pub mod influxdb;
 #[doc(hidden)]
 pub mod internals;
 mod io;
@@ -103,8 +105,8 @@ pub use api::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
 pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoServer, IntoUrls, Lock};
 pub use api::{Election, Grant, HoldInfo, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
-pub use error::{Code, Error, Holder, Loss, LossReason, Remaining, RunError};
-pub use event::{EventKind, LockEvent, Sink};
+pub use error::{Code, Error, Holder, Loss, LossReason, Remaining, RunError, ServerFailure};
+pub use event::{EventKind, Level, LockEvent, Sink};
 pub use name::{LockKind, safe_name};
 pub use op::{FailureKind, HoldState};
 pub use options::{ClientOptions, Failover, LockOptions, Overlap, Wait};

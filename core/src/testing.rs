@@ -83,7 +83,8 @@ impl Clock {
         Ok(Self::of(&taken, by))
     }
 
-    /// [`Clock::take`] without waiting.
+    /// [`Clock::take`] without waiting, for threads that must not block.
+    #[doc(hidden)]
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if another test has it.
@@ -109,7 +110,7 @@ impl Clock {
     /// Once started the clock moves to its end, also if the call is dropped.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for more than 366 days, after [`close`](Self::close), and while a lock is held or waited for on a server
+    /// `INVALID_ARGUMENT` for more than 366 days, and while a lock is held or waited for on a server
     /// that has a clock of its own, which may show on the way.
     pub fn advance(&self, span: Duration) -> Call<()> {
         let own = if self.given_back.load(Ordering::Relaxed) { Err(Error::clock_is_closed()) } else { Ok(()) };
@@ -137,6 +138,7 @@ impl Clock {
     }
 
     /// Gives the clock back, as dropping it does: another test may take it. Time continues from where it is.
+    #[doc(hidden)]
     pub fn close(&self) {
         // A forked child's copy may be locked for ever.
         if self.of.is_current() && !self.given_back.swap(true, Ordering::Relaxed) {

@@ -198,8 +198,7 @@ setters! { ClientBuilder, configure:
     /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     ///
     /// ```
-    /// # use locktender::{Client, LockEvent};
-    /// # use locktender::event::Level;
+    /// # use locktender::{Client, Level, LockEvent};
     /// let check = |event: &LockEvent| assert!(event.level == Level::Info || event.kind.as_str() == "round");
     /// let client = Client::builder().url("memory://docs-log-holds").log_holds(true).sink(std::sync::Arc::new(check)).build()?;
     /// client.lock("nightly").acquire_blocking()?.release_blocking()?;

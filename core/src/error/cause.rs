@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// An error of a user's own code, such as that of a [`CredentialsProvider`](crate::CredentialsProvider). Two are equal if they are the
 /// same one.
 #[derive(Clone)]
-pub struct Cause(Arc<dyn Error + Send + Sync>);
+pub(crate) struct Cause(Arc<dyn Error + Send + Sync>);
 
 impl Cause {
     pub(crate) fn new(error: Box<dyn Error + Send + Sync>) -> Self {
@@ -15,8 +15,7 @@ impl Cause {
     }
 
     /// The error itself.
-    #[must_use]
-    pub fn error(&self) -> &(dyn Error + Send + Sync + 'static) {
+    pub(crate) fn error(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.0
     }
 }

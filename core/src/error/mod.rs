@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::error::cause::Cause;
+pub(crate) use crate::error::cause::Cause;
 pub use crate::error::loss::{Loss, LossReason};
 pub use crate::error::run::RunError;
 use crate::op::{Failure, FailureKind};
@@ -122,8 +122,7 @@ pub struct ServerFailure {
     pub kind: FailureKind,
     /// One sentence.
     pub message: String,
-    /// The error of the program's own code that is behind it, such as that of a credentials provider.
-    pub cause: Option<Cause>,
+    pub(crate) cause: Option<Cause>,
 }
 
 impl ServerFailure {
@@ -135,6 +134,19 @@ impl ServerFailure {
     /// The error of a server that failed so.
     pub(crate) fn of(server: &str, failure: &Failure) -> Self {
         Self { cause: failure.cause.clone(), ..Self::new(server, failure.kind, failure.message.clone()) }
+    }
+}
+
+impl fmt::Display for ServerFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.server, self.message)
+    }
+}
+
+impl std::error::Error for ServerFailure {
+    /// The error of the program's own code that is behind it, such as that of a credentials provider.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.cause.as_ref()?.error())
     }
 }
 
@@ -330,7 +342,6 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     /// The error of the program's own code that is behind it, such as that of a credentials provider.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let cause = self.0.servers.iter().find_map(|error| error.cause.as_ref())?;
-        Some(cause.error())
+        self.0.servers.iter().find_map(std::error::Error::source)
     }
 }

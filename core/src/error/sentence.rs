@@ -266,7 +266,7 @@ impl Error {
 
 /// The errors of servers, on one line.
 pub(crate) fn each(servers: &[ServerFailure]) -> String {
-    let told: Vec<_> = servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
+    let told: Vec<_> = servers.iter().map(|error| on_one_line(&error.to_string())).collect();
     told.join("; ")
 }
 

@@ -137,6 +137,7 @@ impl EventKind {
     }
 
     /// The level, unless the client's options change it.
+    #[doc(hidden)]
     #[must_use]
     pub const fn level(self) -> Level {
         match self {

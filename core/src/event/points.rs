@@ -33,7 +33,7 @@ enum Message {
 /// # use std::sync::{Arc, Mutex};
 /// # use std::time::Duration;
 /// use locktender::Client;
-/// use locktender::event::Points;
+/// use locktender::influxdb::Points;
 ///
 /// # let database = Arc::new(Mutex::new(String::new()));
 /// # let send = { let database = Arc::clone(&database); move |lines: &str| database.lock().unwrap().push_str(lines) };
@@ -74,7 +74,7 @@ impl Points {
     /// A builder of points: batches of 1,000 points, and at most 10 s between the first point and its batch.
     ///
     /// ```
-    /// # use locktender::event::Points;
+    /// # use locktender::influxdb::Points;
     /// let points = Points::builder().build(|lines| Ok(print!("{lines}")))?;
     /// assert_eq!(points.dropped(), 0);
     /// # Ok::<(), locktender::Error>(())

@@ -130,15 +130,6 @@ impl Metric {
     }
 }
 
-impl<'a> IntoIterator for &'a Metrics {
-    type Item = &'a Metric;
-    type IntoIter = std::slice::Iter<'a, Metric>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 impl IntoIterator for Metrics {
     type Item = Metric;
     type IntoIter = std::vec::IntoIter<Metric>;

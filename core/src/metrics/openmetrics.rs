@@ -6,7 +6,7 @@ use super::{Metric, MetricKind, MetricValue, Metrics};
 
 pub(super) fn text(metrics: &Metrics) -> String {
     let mut text = String::new();
-    for metric in metrics {
+    for metric in metrics.iter() {
         write_metric(&mut text, metric);
     }
     text.push_str("# EOF\n");

@@ -72,8 +72,7 @@ impl FailureKind {
     ];
 
     /// The kind that [`as_str`](Self::as_str) spells like that.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 
@@ -116,7 +115,7 @@ pub struct Failure {
     /// Whether trying again is of no use before a person has changed something.
     pub lasting: bool,
     /// The error of the program's own code that is behind it, such as that of a credentials provider.
-    pub cause: Option<Cause>,
+    pub(crate) cause: Option<Cause>,
     /// What a node of a cluster says instead of serving the operation.
     pub(crate) redirect: Option<Box<Redirect>>,
 }
@@ -165,7 +164,7 @@ impl Failure {
 
     /// The same with what is behind it.
     #[must_use]
-    pub(crate) fn caused_by(self, error: Box<dyn Error + Send + Sync>) -> Self {
+    pub fn caused_by(self, error: Box<dyn Error + Send + Sync>) -> Self {
         Self { cause: Some(Cause::new(error)), ..self }
     }
 }

@@ -35,6 +35,7 @@ impl HoldState {
     }
 
     /// The state of this spelling.
+    #[doc(hidden)]
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)

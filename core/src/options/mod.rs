@@ -27,6 +27,7 @@ mod unknown;
 mod value;
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::time::Duration;
 
 use rustls_pki_types::ServerName;
@@ -84,18 +85,11 @@ pub enum Failover {
     Quarantine,
 }
 
-impl Failover {
-    /// The choice of this name.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for any other name than `confirm` and `quarantine`.
-    ///
-    /// ```
-    /// # use locktender::Failover;
-    /// assert_eq!(Failover::named("quarantine")?, Failover::Quarantine);
-    /// # Ok::<(), locktender::Error>(())
-    /// ```
-    pub fn named(name: &str) -> Result<Self, Error> {
+/// Reads the names `confirm` and `quarantine`.
+impl FromStr for Failover {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
         match name {
             "confirm" => Ok(Self::Confirm),
             "quarantine" => Ok(Self::Quarantine),
@@ -105,7 +99,7 @@ impl Failover {
 }
 
 from_value! {
-    Failover: Value::Text(name) => Self::named(&name)?;
+    Failover: Value::Text(name) => name.parse()?;
 }
 
 macro_rules! client_options {

@@ -18,12 +18,13 @@ use crate::sync::Mutex;
 ///
 /// ```
 /// # #[cfg(feature = "testing")] {
+/// # use std::sync::Arc;
 /// use locktender::testing::MemoryServer;
 ///
-/// let first = MemoryServer::named("cron");
-/// let second = MemoryServer::named("cron"); // the same locks
-/// assert!(std::sync::Arc::ptr_eq(&first, &second));
+/// let client = locktender::Client::builder().server(Arc::new(MemoryServer::new("cron"))).build()?;
+/// client.lock("nightly").acquire_blocking()?.release_blocking()?;
 /// # }
+/// # Ok::<(), locktender::Error>(())
 /// ```
 pub struct MemoryServer {
     address: String,
@@ -55,7 +56,8 @@ impl MemoryServer {
         Self { address, clock: ServerClock::start(), memory: PerProcess::new() }
     }
 
-    /// The process's server of this name, made at the first call.
+    /// The process's server of this name, made at the first call: that of the URL `memory://<name>`.
+    #[doc(hidden)]
     #[must_use]
     pub fn named(name: &str) -> Arc<Self> {
         let servers = SERVERS.get_or_make(Servers::default);

@@ -112,8 +112,7 @@ impl ScriptedServer {
         Ok(())
     }
 
-    /// Adds or sets steps from text, one step a line: `acquire: busy ttl=500`, or `always extend: silence`. [`Step::parse`] lists
-    /// the steps.
+    /// Adds or sets steps from text, one step a line: `acquire: busy ttl=500`, or `always extend: silence`. [`Step`] lists them.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a line that it can't read; the lines before it are in effect.
@@ -122,7 +121,7 @@ impl ScriptedServer {
             let Some((operation, step)) = line.split_once(':') else {
                 return Err(Error::invalid("script", line, "a line is \"operation: step\""));
             };
-            let step = Step::parse(step)?;
+            let step = step.parse()?;
             match operation.trim().strip_prefix("always ") {
                 Some(operation) => self.always(operation.trim(), step)?,
                 None => self.next(operation.trim(), step)?,

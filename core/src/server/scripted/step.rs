@@ -11,6 +11,22 @@ use crate::op::FailureKind;
 use crate::owner::{Fields, escape};
 
 /// The answer of a scripted server to one operation. The default is to behave like a real server.
+///
+/// It can be parsed from text. Times are in milliseconds, values are escaped as in an owner's (`%20` for a space).
+///
+/// | text | the server |
+/// | --- | --- |
+/// | `real` | behaves like a memory server |
+/// | `granted`, `granted fence=7` | grants, in any state |
+/// | `busy`, `busy owner=x ttl=500`, `busy ttl=none` | says that another holder has the lock |
+/// | `gone` | says that the lock is free |
+/// | `conflict type=list` | says that the key is no lock |
+/// | `quarantine ttl=500` | is new and doesn't vote yet |
+/// | `mismatch n=5 max_ttl=60000` | belongs to another quorum |
+/// | `fail refused`, `fail disconnected applied` | fails, before or after having done it; the kinds are those of [`FailureKind`] |
+/// | `silence`, `silence applied` | never answers |
+///
+/// Every step but the last can be late: `busy delay=200`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     pub(super) say: Say,
@@ -79,12 +95,6 @@ impl Step {
         Say::Granted { fence: None }.into()
     }
 
-    /// The acquire succeeds with this fence.
-    #[must_use]
-    pub fn granted_with(fence: u64) -> Self {
-        Say::Granted { fence: Some(fence) }.into()
-    }
-
     /// Another holder has the lock; the server's own keys stay unchanged.
     #[must_use]
     pub fn busy(owner: &str, remaining: Remaining) -> Self {
@@ -142,28 +152,6 @@ impl Step {
         }
         self
     }
-
-    /// Reads a step. Times are in milliseconds, values are escaped as in an owner's (`%20` for a space).
-    ///
-    /// | text | the server |
-    /// | --- | --- |
-    /// | `real` | behaves like a memory server |
-    /// | `granted`, `granted fence=7` | grants, in any state |
-    /// | `busy`, `busy owner=x ttl=500`, `busy ttl=none` | says that another holder has the lock |
-    /// | `gone` | says that the lock is free |
-    /// | `conflict type=list` | says that the key is no lock |
-    /// | `quarantine ttl=500` | is new and doesn't vote yet |
-    /// | `mismatch n=5 max_ttl=60000` | belongs to another quorum |
-    /// | `fail refused`, `fail disconnected applied` | fails, before or after having done it; the kinds are those of [`FailureKind`] |
-    /// | `silence`, `silence applied` | never answers |
-    ///
-    /// Every step but the last can be late: `busy delay=200`.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for anything else.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        Words::new(text).step()
-    }
 }
 
 impl From<Say> for Step {
@@ -176,11 +164,11 @@ impl FromStr for Step {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
+        Words::new(text).step()
     }
 }
 
-/// The text that [`Step::parse`] reads.
+/// The text as it is parsed.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let applied = |applied: &bool| if *applied { " applied" } else { "" };

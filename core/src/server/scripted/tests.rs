@@ -97,7 +97,7 @@ fn granted_succeeds_whatever_is_in_the_way() {
     for op in [Op::Trust { quorum_config }, Op::Greet { quorum_config: None }, Op::Greet { quorum_config: Some(quorum_config) }] {
         assert_eq!(ask(&server, op.clone()).unwrap().verdict, Verdict::Ok, "{op:?}");
     }
-    server.next("acquire", Step::granted_with(42)).unwrap();
+    server.next("acquire", "granted fence=42".parse().unwrap()).unwrap();
     assert_eq!(ask(&server, acquire("e")).unwrap().fence, 42);
     assert_eq!(ask(&server, Op::inspect(keys())).unwrap().fence, 42);
 }
@@ -165,11 +165,11 @@ fn steps_read_back_as_they_are_written() {
         "silence",
         "silence applied",
     ] {
-        let step = Step::parse(text).unwrap();
-        assert_eq!(Step::parse(&step.to_string()).unwrap(), step, "{text}");
+        let step: Step = text.parse().unwrap();
+        assert_eq!(step.to_string().parse::<Step>().unwrap(), step, "{text}");
     }
     let busy = Step::busy("host=web-3 id=1", Remaining::For(Duration::from_millis(500)));
-    assert_eq!(Step::parse("busy owner=host%3Dweb-3%20id%3D1 ttl=500").unwrap(), busy);
+    assert_eq!("busy owner=host%3Dweb-3%20id%3D1 ttl=500".parse::<Step>().unwrap(), busy);
 }
 
 #[test]

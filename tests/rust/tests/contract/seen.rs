@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use locktender::error::Remaining;
-use locktender::{Attempt, Error, Grant, Hold, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRunReason, Observation};
+use locktender::{
+    Attempt, Error, Grant, Hold, HoldInfo, JobOutcome, JobStatus, Leadership, LockInfo, NotRunReason, Observation, Remaining,
+};
 use locktender_tests::Reply;
 use serde_json::{Value, json};
 

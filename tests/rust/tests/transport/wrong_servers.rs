@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::peer::tls::terminate;
 use crate::peer::{Act, PATIENCE, Peer};
-use locktender::error::Code;
-use locktender::{Client, ClientBuilder, Error, ServerReport};
+use locktender::{Client, ClientBuilder, Code, Error, ServerReport};
 use locktender_tests::{Proxy, RealServer, ServerOptions, certificate, eventually};
 
 /// A client that would go on trying for longer than a test waits.
