@@ -28,7 +28,7 @@ impl Bench {
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
         let op = Op::Lock(LockOp { keys: self.keys.clone(), by: named(by).into(), verb });
-        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
+        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
     fn acquire_as(&mut self, owner: &str, floor: u64, adopt: Option<Adoption>, waits: bool) -> Reply {

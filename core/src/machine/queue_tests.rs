@@ -61,7 +61,7 @@ impl Bench {
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
-        in_short(apply(&mut self.state, op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
+        in_short(apply(&mut self.state, op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
     fn acquire(&mut self, owner: &str, fair: bool, place: Option<Place>) -> Reply {

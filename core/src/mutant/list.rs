@@ -138,36 +138,36 @@ mutants! {
     LostKeyNotHealed,
     /// A heal does not overwrite a claim, which a waiter's leaving may make where a failover lost the hold.
     ClaimStopsHeal,
-    /// A confirmation in a new era asks for the ttl alone, though the hold was extended further.
+    /// A confirmation after a failover asks for the ttl alone, though the hold was extended further.
     LostExtensionIgnored,
     /// An extension that a server has read ahead of a heal, and that is answered behind it, ends the hold.
     RefusalFromBeforeHeal,
-    /// A hold is not confirmed in a new era.
-    NewEraIgnored,
-    /// An extension that was sent in the era before confirms a hold in the new one.
-    EarlierEraConfirms,
-    /// A grant by votes of the era before is not confirmed in the present one.
-    EarlierEraGrants,
+    /// A hold is not confirmed after a failover.
+    FailoverIgnored,
+    /// An extension that was sent before a failover confirms a hold after it.
+    EarlierReplidConfirms,
+    /// A grant by votes from before a failover is not confirmed after it.
+    EarlierReplidGrants,
     /// The pause between two tries of an extension grows with the ttl without bound, and no timer cuts it short.
     ExtendOutlasts,
     /// A server that did not answer an extension counts as one that refused it.
     SilenceRefuses,
 
-    // The era.
+    // The replication id.
     /// A connection stays with the old primary when another one has found its successor.
-    EraNotShared,
-    /// A connection waits to try again although another one was greeted since it failed.
-    BackoffOutlastsGreeting,
-    /// An old primary whose greeting takes longer than that of its successor counts as the successor.
+    ReplidNotShared,
+    /// A connection waits to try again although another one was made since it failed.
+    BackoffOutlastsHandshake,
+    /// An old primary whose handshake takes longer than that of its successor counts as the successor.
     OldPrimaryFollows,
-    /// An era that was left comes back at once.
-    LeftEraReturns,
-    /// An era that was left, and came back, has no quarantine.
-    LeftEraVotes,
+    /// A replication id that was left comes back at once.
+    LeftReplidReturns,
+    /// A replication id that was left, and came back, has no quarantine.
+    LeftReplidVotes,
     /// A primary that sentinels name counts also where its config epoch was left.
     EpochIgnored,
-    /// A server votes for a client that it has greeted in an earlier era.
-    EarlierEraVotes,
+    /// A server votes for a client whose handshake showed an earlier replication id.
+    EarlierReplidVotes,
     /// A fence is proposed by the client's wall clock.
     WallClockProposed,
 

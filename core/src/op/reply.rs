@@ -41,8 +41,8 @@ pub enum Verdict {
         /// When it votes.
         left: Duration,
     },
-    /// Acquire: the server has begun an era since it greeted the client.
-    NewEra,
+    /// Acquire: the server has changed its replication id since the client's handshake.
+    NewReplid,
     /// The marker says another quorum.
     Mismatch {
         /// That quorum, as a [`QuorumConfig`](crate::op::QuorumConfig) is written: `n=… max_ttl=…`.
@@ -106,8 +106,8 @@ pub struct ServerFacts {
     pub eviction: String,
     /// Whether it is a node of a cluster.
     pub in_cluster: bool,
-    /// Whether it shows its era, which changes with each failover.
-    pub shows_era: bool,
+    /// Whether it shows its replication id, which changes with each failover.
+    pub shows_replid: bool,
     /// Whether it is a replica that accepts writes.
     pub is_writable_replica: bool,
     /// The number of replicas that are connected to it.
@@ -150,8 +150,8 @@ pub struct Reply {
     pub verdict: Verdict,
     /// The server's clock, microseconds since the epoch; 0 if the answer doesn't say.
     pub time_us: u64,
-    /// The fence of the hold that the operation is about, or that the value in the key shows; 0 if it shows none, and after a release that
-    /// is done. On a quorum the lock's fence counter after the operation.
+    /// The fence of the hold that the operation is about, or that the value in the key shows; 0 if it shows none, and after a
+    /// release that is done. On a quorum the lock's fence counter after the operation.
     pub fence: u64,
     /// A release that was refused: the last fence that the clock of the lock's slot has given; 0 if it isn't known.
     pub last_fence: u64,

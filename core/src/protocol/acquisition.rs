@@ -105,8 +105,8 @@ impl Acquisition {
         let recipe = Arc::clone(&self.recipe);
         self.oversleep(&recipe, now.tick, out);
         match input {
-            Input::NewEra(_) if !self.state.doubt(now.tick) => (),
-            Input::Start | Input::Wake | Input::NewEra(_) => self.wake(&recipe, now, out),
+            Input::FailedOver(_) if !self.state.doubt(now.tick) => (),
+            Input::Start | Input::Wake | Input::FailedOver(_) => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
             Input::Hint(server, hint) => {
                 self.stir(&recipe, now, out, |acquiring, context| acquiring.hint((server, hint), now.tick, context))

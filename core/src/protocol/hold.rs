@@ -345,7 +345,7 @@ impl Hold {
         if recipe.logs() && !std::mem::replace(&mut self.is_noted, true) {
             out.push(Command::Log(self.note(recipe, HoldState::Holds)));
         }
-        self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at && !mutant!(EarlierEraConfirms));
+        self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at && !mutant!(EarlierReplidConfirms));
         if !self.requests.is_empty() || self.doubted_at.is_some() {
             self.next_renewal = now;
         }

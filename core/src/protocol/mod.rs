@@ -154,8 +154,8 @@ impl Recipe {
         self.keys.name()
     }
 
-    /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from the
-    /// grant, whose answer comes within the response timeout.
+    /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from
+    /// the grant, whose answer comes within the response timeout.
     pub(crate) fn first_ttl(&self) -> Duration {
         let to_its_end = |span: Duration| validity::asking_for(span.saturating_add(self.response_timeout));
         self.options.max_hold.map_or(self.options.ttl, |span| self.options.ttl.min(to_its_end(span)))
@@ -251,7 +251,7 @@ pub enum Input {
     /// A server announces releases from now on, or no longer.
     Listens(usize),
     /// Another node answers for this server, or its node was restarted: it may have lost the hold.
-    NewEra(usize),
+    FailedOver(usize),
     /// The role in the local queue changed; with the time of the next try, `None` for at once.
     Role(Role, Option<Tick>),
     /// The caller of the acquire no longer wants it.
@@ -372,7 +372,8 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(LockEvent),
-    /// Emit an event about an attempt of another worker, of which nobody has heard: it belongs to no acquire and no hold of this client.
+    /// Emit an event about an attempt of another worker, of which nobody has heard: it belongs to no acquire and no hold of this
+    /// client.
     EmitOfAnother(LockEvent),
     /// End the acquire.
     Acquired(Result<Answered, Error>),

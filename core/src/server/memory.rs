@@ -105,7 +105,7 @@ impl MemoryServer {
         let mut state = memory.state.lock();
         // Read under the mutex, so that time never goes back from one operation to the next. The run id never changes:
         // this server doesn't restart without losing everything, its marker included.
-        let env = Env { now_us: self.clock.now_us(), era: "memory", greeted_in: "memory", is_renamed: false };
+        let env = Env { now_us: self.clock.now_us(), replid: "memory", known_as: "memory", is_renamed: false };
         act(&mut state, &env)
     }
 }

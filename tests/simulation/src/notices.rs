@@ -1,4 +1,4 @@
-//! Notices: the notices of servers for waiters and the loss of some, new eras, and faults on the way.
+//! Notices: the notices of servers for waiters and the loss of some, failovers, and faults on the way.
 
 use locktender::internals::protocol::{Input, Step, Tag};
 use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
@@ -84,7 +84,7 @@ impl World {
     /// Another node answers for a server, as far as the client can tell: every hold is confirmed.
     pub(super) fn confirm(&mut self, client: usize, server: usize) {
         for slot in self.processes[client].live.clone() {
-            self.queue.add(self.now, Happening::Bring { client, slot, input: Input::NewEra(server) });
+            self.queue.add(self.now, Happening::Bring { client, slot, input: Input::FailedOver(server) });
         }
     }
 

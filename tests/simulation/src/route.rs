@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{Buffers, Connection, Effect, Input as Event, Job, Primary, ServerState, Settings};
+use locktender::internals::redis::{Buffers, Connection, Effect, InFlight, Input as Event, Primary, ServerState, Settings};
 use locktender::op::{Failure, FailureKind, LockOp, Op, Verb};
 use locktender::server::{Completion, Request};
 
@@ -75,7 +75,7 @@ pub(super) struct Route {
     pub(super) troubled_until: Instant,
     pub(super) connected_at: Instant,
     /// The number of the last node that the client has accepted as the primary, and the time of that.
-    pub(super) era: (u32, Instant),
+    pub(super) replid: (u32, Instant),
     /// When the client left an old primary for its successor last, and what its fences must be above since then.
     pub(super) floor: Option<(Instant, u64)>,
     /// The time when a connection last broke, or could not be made.
@@ -131,7 +131,7 @@ impl Route {
             stall_with_acquire: None,
             troubled_until: 0,
             connected_at: 0,
-            era: (0, 0),
+            replid: (0, 0),
             floor: None,
             broke_at: 0,
             connects_late: false,
@@ -202,7 +202,7 @@ impl World {
                 ended.push((client, slot, Input::Answer { server, tag, answer }));
             }
         };
-        self.bring_to(client, server, way, Event::Submit(Job::new(request, Completion::new(receive))));
+        self.bring_to(client, server, way, Event::Submit(InFlight::new(request, Completion::new(receive))));
     }
 
     /// Tells the connections of a release or a leave, if what it takes back may come late on one of them.
@@ -224,7 +224,7 @@ impl World {
     }
 
     /// The number of round trips that a client's next renewal may take. A connection that isn't up takes two more: the server must
-    /// accept the socket, and answer the greeting, before it may get an operation.
+    /// accept the socket, and answer the handshake, before it may get an operation.
     pub(super) fn trips(&self, client: usize) -> u64 {
         let is_up = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
         if is_up { 1 } else { 3 }

@@ -130,7 +130,7 @@ impl World {
             "PING" => "+PONG\r\n".to_owned(),
             "INFO" => {
                 let replicas = u8::from(self.plan.fails_over);
-                let info = |node: &Node| resp::info(node.run_id(), (node.era(), node.followed()), replicas, node.wall_us(now));
+                let info = |node: &Node| resp::info(node.run_id(), (node.replid(), node.followed()), replicas, node.wall_us(now));
                 self.node(at.0, at.1).map_or(String::new(), info)
             }
             "TIME" => self.node(at.0, at.1).map_or(String::new(), |node| resp::time(node.wall_us(now))),
@@ -171,7 +171,7 @@ impl World {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
                 };
-                self.perform(client, at, (&op, resp::greeted_in(words)), late)
+                self.perform(client, at, (&op, resp::known_as(words)), late)
             }
             _ => {
                 self.violate(format!("c{client}-s{server}: nobody understands {words:?}"));
@@ -221,12 +221,12 @@ impl World {
     }
 
     /// Does an operation; gives the answer of the script.
-    fn perform(&mut self, client: usize, at: (usize, u32), (op, greeted_in): (&Op, &str), late: Late) -> String {
+    fn perform(&mut self, client: usize, at: (usize, u32), (op, known_as): (&Op, &str), late: Late) -> String {
         let (server, now) = (at.0, self.now);
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let Some(node) = self.node_mut(at) else { return String::new() };
-        let (reply, verdict) = node.apply(op, greeted_in, now);
+        let (reply, verdict) = node.apply(op, known_as, now);
         let messages = node.state.take_published();
         if op.keys().is_none() {
             return resp::reply(op, &reply);

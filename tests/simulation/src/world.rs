@@ -177,8 +177,8 @@ impl World {
     fn begin_run(&mut self) {
         if let Some(quorum_config) = quorum_config(self) {
             for node in &mut self.nodes {
-                let era = node.era().to_owned();
-                let (reply, _) = node.apply(&Op::Trust { quorum_config }, &era, 0);
+                let replid = node.replid().to_owned();
+                let (reply, _) = node.apply(&Op::Trust { quorum_config }, &replid, 0);
                 assert_eq!(reply.verdict, Verdict::Ok);
             }
         }

@@ -89,7 +89,7 @@ const KEPT: &[(u64, &str)] = &[
     (16298, "an extension that the server had read ahead of a heal, and answered behind it, ended the hold"),
     (28446, "a failover lost an extension and not the key, which the confirmation let end before the hold"),
     (9837, "a hold was confirmed long after its server was back: its connection waited to try again, and another one was up"),
-    (26233, "the greeting of an old primary ended behind that of its successor, and the client went back to it"),
+    (26233, "the handshake of an old primary ended after that of its successor, and the client went back to it"),
     (13778, "a release before a close was sent by its hash, and the server's question for the script came after the end"),
     (
         2598,

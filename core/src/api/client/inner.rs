@@ -165,7 +165,7 @@ impl Inner {
         Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, (self.emitter.clone(), meters), registry))
     }
 
-    /// A server of the client. `confirm` is called for each new era of the server, with the address of its node.
+    /// A server of the client. `confirm` is called for each failover of the server, with the address of its node.
     fn connect(
         &self,
         source: &Source,
@@ -213,8 +213,8 @@ fn server_event(address: &str, state: ServerState) -> LockEvent {
                 "another node answers for this server, or its node was restarted: every hold is confirmed now".to_owned(),
             ),
             address: failover.address,
-            old_replication_id: Some(failover.old_era.to_string()),
-            new_replication_id: Some(failover.new_era.to_string()),
+            old_replication_id: Some(failover.old_replid.to_string()),
+            new_replication_id: Some(failover.new_replid.to_string()),
             ..LockEvent::new(EventKind::FailedOver)
         },
     };

@@ -20,8 +20,8 @@ use crate::io::reactor::{Io, LazyReactor};
 use crate::op::{Op, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::{Lineage, Primary};
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::listening::one_server::OneServer;
@@ -145,7 +145,7 @@ impl Routes {
         }
     }
 
-    /// Connections whose changes `on_state` gets. `lineage` has the eras of the other nodes, for a node of a cluster.
+    /// Connections whose changes `on_state` gets. `lineage` has the replication ids of the other nodes, for a node of a cluster.
     pub(crate) fn reporting(
         settings: Settings,
         lineage: Option<Arc<Lineage>>,
@@ -164,29 +164,29 @@ impl Routes {
         })
     }
 
-    pub(crate) fn send(&self, job: Job) {
-        if job.request.op.survives_reconnect() && self.primary.has_given_up() {
-            self.take_back(&job.request.op);
+    pub(crate) fn send(&self, pending: InFlight) {
+        if pending.request.op.survives_reconnect() && self.primary.has_given_up() {
+            self.take_back(&pending.request.op);
         }
         if let Some(replicated) = &self.replicated
-            && Replicated::concerns(&job.request.op)
+            && Replicated::concerns(&pending.request.op)
         {
-            return replicated.submit(job);
+            return replicated.submit(pending);
         }
-        if job.request.io.is_driven()
+        if pending.request.io.is_driven()
             && let Some(reactor_task) = self.driven_by_threads()
         {
-            return reactor_task.submit(job);
+            return reactor_task.submit(pending);
         }
-        let is_tasks = self.settings.callers_runtime && matches!(job.request.io, Io::Task);
+        let is_tasks = self.settings.callers_runtime && matches!(pending.request.io, Io::Task);
         let caller = if is_tasks { Handle::try_current().ok() } else { None };
-        let input = Input::Submit(job);
+        let input = Input::Submit(pending);
         let refused = match caller.filter(|caller| caller.id() != self.host.id()) {
             Some(caller) => self.send_on(&caller, input),
             None => self.background.send(input).err().map(|refused| refused.0),
         };
-        if let Some(Input::Submit(job)) = refused {
-            job.completion.complete_by(&job.request.io, Err(closed(false)));
+        if let Some(Input::Submit(pending)) = refused {
+            pending.completion.complete_by(&pending.request.io, Err(closed(false)));
         }
     }
 
@@ -238,7 +238,7 @@ impl Routes {
         inbox
     }
 
-    /// Has the background's route ask the server for its era, on a connection that is open or made for that.
+    /// Has the background's route ask the server for its replication id, on a connection that is open or made for that.
     pub(crate) fn verify(&self) {
         let _ = self.background.send(Input::Verify);
     }
@@ -300,7 +300,7 @@ impl Server for Routes {
             Some(service) => sentinels::with_facts(service, self.settings.connect_timeout, &self.host, completion),
             None => completion,
         };
-        self.send(Job::new(request, completion));
+        self.send(InFlight::new(request, completion));
     }
 
     /// The server's clock at this time.

@@ -75,8 +75,8 @@ impl Settings {
         self.quorum_config.map(|config| Duration::from_millis(config.max_ttl_ms))
     }
 
-    /// Whether the server is a single one, and in quarantine after a failover. Then its era has to be known.
-    pub(crate) fn needs_era(&self) -> bool {
+    /// Whether the server is a single one, and in quarantine after a failover. Then its replication id has to be known.
+    pub(crate) fn needs_replid(&self) -> bool {
         self.quorum_config.is_some_and(|config| config.servers == 1)
     }
 

@@ -74,7 +74,7 @@ fn a_failover_is_noticed_and_its_holds_are_confirmed_though_their_client_asks_fo
     let mut cluster = ClusterOptions::new().replicas(1).start();
     let name = names(&cluster, 1).into_iter().find(|name| cluster.primary(cluster.slot(name)) == 0).unwrap();
     let (client, events) = Events::of(Client::builder().url(cluster.url()).ttl(PATIENCE * 3));
-    // The era of the primary is known, and nothing renews the hold, of which the replica never hears.
+    // The replication id of the primary is known, and nothing renews the hold, which the replica never gets.
     client.lock(format!("{{{name}}}:before")).acquire_blocking().unwrap().release_blocking().unwrap();
     cluster.nodes[3].pause();
     cluster.nodes[0].command(&["CLIENT", "KILL", "TYPE", "replica"]);

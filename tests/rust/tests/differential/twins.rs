@@ -70,16 +70,16 @@ impl Twins {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let host = runtime.handle().clone();
         thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
-        // As a member of a quorum, because only that learns the server's era.
+        // As a member of a quorum, because only that learns the server's replication id.
         let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
         let subject = |config| RedisServer::new(&server.unix_url(), &options, PATIENCE, config, host.clone(), |_| {}).unwrap();
         let dialects = [subject(quorum_config), subject(None)];
-        // It is greeted before there is a marker, which it would refuse.
-        let (greeted, until_greeted) = channel();
-        let completion = Completion::new(move |answer| greeted.send(answer.is_ok()).unwrap_or_default());
+        // This comes before there is a marker, which would be refused.
+        let (answered, until_answered) = channel();
+        let completion = Completion::new(move |answer| answered.send(answer.is_ok()).unwrap_or_default());
         dialects[1].submit(Request::new(Op::Marker { remove: true }, Tick::NEVER), completion);
-        assert_eq!(until_greeted.recv_timeout(PATIENCE), Ok(true));
+        assert_eq!(until_answered.recv_timeout(PATIENCE), Ok(true));
         let raw = server.connection().unwrap();
         let machine = State::new();
         let mut ear = server.connection().unwrap();
@@ -255,8 +255,8 @@ impl Twins {
             // The clock gave its number somewhat earlier.
             scripts.time_us = scripts.time_us.min(scripts.fence / 1_000 * 1_000 + 999);
         }
-        let era = self.run_id.clone();
-        let env = Env { now_us: scripts.time_us, era: &era, greeted_in: &era, is_renamed: false };
+        let replid = self.run_id.clone();
+        let env = Env { now_us: scripts.time_us, replid: &replid, known_as: &replid, is_renamed: false };
         // The clock is read behind the time that the answer shows. A fence that begins a millisecond says when.
         if scripts.fence % 1_000 == 0 && scripts.fence.abs_diff(scripts.time_us) < 1_000_000 {
             self.machine.clock_sees(scripts.fence);

@@ -53,10 +53,10 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
         assert_eq!(pair.primary.command(&["EXISTS", held[0].name(), held[1].name()]).int(), 0, "replication has lost them");
         assert!(is_refused(&rivals[0], held[0].name()) && is_refused(&rivals[0], held[1].name()));
         let begun = marker(&pair.primary);
-        // Each of them has a connection of the era before, and none begins the quarantine anew.
+        // Each of them has a connection from before the failover, and none begins the quarantine again.
         assert!(rivals.iter().all(|rival| is_refused(rival, "another")));
         assert_eq!(marker(&pair.primary), begun);
-        // The server says that the key is gone, and then that it is in another era.
+        // The server answers that the key is gone, and then that it has another replication id.
         held[0].renew_now().blocking().unwrap();
         for held in &held {
             let owner = || pair.primary.holder(held.name());
@@ -68,7 +68,7 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
 }
 
 #[test]
-fn a_server_that_renames_its_era_for_its_first_replica_costs_who_is_connected_nothing() {
+fn a_server_that_renames_its_replid_for_its_first_replica_costs_connected_clients_nothing() {
     for binary in versions() {
         let start = || ServerOptions::new().binary(&binary).config("repl-diskless-sync-delay 0").start();
         let [primary, replica] = [start(), start()];
@@ -83,7 +83,7 @@ fn a_server_that_renames_its_era_for_its_first_replica_costs_who_is_connected_no
         old.iter().for_each(|client| assert!(!is_refused(client, "b")));
         assert_eq!(marker(&primary), before);
         let new = client();
-        assert!(is_refused(&new, "c"), "it can't know that this is the era of the marker");
+        assert!(is_refused(&new, "c"), "it can't know that this is the replication id of the marker");
         let begun = marker(&primary);
         assert!(old.iter().chain([&new]).all(|client| is_refused(client, "c")));
         assert_eq!(marker(&primary), begun, "nobody begins anew");

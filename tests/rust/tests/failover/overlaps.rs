@@ -19,7 +19,7 @@ struct Cost {
     granted: usize,
     /// The locks that had two valid holders before the first holder could know.
     overlaps: usize,
-    /// The holds that were lost in the new era.
+    /// The holds that were lost after the failover.
     lost: usize,
     /// The holds that the new primary has again.
     kept: usize,

@@ -95,7 +95,7 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
                 "INFO" if heard.words.len() == 2 => Act::Answer("-NOPERM\r\n".into()),
                 // It has no transactions.
                 "MULTI" | "EXEC" if heard.words.len() == 1 => Act::Answer("-ERR unknown command\r\n".into()),
-                // The greeting is no lock's script: it has one key, the server's marker.
+                // `greet` is no lock's script: it has one key, the server's marker.
                 "EVAL" if heard.words[3] == "{~lt}:marker" => Act::Answer(answer("ok", None)),
                 _ => {
                     log.lock().unwrap().push(heard.clone());
@@ -143,7 +143,8 @@ pub fn well(heard: &Heard) -> Act {
     Act::Answer(success(heard))
 }
 
-/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came with.
+/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came
+/// with.
 pub fn success(heard: &Heard) -> String {
     let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
     // An extension has only the key of the lock, its owner, the ttl and the fence.

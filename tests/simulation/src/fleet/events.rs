@@ -281,7 +281,7 @@ impl World {
             let id = self.lives.id(place);
             let Some(life) = self.lives.get(id).filter(|life| !life.is_over) else { continue };
             if life.is_granted && (life.shard == 0 || self.plan.confirms_all) {
-                self.bring(id, Input::NewEra(0));
+                self.bring(id, Input::FailedOver(0));
             } else if !life.is_granted && life.shard == 0 {
                 self.bring(id, Input::Listens(0));
             }

@@ -25,7 +25,7 @@ impl NodeMap for Cluster {
     }
 
     /// A node that lost its place ends its subscriptions itself.
-    fn era(&self) -> u64 {
+    fn replid(&self) -> u64 {
         0
     }
 

@@ -85,11 +85,12 @@ impl Cluster {
             place_channels(self, Moved::Map);
         }
         self.replace(&replaced);
-        self.greet(&successors);
+        self.handshake_with(&successors);
         if is_another {
-            // The URL leads to another cluster by now. Whatever is held may be gone. No one node has an era of a cluster.
-            let (old_era, new_era) = ("?".into(), "?".into());
-            (self.on_state)(ServerState::FailedOver(Failover { address: None, old_era, new_era }));
+            // The URL leads to another cluster by now. Whatever is held may be gone. No one node has the replication id of a
+            // cluster.
+            let (old_replid, new_replid) = ("?".into(), "?".into());
+            (self.on_state)(ServerState::FailedOver(Failover { address: None, old_replid, new_replid }));
         }
         for parcel in waiting {
             match &found {
@@ -119,9 +120,10 @@ impl Cluster {
         }
     }
 
-    /// Asks primaries that follow others which are in use for their eras. A successor shows there whose data it has, and so the holds of
-    /// those nodes are confirmed, whenever their next operation comes. There may be a connection from a time when it was a primary before.
-    fn greet(self: &Arc<Self>, successors: &[Address]) {
+    /// Asks primaries that follow others which are in use for their replication ids. A successor shows there whose data it has, and
+    /// so the holds of those nodes are confirmed, whenever their next operation comes. There may be a connection from a time when
+    /// it was a primary before.
+    fn handshake_with(self: &Arc<Self>, successors: &[Address]) {
         for successor in successors {
             if let Ok(Some(node)) = self.node(successor) {
                 node.routes.verify();

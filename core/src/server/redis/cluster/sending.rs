@@ -18,7 +18,7 @@ use crate::server::redis::cluster::parcel::{Destination, Parcel};
 use crate::server::redis::cluster::scanned::Scanned;
 use crate::server::redis::cluster::split::{Next, Split};
 use crate::server::redis::connection::failure::{closed, too_late};
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::listening::{Moved, place_channels};
 use crate::server::redis::pauses::Pauses;
 use crate::server::{Completion, Request, Server};
@@ -96,7 +96,7 @@ impl Cluster {
             *cursor = Scanned::read(*cursor).cursor;
         }
         let completion = Completion::followed(move |answer, io| cluster.answered(&address, parcel, answer, io));
-        node.routes.send(Job { asking, ..Job::new(request, completion) });
+        node.routes.send(InFlight { asking, ..InFlight::new(request, completion) });
     }
 
     /// Sends an operation on, where its answer was read.

@@ -102,8 +102,8 @@ fn script_of_part(part: &Part) -> &'static Script {
     }
 }
 
-/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header. Files in braces are the body of the
-/// Lua function `acquire`. Each file is a chunk of its own.
+/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header. Files in braces are the
+/// body of the Lua function `acquire`. Each file is a chunk of its own.
 macro_rules! script {
     ($header:literal: $($piece:tt)+) => {
         Script {
@@ -191,7 +191,7 @@ static NOTE_END: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "
 static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/status.lua");
 static FORGET: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/reset.lua" "part/forgotten.lua");
 
-// A greeting is sent before the version is known.
+// It is sent before the version is known.
 static GREET: Script = script!("": "read_marker.lua" "greet.lua");
 static TRUST: Script = script!("#!lua\n": "read_marker.lua" "trust.lua");
 static PROBE: Script = script!("": "probe.lua");

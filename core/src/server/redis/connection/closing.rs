@@ -5,7 +5,7 @@ use crate::clock::Tick;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::closed;
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::{Completion, Request};
 
 impl Connection {
@@ -15,14 +15,14 @@ impl Connection {
         if std::mem::replace(&mut self.given_up, true) {
             return;
         }
-        self.backlog.refuse(&closed(false), |job| !job.request.op.survives_reconnect(), out);
+        self.backlog.refuse(&closed(false), |pending| !pending.request.op.survives_reconnect(), out);
         if let State::Up(conversation) = &mut self.state {
             let (given_up, undo) = conversation.pipeline.give_up();
             for op in undo {
                 let request = Request::new(op, now.after(self.settings.response_timeout));
-                conversation.send(Job::new(request, Completion::new(|_| ())), Form::BySha, now);
+                conversation.send(InFlight::new(request, Completion::new(|_| ())), Form::BySha, now);
             }
-            out.extend(given_up.into_iter().map(|job| job.end(Err(closed(true)))));
+            out.extend(given_up.into_iter().map(|pending| pending.end(Err(closed(true)))));
         }
         self.take_all_back(now);
     }
@@ -47,7 +47,7 @@ impl Connection {
     fn is_awaited(&self) -> bool {
         self.lingering.is_some()
             || match &self.state {
-                State::Down | State::Opening(_) | State::Greeting(_) => !self.backlog.is_empty(),
+                State::Down | State::Opening(_) | State::Handshake(_) => !self.backlog.is_empty(),
                 State::Up(conversation) => conversation.pipeline.is_busy(),
                 State::Over => false,
             }
@@ -59,10 +59,10 @@ impl Connection {
         self.stop_lingering(out);
         let state = std::mem::replace(&mut self.state, State::Over);
         if let State::Up(mut conversation) = state {
-            self.primary.disconnected(conversation.accepted.era, now);
-            out.extend(conversation.pipeline.take(|_| true).into_iter().map(|job| job.end(Err(closed(true)))));
+            self.primary.disconnected(conversation.accepted.replid, now);
+            out.extend(conversation.pipeline.take(|_| true).into_iter().map(|pending| pending.end(Err(closed(true)))));
             out.push(Effect::Drop(Role::Operations));
-        } else if matches!(state, State::Opening(_) | State::Greeting(_)) {
+        } else if matches!(state, State::Opening(_) | State::Handshake(_)) {
             out.push(Effect::Drop(Role::Operations));
         }
     }

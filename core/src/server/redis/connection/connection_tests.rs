@@ -164,7 +164,7 @@ fn a_primary_that_became_a_replica_is_left() {
     assert_eq!(kind(&told), Some((FailureKind::ReadOnly, false)));
     test.bring(Input::Warm);
     test.connect();
-    assert_eq!(test.effects(), [""; 0], "a replica greets like a primary");
+    assert_eq!(test.effects(), [""; 0], "a replica has the handshake of a primary");
 }
 
 #[test]

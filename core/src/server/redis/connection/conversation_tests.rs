@@ -49,7 +49,7 @@ fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips(
     // The first: the socket.
     assert_eq!((test.effects(), test.wrote().as_str()), (vec!["open"], ""));
     test.bring(Input::Opened(Role::Operations));
-    // The second: the greeting. The server may belong to a quorum, so it gets no operation before its answer.
+    // The second: the operation `greet`. The server may belong to a quorum, so it gets no operation before its answer.
     assert!(!test.wrote().contains("orders:42"));
     test.says(GREETED);
     // The third: the extension, on a server that has never seen the script.

@@ -1,4 +1,4 @@
-//! Following: one era for all connections to a server, and what is done while something is held.
+//! Following: one replication id for all connections to a server, and what is done while something is held.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::server::redis::connection::primary::Primary;
 
 const PEER: ([u8; 4], u16) = ([10, 0, 0, 1], 6379);
 
-/// The answers to the handshake of a primary in this era.
-fn greeted(era: &str) -> String {
-    let info = format!("role:master\r\nmaster_replid:{era}\r\n");
+/// The answers to the handshake of a primary with this replication id.
+fn handshake_answers(replid: &str) -> String {
+    let info = format!("role:master\r\nmaster_replid:{replid}\r\n");
     let server = "redis_version:7.2.4\r\nserver_time_usec:5000000\r\n";
     let marker = "*5\r\n$2\r\nok\r\n:5000000\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
     format!("${}\r\n{server}\r\n${}\r\n{info}\r\n+OK\r\n{marker}", server.len(), info.len())
 }
 
 impl Test {
-    /// Answers the attempt to connect that was begun, as a primary in this era.
-    fn greet(&mut self, era: &str) {
+    /// Answers the handshake that was begun, as a primary with this replication id.
+    fn handshake(&mut self, replid: &str) {
         self.connection.reached(Some(PEER.into()));
         self.bring(Input::Opened(Role::Operations));
         self.wrote();
-        self.says(&greeted(era));
+        self.says(&handshake_answers(replid));
     }
 }
 
@@ -36,18 +36,18 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
     for test in [&mut one, &mut other] {
         test.bring(Input::Warm);
         assert_eq!(test.effects(), ["open"]);
-        test.greet("old");
+        test.handshake("old");
         assert_eq!(test.effects(), [""; 0]);
     }
     let (told, _released) = (other.submit(acquire()), other.submit(release("ours", None)));
     other.wrote();
     one.bring(Input::Closed(Role::Operations, None));
     assert_eq!(one.effects(), ["drop", "open"], "something is held");
-    one.greet("new");
+    one.handshake("new");
     assert_eq!(one.effects(), ["failed over"]);
     other.bring(Input::Wake);
     assert_eq!((other.effects(), kind(&told)), (vec!["drop", "complete", "open"], Some((FailureKind::Disconnected, true))));
-    other.greet("new");
+    other.handshake("new");
     assert_eq!(
         (other.sent(), other.effects()),
         (vec!["release ours".to_owned()], vec![]),
@@ -57,7 +57,7 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
     other.says(released());
     other.bring(Input::Closed(Role::Operations, None));
     other.effects();
-    other.greet("old");
+    other.handshake("old");
     assert_eq!(other.effects(), ["drop", "failed"]);
     let told = other.submit(acquire());
     assert_eq!((other.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::ReadOnly, false))));
@@ -99,12 +99,12 @@ fn a_wake_that_comes_when_nothing_is_held_any_more_is_not_due_again() {
 }
 
 #[test]
-fn the_servers_clock_is_read_by_the_greeting_and_ahead_of_an_acquire_once_a_second() {
+fn the_servers_clock_is_read_by_the_handshake_and_ahead_of_an_acquire_once_a_second() {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
     assert_eq!(test.connection.server_clock(test.now), None);
     test.bring(Input::Warm);
     test.effects();
-    test.greet("era");
+    test.handshake("era");
     assert_eq!(test.connection.server_clock(test.now), Some(5_000_000));
     let time = "$4\r\nTIME\r\n";
     let mut asks = |after: u64| {
@@ -118,25 +118,25 @@ fn the_servers_clock_is_read_by_the_greeting_and_ahead_of_an_acquire_once_a_seco
 }
 
 #[test]
-fn a_server_that_began_an_era_under_an_open_connection_is_greeted_again_and_then_asked_again() {
+fn a_server_that_changes_its_replid_under_an_open_connection_has_a_handshake_again_and_then_the_operation() {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
     test.bring(Input::Warm);
     test.effects();
-    test.greet("old");
+    test.handshake("old");
     let (told, other) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
     assert_eq!(test.sent().len(), 2);
     test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
     assert_eq!(test.effects(), ["drop", "complete", "open"]);
     assert_eq!((kind(&told), kind(&other)), (None, Some((FailureKind::Disconnected, true))));
-    test.greet("new");
+    test.handshake("new");
     assert_eq!((test.effects(), test.sent()), (vec!["failed over"], vec!["acquire ours 1000".to_owned()]));
-    // A proxy that asks one node for its INFO, and another one for a script, would have it greeted again without end.
+    // A proxy that asks one node for its INFO, and another one for a script, would have the handshake repeated without end.
     test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
     assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Protocol, false))));
 }
 
 #[test]
-fn while_something_is_held_the_node_is_asked_whether_it_is_in_another_era_or_no_primary_any_more() {
+fn while_something_is_held_the_node_is_asked_whether_it_has_another_replid_or_is_no_primary_any_more() {
     for (answer, is_left) in [
         (Ok("role:master\r\nmaster_replid:old"), false),
         (Ok("role:master\r\nmaster_replid:new"), true),
@@ -146,7 +146,7 @@ fn while_something_is_held_the_node_is_asked_whether_it_is_in_another_era_or_no_
         let mut test = Test::of(Arc::new(Primary::new(|_| ())));
         test.bring(Input::Warm);
         test.effects();
-        test.greet("old");
+        test.handshake("old");
         test.after(LOOK).bring(Input::Warm);
         assert_eq!(test.effects(), ["look"]);
         assert!(test.wrote().contains("replication"));
@@ -160,7 +160,7 @@ fn a_node_that_may_have_followed_another_is_asked_at_once_also_on_a_connection_t
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
     test.bring(Input::Verify);
     assert_eq!(test.effects(), ["open"]);
-    test.greet("first");
+    test.handshake("first");
     test.effects();
     test.bring(Input::Warm);
     assert_eq!((test.effects(), test.wrote()), (vec![], String::new()), "it has just been asked");
@@ -169,30 +169,30 @@ fn a_node_that_may_have_followed_another_is_asked_at_once_also_on_a_connection_t
     assert!(test.wrote().contains("replication"));
     let info = "role:master\r\nmaster_replid:third\r\nmaster_replid2:second";
     test.says(&format!("${}\r\n{info}\r\n", info.len()));
-    assert!(test.effects().contains(&"drop"), "it is greeted anew");
+    assert!(test.effects().contains(&"drop"), "the handshake is repeated");
 }
 
 #[test]
-fn an_era_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else() {
+fn a_replid_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else() {
     let quorum_config = QuorumConfig { servers: 1, max_ttl_ms: 5_000 };
     let mut test = Test::with(Arc::new(Primary::new(|_| ())), Some(quorum_config));
-    // Its marker is no part of the greeting.
-    let greet = |test: &mut Test, era: &str| {
+    // Its marker is no part of the handshake.
+    let handshake = |test: &mut Test, replid: &str| {
         test.bring(Input::Opened(Role::Operations));
         test.wrote();
-        test.says(greeted(era).rsplit_once("*5").unwrap().0);
+        test.says(handshake_answers(replid).rsplit_once("*5").unwrap().0);
     };
     test.bring(Input::Warm);
-    for era in ["old", "new"] {
+    for replid in ["old", "new"] {
         test.effects();
-        greet(&mut test, era);
+        handshake(&mut test, replid);
         test.bring(Input::Closed(Role::Operations, None));
     }
     // The new primary is gone, and the old one has never heard of it.
     test.effects();
     test.after(Duration::from_secs(4));
     let (early, kept) = (test.submit(acquire()), test.submit(release("ours", None)));
-    greet(&mut test, "old");
+    handshake(&mut test, "old");
     assert_eq!(test.effects(), ["open", "complete", "failed over"]);
     let left = Duration::from_secs(5);
     assert_eq!(early.try_recv().unwrap().unwrap().verdict, Verdict::Quarantine { left });
@@ -213,23 +213,23 @@ fn of_quorum(op: Op) -> Op {
 }
 
 #[test]
-fn the_answer_of_a_script_shows_the_servers_clock_unless_its_era_was_left() {
+fn the_answer_of_a_script_shows_the_servers_clock_unless_its_replid_was_left() {
     let primary = Arc::new(Primary::new(|_| ()));
     let [mut one, mut other] = [(); 2].map(|()| Test::of(Arc::clone(&primary)));
     for test in [&mut one, &mut other] {
         test.bring(Input::Warm);
         test.effects();
-        test.greet("old");
+        test.handshake("old");
     }
-    let greeted_us = one.connection.server_clock(one.now);
+    let handshake_us = one.connection.server_clock(one.now);
     let held = |time_us: u64| format!("*5\r\n$4\r\nheld\r\n:{time_us}\r\n:7\r\n$6\r\ntheirs\r\n:500\r\n");
     let _told = one.submit(acquire());
     one.says(&held(9_000_000));
-    assert_eq!((greeted_us, one.connection.server_clock(one.now)), (Some(5_000_000), Some(9_000_000)));
+    assert_eq!((handshake_us, one.connection.server_clock(one.now)), (Some(5_000_000), Some(9_000_000)));
     let _late = one.submit(acquire());
     other.bring(Input::Closed(Role::Operations, None));
     other.effects();
-    other.greet("new");
+    other.handshake("new");
     one.says(&held(10_000_000));
     assert_eq!(one.connection.server_clock(one.now), Some(5_000_000), "it is the new node's");
 }

@@ -11,7 +11,7 @@ use crate::error::quoted::quoted;
 use crate::name::Keys;
 use crate::op::{Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec;
-use crate::server::redis::commands::greeting::{Greeting, Place};
+use crate::server::redis::commands::handshake_facts::{HandshakeFacts, Place};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
@@ -38,8 +38,8 @@ impl Handshake {
         Self::of_steps(settings, until, |_| true)
     }
 
-    /// The same on a socket that only listens, or asks for a map: it says who we are. Such a connection needs no database, and a replica
-    /// is good enough.
+    /// The same on a socket that only listens, or asks for a map: it says who we are. Such a connection needs no database, and a
+    /// replica is good enough.
     #[must_use]
     pub fn introduce(settings: &Arc<Settings>) -> Self {
         Self::of_steps(settings, Tick::NEVER, |step| matches!(step, Step::Credentials | Step::Name))
@@ -83,7 +83,7 @@ impl Handshake {
     }
 
     /// Takes the bytes that were read. When the handshake ends, gives what the server told of itself, or the failure.
-    pub(crate) fn read(&mut self) -> Option<Result<Greeting, Failure>> {
+    pub(crate) fn read(&mut self) -> Option<Result<HandshakeFacts, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
             if answer.is_ok() {
                 self.settings.answered();
@@ -91,7 +91,7 @@ impl Handshake {
             let is_last = answer.is_err() || self.answers.len() + 1 == self.steps.len();
             self.answers.push(answer);
             if is_last {
-                return Some(self.judged());
+                return Some(self.assessed());
             }
         }
         None
@@ -100,7 +100,7 @@ impl Handshake {
     /// Takes `count` bytes that were read, in a handshake that only says who we are. Gives its end.
     pub fn introduced(&mut self, count: usize) -> Option<Result<(), Failure>> {
         self.buffers.replies.filled(count);
-        self.read().map(|judged| judged.map(drop))
+        self.read().map(|assessed| assessed.map(drop))
     }
 
     /// The failure of a handshake whose socket is closed before the end.
@@ -113,20 +113,20 @@ impl Handshake {
         if self.answers.len() < self.steps.len() {
             self.answers.push(Err(error.clone()));
         }
-        self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings))
+        self.assessed().err().unwrap_or_else(|| hung_up(&error, &self.settings))
     }
 
-    fn judged(&mut self) -> Result<Greeting, Failure> {
+    fn assessed(&mut self) -> Result<HandshakeFacts, Failure> {
         // The credentials come first, and what they make the server say is the reason of all that follows.
         let is_refusal =
             self.steps.first() == Some(&Step::Credentials) && matches!(self.answers.first(), Some(Ok(Value::ServerError(_))));
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
-        let greeting = judge(answers, &self.settings, &self.login)
+        let facts = assess(answers, &self.settings, &self.login)
             .inspect_err(|failure| self.refused = is_refusal && failure.kind == FailureKind::Denied)?;
         if !self.buffers.replies.is_empty() {
             return Err(Failure::not_applied(FailureKind::Protocol, "the server sent more replies than there were requests"));
         }
-        Ok(greeting)
+        Ok(facts)
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8
     if settings.quorum_config.is_none() && !settings.in_cluster {
         // The script as text: one round trip, whatever the server's script cache holds.
         let mut command = Vec::new();
-        words::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
+        words::command(&Op::Greet { quorum_config: None }, &HandshakeFacts::default(), Form::ByText).write(&mut command);
         questions.push((Step::Marker, command));
     }
     if settings.quorum_config.is_none() && !settings.has_no_transactions.load(Ordering::Relaxed) {
@@ -179,13 +179,13 @@ fn expected_mode(settings: &Settings) -> Place {
 }
 
 /// What the server told of itself, or the reason why there is no connection. A server that hangs up says why first.
-pub(crate) fn judge(
+pub(crate) fn assess(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,
     login: &Login,
-) -> Result<Greeting, Failure> {
+) -> Result<HandshakeFacts, Failure> {
     let (mut said, mut asked, mut began) = (None, false, false);
-    let mut greeting = Greeting { in_cluster: settings.in_cluster, ..Greeting::default() };
+    let mut facts = HandshakeFacts { in_cluster: settings.in_cluster, ..HandshakeFacts::default() };
     for (step, answer) in answers {
         asked |= step == Step::Replication;
         let value = match answer.and_then(Value::extract_error) {
@@ -194,7 +194,7 @@ pub(crate) fn judge(
             Err(error) => {
                 let failure = refused(step, &error, (settings, login));
                 match step {
-                    Step::Multi => greeting.denies_transactions = error.code() == Some("NOPERM"),
+                    Step::Multi => facts.denies_transactions = error.code() == Some("NOPERM"),
                     Step::Exec if !began => {}
                     Step::Exec => {
                         settings.has_no_transactions.store(true, Ordering::Relaxed);
@@ -212,20 +212,20 @@ pub(crate) fn judge(
             }
         };
         match step {
-            Step::Server => greeting.server(&value, expected_mode(settings))?,
-            Step::Replication => greeting.replication(&value)?,
-            Step::Marker => greeted(value, &mut greeting)?,
+            Step::Server => facts.server(&value, expected_mode(settings))?,
+            Step::Replication => facts.replication(&value)?,
+            Step::Marker => take_marker(value, &mut facts)?,
             Step::Multi => began = value == Value::Okay,
-            Step::Exec => greeting.has_transactions = began && value == Value::Array(Vec::new()),
+            Step::Exec => facts.has_transactions = began && value == Value::Array(Vec::new()),
             Step::Credentials | Step::Database | Step::Name => {}
         }
     }
-    if asked && settings.needs_era() && greeting.era.is_none() {
+    if asked && settings.needs_replid() && facts.replid.is_none() {
         let why = "quarantine after a failover needs to know which node answers, and INFO is not permitted or shows no master_replid \
                    (ACL +info)";
         return Err(Failure::not_applied(FailureKind::Denied, why));
     }
-    Ok(greeting)
+    Ok(facts)
 }
 
 fn is_transport(error: &RedisError) -> bool {
@@ -315,9 +315,9 @@ fn code<'a>(error: &'a RedisError, login: &Login) -> &'a str {
 
 /// Takes the answer to the script, which refuses the server of a quorum. It also shows the server's clock, and its version where
 /// `INFO` isn't permitted.
-fn greeted(value: Value, greeting: &mut Greeting) -> Result<(), Failure> {
+fn take_marker(value: Value, facts: &mut HandshakeFacts) -> Result<(), Failure> {
     let version = if let Value::Array(fields) = &value { fields.get(5) } else { None };
-    greeting.is_since_7 |= matches!(version, Some(Value::Int(0x0007_0000..)));
+    facts.is_since_7 |= matches!(version, Some(Value::Int(0x0007_0000..)));
     let reply = codec::reply(&Op::Greet { quorum_config: None }, value)
         .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if let Verdict::Mismatch { quorum } = reply.verdict {
@@ -333,7 +333,7 @@ fn greeted(value: Value, greeting: &mut Greeting) -> Result<(), Failure> {
         };
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }
-    greeting.time_us = Some(reply.time_us);
+    facts.time_us = Some(reply.time_us);
     Ok(())
 }
 

@@ -4,15 +4,15 @@ use std::io;
 
 use crate::op::{Failure, Op};
 use crate::server::redis::connection::effect::Role;
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 
 /// An event for a connection.
 pub enum Input {
     /// An operation to do.
-    Submit(Job),
+    Submit(InFlight),
     /// Something is held: operations will follow. It comes again, every half a minute, while something is held.
     Warm,
-    /// The server may be in another era: it is asked, whether or not a connection is open.
+    /// The server may have another replication id: it is asked, whether or not a connection is open.
     Verify,
     /// The socket that the connection asked for is open.
     Opened(Role),

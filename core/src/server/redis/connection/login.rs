@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// The server has let the connection in with these credentials.
-    pub(super) fn welcomed(&mut self, login: &Arc<Login>) {
+    pub(super) fn on_connected(&mut self, login: &Arc<Login>) {
         self.tries_other = false;
         self.settings.accepted(login);
     }

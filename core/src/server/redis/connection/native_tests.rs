@@ -9,8 +9,8 @@ use crate::clock::Tick;
 use crate::mutant::{Mutant, assert_noticed};
 use crate::op::{Answer, FailureKind, LockOp, Op, Verb, Verdict};
 use crate::server::redis::connection::effect::Role;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::{Completion, Request};
 
 const QUEUED: &str = "+OK\r\n+QUEUED\r\n+QUEUED\r\n";
@@ -19,7 +19,7 @@ const HELD: &str = "*5\r\n$4\r\nheld\r\n:7\r\n:0\r\n$6\r\ntheirs\r\n:500\r\n";
 const VOTED: &str = "*5\r\n$4\r\nvote\r\n:7\r\n:8\r\n$4\r\nours\r\n:1000\r\n";
 
 /// The answer to the handshake of a server that answers an empty transaction so.
-fn greeted(transaction: &str) -> String {
+fn handshake_answers(transaction: &str) -> String {
     GREETED.strip_suffix("-NOPERM\r\n-NOPERM\r\n").unwrap().to_owned() + transaction
 }
 
@@ -30,7 +30,7 @@ fn connected() -> Test {
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().ends_with("*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nEXEC\r\n"));
-    test.says(&greeted("+OK\r\n*0\r\n"));
+    test.says(&handshake_answers("+OK\r\n*0\r\n"));
     test.connection.tended_until = Tick::default();
     test
 }
@@ -47,7 +47,7 @@ fn release_of(test: &mut Test, value: &str) -> Receiver<Answer> {
     let (tell, told) = std::sync::mpsc::channel();
     let completion = Completion::new(move |answer| drop(tell.send(answer)));
     let request = Request::new(release("ours", None), Tick::NEVER).of_value(Some(value.into()));
-    test.bring(Input::Submit(Job::new(request, completion)));
+    test.bring(Input::Submit(InFlight::new(request, completion)));
     told
 }
 
@@ -146,14 +146,14 @@ fn without_transactions(answer: Option<&str>) {
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(&greeted(answer.unwrap_or_default()));
+    test.says(&handshake_answers(answer.unwrap_or_default()));
     if answer.is_none() {
         test.bring(Input::Closed(Role::Operations, None));
     }
     assert_eq!(test.effects(), ["drop", "open"], "at once, and nobody hears of it");
     test.bring(Input::Opened(Role::Operations));
     assert!(!test.wrote().contains("MULTI"));
-    test.says(&greeted(""));
+    test.says(&handshake_answers(""));
     assert_eq!(commands(&mut test), ["EVALSHA"]);
     test.says(VOTED);
     assert_eq!(test.effects(), ["complete"]);

@@ -13,8 +13,8 @@ use crate::options::ClientOptions;
 use crate::server::redis::ServerState;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::provided::Provided;
@@ -94,7 +94,7 @@ impl Test {
     pub(super) fn submit_until(&mut self, op: Op, deadline: Tick) -> Receiver<Answer> {
         let (tell, told) = channel();
         let completion = Completion::new(move |answer| drop(tell.send(answer)));
-        self.bring(Input::Submit(Job::new(Request::new(op, deadline), completion)));
+        self.bring(Input::Submit(InFlight::new(Request::new(op, deadline), completion)));
         told
     }
 

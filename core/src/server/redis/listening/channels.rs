@@ -29,7 +29,7 @@ pub(super) enum Order {
     Unsubscribe(Channel),
     /// There are new credentials: with subscriptions, only a new connection can tell them.
     LogIn,
-    /// The server may be in another era.
+    /// The server may have another replication id.
     Wake,
 }
 
@@ -70,7 +70,8 @@ pub(crate) enum Moved {
     Map,
 }
 
-/// The channels of one client. Who listens to one more must not cost a look at all others: a client may wait for thousands of locks.
+/// The channels of one client. Who listens to one more must not cost a look at all others: a client may wait for thousands of
+/// locks.
 #[derive(Default)]
 pub(super) struct Channels {
     known: HashMap<Arc<str>, Known>,

@@ -1,7 +1,8 @@
 //! Listening: the connections that carry subscriptions and nothing else, one to each node that has a channel of this client.
 //!
-//! `channels` says who listens to what, and at which node; `pub_sub` is the conversation on one socket, and `idle_check` finds out whether
-//! it is dead. Both decide without I/O. A `task` runs each connection. A server that is no cluster is `one_server`, with one node.
+//! `channels` says who listens to what, and at which node; `pub_sub` is the conversation on one socket, and `idle_check` finds out
+//! whether it is dead. Both decide without I/O. A `task` runs each connection. A server that is no cluster is `one_server`, with
+//! one node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,8 +44,8 @@ pub(crate) trait NodeMap: Send + Sync + 'static {
     /// The node that serves a slot, if it is known.
     fn node_of_slot(&self, slot: u16) -> Option<Address>;
 
-    /// The number of the server's era. A connection of an earlier one leads to a node that publishes nothing any more.
-    fn era(&self) -> u64;
+    /// The number of the server's replication id. A connection of an earlier one leads to a node that publishes nothing any more.
+    fn replid(&self) -> u64;
 
     /// A node says that a slot is at another node; gives whether the client goes there.
     fn moved(&self, slot: u16, from: &Address, to: (&str, u16)) -> bool;
@@ -84,7 +85,7 @@ impl Listening {
         self.tell_all(|| Order::LogIn);
     }
 
-    /// Has every connection look whether the server is in another era.
+    /// Has every connection look whether the server has another replication id.
     pub(crate) fn wake(&self) {
         self.tell_all(|| Order::Wake);
     }

@@ -1,8 +1,8 @@
-//! Publish and subscribe: what is said on a connection that carries the subscriptions to many channels, and nothing else. Decided without
-//! I/O.
+//! Publish and subscribe: what is said on a connection that carries the subscriptions to many channels, and nothing else. Decided
+//! without I/O.
 //!
-//! A node of a cluster has channels that belong to a slot. It ends a subscription by itself when the slot goes to another node. Before
-//! version 7 there are only plain channels, whose messages cross to every node.
+//! A node of a cluster has channels that belong to a slot. It ends a subscription by itself when the slot goes to another node.
+//! Before version 7 there are only plain channels, whose messages cross to every node.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -184,11 +184,11 @@ impl PubSub {
         let front = self.asked.pop_front().ok_or_else(out_of_step)?;
         self.idle_check.answered(now, self.reads);
         let Asked::Subscribe { channel, is_sharded, decides } = front else { return Ok(None) };
-        Ok(self.judged(channel, (is_sharded, decides), Some(failure), now))
+        Ok(self.assessed(channel, (is_sharded, decides), Some(failure), now))
     }
 
     /// Takes the answer to a subscription. What the server's scripts use has to be there: where it has channels of slots, those.
-    fn judged(
+    fn assessed(
         &mut self,
         channel: Channel,
         (is_sharded, decides): (bool, bool),
@@ -230,7 +230,7 @@ impl PubSub {
                 {
                     let (channel, answered) = (channel.clone(), (*is_sharded, *decides));
                     self.done(now);
-                    Ok(self.judged(channel, answered, None, now))
+                    Ok(self.assessed(channel, answered, None, now))
                 }
                 _ => Err(out_of_step()),
             },

@@ -133,8 +133,8 @@ fn open(settings: &Arc<Settings>) -> Opening {
     })
 }
 
-/// The subscriptions to all channels of a node, on a socket that is open. What was ordered before is among them. With it: whether there are
-/// other credentials since then.
+/// The subscriptions to all channels of a node, on a socket that is open. What was ordered before is among them. With it: whether
+/// there are other credentials since then.
 fn subscribe_to_all<M: NodeMap>(
     map: &Arc<M>,
     node: &Address,
@@ -157,7 +157,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
     inbox: &mut UnboundedReceiver<Order>,
 ) -> Result<End, Broken> {
     let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-    let (settings, response_timeout, era) = (here.settings_of(node)?, here.listening().response_timeout, here.era());
+    let (settings, response_timeout, replid) = (here.settings_of(node)?, here.listening().response_timeout, here.replid());
     drop(here);
     let (mut socket, buffers) = open(&settings).await.map_err(|failure| {
         // With a provider others may be given soon.
@@ -166,7 +166,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
     })?;
     let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
     let (mut pub_sub, has_others) = subscribe_to_all(&here, node, buffers, inbox);
-    if here.era() != era {
+    if here.replid() != replid {
         return Ok(End::Anew);
     }
     drop(here);
@@ -189,7 +189,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
                 Some(Order::Unsubscribe(channel)) => pub_sub.unsubscribe(&channel, Tick::now()),
                 Some(Order::LogIn) => next = Some(open(&settings)),
                 Some(Order::Wake) => {
-                    if map.upgrade().is_some_and(|map| map.era() != era) {
+                    if map.upgrade().is_some_and(|map| map.replid() != replid) {
                         return Ok(End::Anew);
                     }
                 }
@@ -202,7 +202,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
                 if let Ok((opened, buffers)) = opened {
                     let (subscribed, has_others) = subscribe_to_all(&here, node, buffers, inbox);
                     (socket, pub_sub, next) = (opened, subscribed, has_others.then(|| open(&settings)));
-                    if here.era() != era {
+                    if here.replid() != replid {
                         return Ok(End::Anew);
                     }
                 }
@@ -214,8 +214,8 @@ async fn listen_until_it_breaks<M: NodeMap>(
                 if Tick::now() >= sweep_at {
                     sweep_at = Tick::now().after(SWEEP);
                     let Some(here) = map.upgrade().filter(|map| is_listened_to(map, node)) else { return Ok(End::NotNeeded) };
-                    // An era may begin without a report.
-                    if here.era() != era {
+                    // A failover may come without a report.
+                    if here.replid() != replid {
                         return Ok(End::Anew);
                     }
                 }

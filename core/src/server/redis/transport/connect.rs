@@ -23,16 +23,16 @@ async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers),
     let mut socket = OpenSocket::new(dial(settings).await?);
     // The caller keeps the time.
     let mut handshake = Handshake::introduce(settings);
-    let judged = loop {
-        let judged = match read(&mut socket, &mut handshake.buffers).await {
+    let assessed = loop {
+        let assessed = match read(&mut socket, &mut handshake.buffers).await {
             Ok(count) => handshake.introduced(count),
             Err(error) => Some(Err(handshake.closed(error))),
         };
-        if let Some(judged) = judged {
-            break judged;
+        if let Some(assessed) = assessed {
+            break assessed;
         }
     };
-    if let Err(failure) = judged {
+    if let Err(failure) = assessed {
         if handshake.is_refused() {
             settings.refused(handshake.login(), &failure, false, Tick::now());
         }

@@ -17,8 +17,8 @@ use crate::op::{Failure, Op};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
@@ -95,11 +95,11 @@ impl ReactorTask {
     }
 
     /// Sends an operation that this thread or another driving thread waits for.
-    pub(crate) fn submit(&self, job: Job) {
-        job.request.io.note(&self.reactor);
-        let sends_later = matches!(job.request.io, Io::Loop(_));
+    pub(crate) fn submit(&self, pending: InFlight) {
+        pending.request.io.note(&self.reactor);
+        let sends_later = matches!(pending.request.io, Io::Loop(_));
         let mut inbox = self.inbox.lock();
-        inbox.push(Message::Bring(Input::Submit(job)));
+        inbox.push(Message::Bring(Input::Submit(pending)));
         let first = inbox.len() == 1;
         drop(inbox);
         if !sends_later {

@@ -1,4 +1,4 @@
-//! Job: an operation of a caller, on its way over a connection.
+//! InFlight: an operation of a caller, on its way over a connection.
 
 use crate::op::Answer;
 use crate::server::redis::connection::effect::Effect;
@@ -6,12 +6,12 @@ use crate::server::{Completion, Request};
 
 /// An operation, and the completion that gets its answer.
 #[derive(Debug)]
-pub struct Job {
+pub struct InFlight {
     pub(crate) request: Request,
     pub(crate) completion: Completion,
     /// Whether it was sent before, on a socket that broke.
     pub(crate) repeated: bool,
-    /// Whether it was refused before, and the server was asked for its era since, or greeted again.
+    /// Whether it was refused before, and the server was asked for its replication id since, or the handshake was repeated.
     pub(crate) doubted: bool,
     /// Whether the node serves it only because it is asked to: its slot is moving there.
     pub(crate) asking: bool,
@@ -19,7 +19,7 @@ pub struct Job {
     pub(crate) tried: Option<bool>,
 }
 
-impl Job {
+impl InFlight {
     /// An operation that was not sent so far.
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {

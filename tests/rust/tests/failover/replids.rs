@@ -1,4 +1,4 @@
-//! Eras: a new primary is noticed, told of, and asked for every hold at once; an old one is not gone back to.
+//! Replication ids: a new primary is noticed, reported, and asked for every hold at once; the client doesn't return to an old one.
 
 use std::time::Instant;
 
@@ -29,18 +29,18 @@ fn exist(server: &RealServer) -> i64 {
     server.command(&words).int()
 }
 
-fn era(server: &RealServer) -> String {
+fn replid(server: &RealServer) -> String {
     let info = server.command(&["INFO", "replication"]).text().unwrap();
     info.lines().find_map(|line| line.strip_prefix("master_replid:")).unwrap().to_owned()
 }
 
 #[test]
-fn in_a_new_era_every_hold_is_confirmed_at_once() {
+fn after_a_failover_every_hold_is_confirmed_at_once() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(pair.builder());
     let held = holds(&client, &pair);
     eventually("all is replicated", PATIENCE, || exist(&pair.replica) == COUNT as i64);
-    let old_era = era(&pair.primary);
+    let old_replid = replid(&pair.primary);
     let begun = Instant::now();
     pair.fail_over();
     events.at_least(EventKind::FailedOver, 1);
@@ -48,7 +48,7 @@ fn in_a_new_era_every_hold_is_confirmed_at_once() {
     assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
     assert!(held.iter().all(Hold::is_valid));
     let told = events.last(EventKind::FailedOver).unwrap();
-    assert_eq!((told.old_replication_id, told.new_replication_id), (Some(old_era), Some(era(&pair.replica))));
+    assert_eq!((told.old_replication_id, told.new_replication_id), (Some(old_replid), Some(replid(&pair.replica))));
     assert_eq!(told.address, Some(format!("127.0.0.1:{}", pair.address.port())));
     assert_eq!((told.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
 }
@@ -156,7 +156,7 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
     pair.address.lead_to(pair.primary.port());
     let before = pair.address.connections();
     close_one(&pair.replica, 0);
-    eventually("the old primary is greeted", PATIENCE, || pair.address.connections() > before);
+    eventually("the old primary is connected", PATIENCE, || pair.address.connections() > before);
     let again = client.lock("c").acquire_blocking();
     let old = || pair.primary.command(&["EXISTS", "c"]).int();
     assert_eq!(old(), 0, "{again:?}");
