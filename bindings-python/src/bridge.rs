@@ -42,7 +42,7 @@ impl Ready {
     }
 }
 
-/// Tells one loop that one operation has ended.
+/// Notifies one loop that one operation has ended.
 pub(crate) struct Signal {
     queue: Arc<Queue>,
     number: u64,
@@ -176,7 +176,7 @@ impl Drain {
         Ok(cancel)
     }
 
-    /// A number for a new operation, and what tells this loop of its end.
+    /// A number for a new operation, and what notifies this loop of its end.
     pub(crate) fn signal(&self) -> (u64, Signal) {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);

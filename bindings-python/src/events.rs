@@ -161,7 +161,7 @@ pub(crate) fn can_follow() -> bool {
 }
 
 /// Has the callable of that number called with the error. Called on any thread.
-pub(crate) fn tell_loss(number: u64, error: Error) {
+pub(crate) fn emit_loss(number: u64, error: Error) {
     let queue = queue();
     queue.waiting.with(|waiting| {
         if !waiting.stopped {
@@ -187,8 +187,8 @@ pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     let logger = logger(py, has_callback)?;
     LOGGED.store(logger.map_or(Ok(u8::MAX), |logger| level(py, logger))?, Ordering::Relaxed);
     let here = Some(Process::current());
-    let heard = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
-    if logger.is_some() && heard && DELIVERS.replace(here) != here {
+    let has_listener = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
+    if logger.is_some() && has_listener && DELIVERS.replace(here) != here {
         let started = own::call(py, |own| &own.start_delivery, ()).inspect_err(|_| _ = DELIVERS.take());
         return match started {
             // The system has no thread left. A lock needs none, and the next acquire tries again.

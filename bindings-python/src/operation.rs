@@ -155,12 +155,12 @@ impl Operation {
         trace.iter_mut().for_each(Trace::started);
         let (cancel, mut take) = match started {
             Ok(started) => started,
-            Err(error) => return Err(told(py, trace, Err(error))),
+            Err(error) => return Err(report(py, trace, Err(error))),
         };
         // The exit may have begun in any of these calls. From here on the signal keeps quiet about the closed client.
         let _visit = visit.go_on(py)?;
         if let Some(result) = take(py) {
-            return Err(told(py, trace, result));
+            return Err(report(py, trace, result));
         }
         let reference = PyWeakrefReference::new(&drain)?.unbind();
         let waiting = Waiting { drain: reference, number, cancel, take, trace };
@@ -171,7 +171,7 @@ impl Operation {
     fn suspend(&self, event_loop: &Bound<'_, PyAny>, drain: &Drain, waiting: Waiting) -> PyResult<Py<PyAny>> {
         let py = event_loop.py();
         let future = event_loop.call_method0(intern!(py, "create_future"))?;
-        // What `await` does to a future: it tells the task that this is meant.
+        // What `await` does to a future: it shows the task that this is meant.
         future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         drain.expect_future(waiting.number, future.clone().unbind());
         drop(self.state.replace(State::Waiting(waiting)));
@@ -180,7 +180,7 @@ impl Operation {
 
     fn look(&self, py: Python<'_>, mut waiting: Waiting) -> PyResult<Py<PyAny>> {
         match (waiting.take)(py) {
-            Some(result) => Err(told(py, waiting.trace, result)),
+            Some(result) => Err(report(py, waiting.trace, result)),
             None => {
                 waiting.give_up();
                 Err(PyRuntimeError::new_err(format!("{}() was resumed by something that isn't its result", self.name)))
@@ -244,7 +244,7 @@ impl Waiting {
 }
 
 /// [`returned`], also to who follows the acquire.
-fn told(py: Python<'_>, trace: Option<Trace>, result: PyResult<Py<PyAny>>) -> PyErr {
+fn report(py: Python<'_>, trace: Option<Trace>, result: PyResult<Py<PyAny>>) -> PyErr {
     trace.into_iter().for_each(|trace| trace.answered(py, result.as_ref().err()));
     returned(result)
 }

@@ -137,9 +137,9 @@ mod tests {
         let shared = Arc::new((Mutex::new(false), Condvar::new()));
         let waits = Arc::clone(&shared);
         let waiter = std::thread::spawn(move || {
-            let mut told = waits.0.lock();
-            while !*told {
-                told = waits.1.wait(told);
+            let mut notified = waits.0.lock();
+            while !*notified {
+                notified = waits.1.wait(notified);
             }
         });
         let guard = shared.1.wait_for(shared.0.lock(), Duration::from_millis(1));

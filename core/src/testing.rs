@@ -2,7 +2,7 @@
 //!
 //! Renewals, expiry and waits run on the process's own clock, which fake timers of other libraries don't move. A test moves it here,
 //! from one alarm to the next: so what is due on the way happens at its time, and in its order. Servers of this process
-//! (`memory://`, scripted ones) tell the time by the same clock. A real server doesn't: its locks would expire at another time.
+//! (`memory://`, scripted ones) have the same clock. A real server doesn't: its locks would expire at another time.
 
 pub use crate::server::memory::MemoryServer;
 pub use crate::server::scripted::{ScriptedServer, Seen, Step};

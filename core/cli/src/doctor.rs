@@ -28,7 +28,7 @@ pub(super) fn doctor(options: &Doctor) -> u8 {
             && let Err(error) = client.history_blocking(None, 1)
             && error.code() != Code::InvalidArgument
         {
-            // Who can't ask for the history can't tell whether locks work.
+            // Without the history nothing shows whether locks work.
             let is_down = error.code() == Code::Unavailable;
             let what = if is_down { "the history can't be read" } else { "locks work, but without a history" };
             options.asked.messages().note(&format!("{what}: {}", in_words(&error)));

@@ -73,7 +73,7 @@ impl Break {
         if !io::stdin().is_terminal() {
             let text = "standard input is no terminal, so nobody can be asked: say --yes to end the hold";
             self.asked.messages().error(Code::InvalidArgument.as_str(), text);
-            return Err(Stop::Told(exit::USAGE));
+            return Err(Stop::Reported(exit::USAGE));
         }
         let question = format!("{}\nEnd this hold? [y/N] ", shown::lines(seen));
         // Standard output may be a file.

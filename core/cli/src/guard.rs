@@ -23,7 +23,7 @@ use super::signals::is_ending;
 use super::status::Change;
 use super::watch::{DEATH, Step, Watch};
 
-/// The time between two looks at processes of which nobody tells the end.
+/// The time between two looks at processes whose end is not reported.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How many processes that go on are named.
@@ -52,7 +52,7 @@ pub(super) fn guarded<L>(
         family::adopt();
         let guard = Guard { holder, run_options, on_lost, ttl: *ttl, kill_after: *kill_after };
         let ending = run(&guard, lock);
-        guard.tell_left();
+        guard.report_left();
         ending
     })
 }
@@ -166,7 +166,7 @@ impl Guard<'_> {
             if mem::take(&mut goes_on) {
                 child.signal(Signal::SIGCONT);
             }
-            // Nobody tells the end of a process that is not a child.
+            // Nothing reports the end of a process that is not a child.
             let pause = if ended.is_some() && terminated_at.is_some() { pause.min(LOOK) } else { pause };
             match self.happenings.next(pause) {
                 Ok(Happening::Signal(sent)) => {
@@ -250,7 +250,7 @@ impl Guard<'_> {
     }
 
     /// Says which processes the command has left behind, if it did. Many programs end a moment after the one that started them.
-    pub(super) fn tell_left(&self) {
+    pub(super) fn report_left(&self) {
         let until = Instant::now() + SOON;
         while family::is_left() && Instant::now() < until {
             thread::sleep(LOOK);

@@ -1,4 +1,4 @@
-//! Happenings: what is told to the thread that guards a command, by signals, calls, the lock and the command.
+//! Happenings: what the thread that guards a command gets, by signals, calls, the lock and the command.
 
 use std::io;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ pub(super) enum Happening {
     Seen(Option<Box<LockInfo>>),
     /// The standard input has ended.
     InputEnded,
-    /// All output was read, maybe before the end of the command is told.
+    /// All output was read, maybe before the end of the command is reported.
     Read,
 }
 
-/// Those who tell, and the thread that listens.
+/// The senders, and the thread that listens.
 pub(super) struct Happenings {
     sender: Sender<Happening>,
     receiver: Receiver<Happening>,
@@ -54,15 +54,15 @@ impl Happenings {
         Self { sender, receiver, children: Arc::default() }
     }
 
-    /// For one who tells.
+    /// For one sender.
     pub(super) fn sender(&self) -> Sender<Happening> {
         self.sender.clone()
     }
 
-    /// Tells from a thread.
-    pub(super) fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
+    /// Sends from a thread.
+    pub(super) fn send_from(&self, name: &str, send: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
         let sender = self.sender();
-        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
+        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || send(sender)).map(drop)
     }
 
     /// Starts a child of this process.
@@ -71,18 +71,18 @@ impl Happenings {
         start()
     }
 
-    /// Tells signals from now on, and what becomes of children. Who starts this program to ignore a signal gets that.
-    pub(super) fn tell_signals(&self) -> io::Result<()> {
-        let heard = FORWARDED.into_iter().filter(|signal| take(*signal));
-        let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
-        // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
+    /// Sends signals from now on, and what becomes of children. Who starts this program to ignore a signal gets that.
+    pub(super) fn watch_signals(&self) -> io::Result<()> {
+        let caught = FORWARDED.into_iter().filter(|signal| take(*signal));
+        let mut signals = Signals::new(caught.map(|signal| signal as i32))?;
+        // Nobody could wait for a child whose end is ignored. A signal that is caught is not ignored.
         signals.add_signal(Signal::SIGCHLD as i32)?;
         let children = Arc::clone(&self.children);
-        self.tell_from("signals", move |sender| {
+        self.send_from("signals", move |sender| {
             for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
                 if signal == Signal::SIGCHLD {
                     let _children = children.lock();
-                    tell_changes(&sender);
+                    send_changes(&sender);
                 } else {
                     let _ = sender.send(Happening::Signal(signal));
                 }
@@ -115,8 +115,8 @@ impl Happenings {
     }
 }
 
-/// Tells what has become of children. Those that were adopted are gone then, too, if they have ended.
-fn tell_changes(sender: &Sender<Happening>) {
+/// Sends what has become of children. Those that were adopted are gone then, too, if they have ended.
+fn send_changes(sender: &Sender<Happening>) {
     loop {
         match family::next_change() {
             Ok(Some((process, change))) => drop(sender.send(Happening::Child(process, change))),

@@ -79,7 +79,7 @@ fn until_its_end(holder: &Holder<'_>, held: &locktender::Hold, options: &Hold) -
         return cannot("write the output", &error, exit::UNWRITTEN);
     }
     if ends_with_input() {
-        let read = holder.happenings.tell_from("input", |sender| {
+        let read = holder.happenings.send_from("input", |sender| {
             let _ = io::copy(&mut stdin(), &mut io::sink());
             let _ = sender.send(Happening::InputEnded);
         });

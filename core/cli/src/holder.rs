@@ -20,7 +20,7 @@ pub(super) const SOON: Duration = Duration::from_millis(200);
 /// How long a program that has ended waits for the release of its lock.
 pub(super) const RELEASE: Duration = Duration::from_secs(2);
 
-/// A person at a terminal hears after this time that the lock is waited for.
+/// A person at a terminal reads after this time that the lock is waited for.
 const LONG: Duration = Duration::from_secs(2);
 
 /// Why a call gave nothing.
@@ -56,7 +56,7 @@ pub(super) fn held<L>(
         }
     };
     let holder = Holder { client: &client, lock_options, messages, happenings: Happenings::new() };
-    let ending = match holder.happenings.tell_signals() {
+    let ending = match holder.happenings.watch_signals() {
         Ok(()) => run(&holder, &lock),
         Err(error) => {
             holder.messages.error("CANNOT_RUN", &format!("can't receive signals: {error}"));
@@ -79,9 +79,9 @@ pub(super) struct Holder<'a> {
 impl Holder<'_> {
     /// Waits for the answer to a call on a lock, for a signal at most.
     pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, Unmet> {
-        let (sender, (tell, answer)) = (self.happenings.sender(), mpsc::channel());
+        let (sender, (reply, answer)) = (self.happenings.sender(), mpsc::channel());
         let cancel = call.then(move |answer| {
-            let _ = tell.send(answer);
+            let _ = reply.send(answer);
             let _ = sender.send(Happening::Answered);
         });
         let began = Instant::now();

@@ -63,7 +63,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
         let leadership = match guard.waited(election.campaign()) {
             Ok(leadership) => leadership,
             Err(Unmet::Error(error)) if error.code() == Code::Unavailable => {
-                // An outage is told once: it may take hours.
+                // An outage is reported once: it may take hours.
                 if !mem::replace(&mut is_outage, true) {
                     guard.messages.error(error.code().as_str(), &format!("{}; the campaign continues", in_words(&error)));
                 }
@@ -80,7 +80,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
         guard.release(&leadership);
         match end.map(|end| (end.ending(false), end)) {
             Ok((Ending::Code(exit::LOST), End { lost: Some(_), .. })) => {
-                guard.tell_left();
+                guard.report_left();
                 guard.messages.progress("campaigning", "campaigns again", &[]);
             }
             Ok((ending, _)) => return ending,

@@ -21,7 +21,7 @@ const PIECE: usize = 16 * 1024;
 /// The output of a command that runs, which threads read.
 pub(super) struct Output {
     kept: Arc<Mutex<Kept>>,
-    /// Closing it tells the threads that the command has ended.
+    /// Closing it notifies the threads that the command has ended.
     goes_on: Option<PipeWriter>,
 }
 

@@ -266,8 +266,8 @@ impl Error {
 
 /// The errors of servers, on one line.
 pub(crate) fn each(servers: &[ServerFailure]) -> String {
-    let told: Vec<_> = servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
-    told.join("; ")
+    let reports: Vec<_> = servers.iter().map(|error| format!("{}: {}", error.server, on_one_line(&error.message))).collect();
+    reports.join("; ")
 }
 
 /// What failed, of so many servers.
@@ -303,7 +303,7 @@ mod tests {
     fn every_error_is_one_sentence_with_the_name_and_the_numbers() {
         let holder = Holder { owner: "host=web-3 pid=1".into(), remaining: Remaining::For(Duration::from_micros(740_500)) };
         let error = Error::acquire_timeout("orders:{42}", Duration::from_millis(5_000), holder, Some(0));
-        for (language, told, remain, wait) in [
+        for (language, reports, remain, wait) in [
             (Language::Rust, "5s", "740ms", "wait"),
             (Language::Python, "5 s", "0.74 s", "wait"),
             (Language::Node, "5000 ms", "740 ms", "waitMs"),
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(
                 error.in_words_of(language),
                 format!(
-                    "lock \"orders:{{42}}\" was not acquired within {told}: it is held by \"host=web-3 pid=1\" ({remain} remain); \
+                    "lock \"orders:{{42}}\" was not acquired within {reports}: it is held by \"host=web-3 pid=1\" ({remain} remain); \
                      try later, or wait longer ({wait})"
                 )
             );

@@ -170,8 +170,8 @@ impl Follower {
 }
 
 impl Followed {
-    /// Takes from the first event what all of them have. As many `categories` are told apart as in a client's metrics; further ones
-    /// are one.
+    /// Takes from the first event what all of them have. As many `categories` are distinguished as in a client's metrics; further
+    /// ones are one.
     fn identify(&mut self, client: u64, app: &str, event: &LockEvent, categories: &mut HashSet<Attributes>) {
         self.client = Some(client);
         self.labels = [vec![attribute("locktender.app", app)], fields(event, &["lock_kind", "category"])].concat();

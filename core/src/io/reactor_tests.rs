@@ -224,15 +224,15 @@ fn a_driver_that_panics_leaves_its_place_to_another() {
     assert!(panicked.is_err());
     assert_eq!(driver(&reactor), None);
     plug.panics.store(false, Ordering::SeqCst);
-    let (tell, told) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     let (next, ended) = (Arc::clone(&reactor), Arc::clone(&plug));
     let thread = thread::spawn(move || {
         let before = ended.attended();
         ended.poke();
         next.wait(Instant::now() + LONG, || ended.attended() > before);
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(LONG).expect("another thread drives");
+    received.recv_timeout(LONG).expect("another thread drives");
     thread.join().unwrap();
 }
 

@@ -68,9 +68,9 @@ impl Rules for Exclusive {
             Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Release { leave, kept_ms, .. } => {
                 let reply = release(state, keys, (by, leave.as_deref()), *kept_ms, now_us);
-                told_last(reply, state, keys, now_us)
+                with_last_fence(reply, state, keys, now_us)
             }
-            Verb::Leave => told_last(leave(state, keys, by, now_us), state, keys, now_us),
+            Verb::Leave => with_last_fence(leave(state, keys, by, now_us), state, keys, now_us),
             // Only a job has a record.
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
@@ -245,7 +245,7 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     if kept_ms > 0 {
         let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
         state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
-        queue::tell_later(state, keys, kept_ms, now_us);
+        queue::notify_later(state, keys, kept_ms, now_us);
         return Reply::new(Verdict::Ok, now_us, 0);
     }
     let nobody_waits = leave.is_none() && !found.value().is_some_and(shows_waiters);
@@ -256,8 +256,8 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     Reply::new(Verdict::Ok, now_us, 0)
 }
 
-/// A refused release tells the last fence that the clock has given.
-fn told_last(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Reply {
+/// A refused release shows the last fence that the clock has given.
+fn with_last_fence(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Reply {
     let is_refused = matches!(reply.verdict, Verdict::No { .. });
     Reply { last_fence: if is_refused { clock::last(state, keys.clock(), now_us) } else { 0 }, ..reply }
 }

@@ -155,7 +155,7 @@ fn is_later(
     Ok(is_later)
 }
 
-/// The answer to whoever asks for a job that is over. The other waiters hear of it, too.
+/// The answer to a client that asks for a job that is over. The other waiters are notified, too.
 fn over(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, verdict: Verdict, now_us: u64) -> Reply {
     if let Some(place) = args.place {
         queue::leave(state, keys, &place.entry, now_us);

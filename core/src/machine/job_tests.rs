@@ -112,7 +112,7 @@ impl Bench {
         self.now_us += ms * 1_000;
     }
 
-    fn told(&mut self) -> Vec<String> {
+    fn notified(&mut self) -> Vec<String> {
         self.state.take_published().into_iter().map(|message| message.payload).collect()
     }
 }
@@ -260,7 +260,7 @@ fn each_rule_that_is_left_out_is_noticed() {
 }
 
 #[test]
-fn the_waiters_of_a_job_that_is_over_hear_of_it_eight_at_a_time() {
+fn the_waiters_of_a_job_that_is_over_are_notified_of_it_eight_at_a_time() {
     let mut bench = Bench::new(3);
     let fence = bench.begins("a", 1);
     for number in 1..=12 {
@@ -268,22 +268,22 @@ fn the_waiters_of_a_job_that_is_over_hear_of_it_eight_at_a_time() {
         assert!(matches!(reply.queued, Queued::At { .. }), "{reply:?}");
     }
     assert_eq!(bench.done("a", fence), Verdict::Ok);
-    let told = |numbers: std::ops::RangeInclusive<u32>| -> Vec<String> {
+    let notified = |numbers: std::ops::RangeInclusive<u32>| -> Vec<String> {
         numbers.map(|number| format!("free 200 b{number} mail")).collect()
     };
-    assert_eq!(bench.told(), told(1..=8));
+    assert_eq!(bench.notified(), notified(1..=8));
     assert!(matches!(bench.begin_as("w", Some("b:c1:1 x")).verdict, Verdict::Over(_)));
-    assert_eq!(bench.told(), told(9..=12));
+    assert_eq!(bench.notified(), notified(9..=12));
     assert!(bench.state.get(bench.keys.queue(), bench.now_us).is_none());
 }
 
 #[test]
-fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
+fn the_first_waiter_is_notified_when_the_next_attempt_may_begin() {
     let mut bench = Bench::new(3);
     let fence = bench.begins("a", 1);
     bench.begin_as("w", Some("b:c1:1 x"));
     assert_eq!(bench.fail("a", fence, 2_500), Verdict::Ok);
-    assert_eq!(bench.told(), ["next 2500 b1 mail"]);
+    assert_eq!(bench.notified(), ["next 2500 b1 mail"]);
     let reply = bench.begin_as("w", Some("b:c1:1 x"));
     assert!(matches!((&reply.verdict, &reply.queued), (Verdict::Later { .. }, Queued::At { rank: 0, .. })), "{reply:?}");
     bench.pass(2_500);
@@ -292,7 +292,7 @@ fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
     // Without a delay the first waiter may begin at once.
     bench.begin_as("v", Some("b:c2:2 x"));
     assert_eq!(bench.fail("w", reply.fence, 0), Verdict::Ok);
-    assert_eq!(bench.told(), ["free 200 b2 mail"]);
+    assert_eq!(bench.notified(), ["free 200 b2 mail"]);
 }
 
 #[test]

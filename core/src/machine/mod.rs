@@ -57,7 +57,7 @@ pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_REPLID;
 #[doc(hidden)]
 pub use members::Members;
-pub(crate) use queue::told_by_lock;
+pub(crate) use queue::notified_by_lock;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel, channel_of};
 #[doc(hidden)]
 pub use state::{Entry, Value};

@@ -50,11 +50,11 @@ pub fn channel(client: &str) -> String {
     format!("~lt:wake:{client}")
 }
 
-/// The letter with which the id of a client begins that is told of each lock on a channel of that lock.
+/// The letter with which the id of a client begins that is notified of each lock on a channel of that lock.
 const BY_LOCK: char = '@';
 
-/// The id of such a client. In a cluster the scripts of a lock can tell something on the channels of its slot alone.
-pub(crate) fn told_by_lock(client: &str) -> String {
+/// The id of such a client. In a cluster the scripts of a lock can publish on the channels of its slot alone.
+pub(crate) fn notified_by_lock(client: &str) -> String {
     format!("{BY_LOCK}{client}")
 }
 
@@ -207,8 +207,8 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, is_queued: b
     line_up(state, keys, &Place { arrival, ..place.clone() }, now_us)
 }
 
-/// Notifies the first waiter that the lock is free, or keeps the lock for it. Tells the second waiter when to try. `is_next` says
-/// that no newcomer may pass the first waiter.
+/// Notifies the first waiter that the lock is free, or keeps the lock for it. Notifies the second waiter when to try. `is_next`
+/// says that no newcomer may pass the first waiter.
 pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next: bool, now_us: u64) {
     let Some(head) = first(state, keys, now_us) else { return };
     if !mutant!(NotifiedStaysQueued) {
@@ -225,7 +225,7 @@ pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next:
     }
 }
 
-/// Notifies the first waiters of a job that is over: none of them has to wait any longer. Each that hears of the end by itself
+/// Notifies the first waiters of a job that is over: none of them has to wait any longer. Each that learns of the end by itself
 /// makes the server notify more.
 pub(super) fn wake_many(state: &mut State, keys: &Keys, now_us: u64) {
     for _ in 0..TOLD {
@@ -235,8 +235,8 @@ pub(super) fn wake_many(state: &mut State, keys: &Keys, now_us: u64) {
     }
 }
 
-/// Tells the first waiter of a job when its next attempt may begin.
-pub(super) fn tell_later(state: &mut State, keys: &Keys, left_ms: u64, now_us: u64) {
+/// Notifies the first waiter of a job when its next attempt may begin.
+pub(super) fn notify_later(state: &mut State, keys: &Keys, left_ms: u64, now_us: u64) {
     if let Some(head) = first(state, keys, now_us) {
         notify(state, keys, &head.entry, "next", left_ms);
     }

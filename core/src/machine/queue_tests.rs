@@ -119,8 +119,8 @@ impl Bench {
 
     /// The messages since the last call: the client, and the text.
     fn published(&mut self) -> Vec<(String, String)> {
-        let heard = |Message { channel, payload }| (channel, payload);
-        self.state.take_published().into_iter().map(heard).collect()
+        let parts = |Message { channel, payload }| (channel, payload);
+        self.state.take_published().into_iter().map(parts).collect()
     }
 
     fn pass(&mut self, ms: u64) {

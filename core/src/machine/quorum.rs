@@ -202,7 +202,7 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     if kept_ms > 0 {
         let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
         state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
-        queue::tell_later(state, keys, kept_ms, now_us);
+        queue::notify_later(state, keys, kept_ms, now_us);
         return Reply::new(Verdict::Ok, now_us, 0);
     }
     let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);

@@ -64,7 +64,7 @@ mutants! {
     /// What a transaction has taken is kept, although the acquire ends without a grant.
     TakenKept,
     /// A release whose answer nobody reads is done without the script.
-    UnheardReleaseShort,
+    UnawaitedReleaseShort,
     /// A client forgets the fences that it has seen in a slot.
     SeenFencesForgotten,
     /// The time of the node before is no floor for the fences of the next one.
@@ -299,9 +299,9 @@ mutants! {
     ProofWhileUnanswered,
 
     // A waiter.
-    /// A waiter that is told of releases doesn't look by itself.
+    /// A waiter that is notified of releases doesn't look by itself.
     NoLook,
-    /// A holder of another library is taken for one that tells of its release.
+    /// A holder of another library is taken for one that reports its release.
     ForeignTrusted,
     /// Nobody looks when the holder's key expires.
     ExpiryUnnoticed,
@@ -311,12 +311,12 @@ mutants! {
     NextIgnored,
     /// A hint of fewer than a majority is no reason to try.
     MinorityIgnored,
-    /// What is told of undoing a round whose votes were split makes everybody try again.
+    /// A notification about undoing a round whose votes were split makes everybody try again.
     SplitStirs,
-    /// What a server tells that voted in vain makes a waiter try again.
+    /// A notification from a server that voted in vain makes a waiter try again.
     UndoneStirs,
     /// A subscription that begins, or breaks off, is no reason to look.
-    HearsIgnored,
+    ListeningIgnored,
     /// A waiter that gives up stays in the queue.
     LeaverStays,
     /// A waiter that leaves while there is no connection stays in the queue after the response timeout.
@@ -325,7 +325,7 @@ mutants! {
     LinedUpByAnother,
     /// A waiter that has the lock stays in the queues of servers that had no say in it.
     WinnerNotTakenOut,
-    /// A client closes, and what it has sent and not heard of is not taken back.
+    /// A client closes, and operations without an answer are not undone.
     CloseLeavesSent,
     /// An acquire without an answer, on a connection that is given up, is not taken back there.
     LateAcquireKept,
@@ -347,7 +347,7 @@ mutants! {
     LateLineUpKept,
     /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.
     LateCompanionKept,
-    /// A refusal that is heard after a grant gives the place the arrival that the grant has used up.
+    /// A refusal that is received after a grant gives the place the arrival that the grant has used up.
     UsedPlaceNamed,
     /// Whoever comes next in a place names the arrival of the one that had the lock.
     NextKeepsPlace,

@@ -36,14 +36,14 @@ pub enum Op {
         /// The quorum the client believes in; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
     },
-    /// Tell what the server is.
+    /// Describe the server.
     Examine,
-    /// Try what the scripts do, on keys that no lock has, and tell which rights are missing.
+    /// Try what the scripts do, on keys that no lock has, and report which rights are missing.
     Probe {
         /// Keys that no lock has, under the client's prefix.
         keys: Arc<Keys>,
     },
-    /// Show a part of the keys that tell of locks, or of jobs. What was there all the time is shown at least once.
+    /// Show a part of the keys of locks, or of jobs. What was there all the time is shown at least once.
     Scan {
         /// Which keys.
         listed: Listed,
@@ -68,11 +68,11 @@ pub enum Op {
         /// At most so many.
         count: u32,
     },
-    /// Tell those who listen to a channel.
+    /// Publish on a channel.
     Publish {
         /// The channel.
         channel: Arc<str>,
-        /// What they are told.
+        /// The message.
         message: Arc<str>,
     },
     /// Wait until replicas have confirmed all that was written before on the same connection.
@@ -146,14 +146,14 @@ pub enum Verb {
         /// Our fence.
         fence: u64,
     },
-    /// Delete the key if it is ours, and tell the next waiter.
+    /// Delete the key if it is ours, and notify the next waiter.
     Release {
-        /// A waiter's entry that leaves the queue. If that waiter was told of a release, the next one is told instead.
+        /// A waiter's entry that leaves the queue. If that waiter was notified of a release, the next one is notified instead.
         leave: Option<Arc<str>>,
         /// For how long the lock is kept from everybody, instead of being free; milliseconds.
         kept_ms: u64,
     },
-    /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
+    /// Take a waiter out of the queue. If it was notified of a release, the next one is notified instead.
     Leave,
     /// End an attempt of a job: note in its record how, and do what a release does.
     EndAttempt {
@@ -212,7 +212,7 @@ impl Op {
     }
 
     /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
-    /// told why the last one failed.
+    /// given the error of the last one.
     #[must_use]
     pub const fn asks_afresh(&self) -> bool {
         matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. } | Self::Scan { .. } | Self::Peek { .. })
@@ -365,7 +365,7 @@ pub struct Adoption {
 /// The quorum a server belongs to, as the client is configured.
 ///
 /// A client of a single server has none, or one of one server, for quarantine after a failover. `Option<QuorumConfig>` is how the code
-/// tells the one from the other, everywhere; where only the number matters it is passed on as `single_server`.
+/// distinguishes the two, everywhere; where only the number matters it is passed on as `single_server`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuorumConfig {
     /// The number of servers.

@@ -30,7 +30,7 @@ pub enum Part {
     },
     /// An extension of the lock alone.
     Extend,
-    /// A release that tells nobody.
+    /// A release that notifies nobody.
     Release,
     /// Of the end of an attempt: note it in the record.
     EndAttempt,

@@ -213,7 +213,7 @@ impl Reply {
     }
 }
 
-/// What a reply tells of the queue.
+/// The part of a reply about the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Queued {

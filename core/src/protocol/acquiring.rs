@@ -288,7 +288,7 @@ impl Acquiring {
                 round.confirm_all(recipe, fence, now, context.out);
                 Decision::Pending
             }
-            Standing::Granted(_) if recipe.hear_all_first && round.is_awaited() => Decision::Pending,
+            Standing::Granted(_) if recipe.ask_all_first && round.is_awaited() => Decision::Pending,
             Standing::Granted(fence) => self.granted(fence, now, context),
             // The round is lost for sure, but to a holder or to an outage? That takes as many answers as a majority.
             Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
@@ -299,7 +299,7 @@ impl Acquiring {
     /// A majority attests the fence. The grant counts only if validity is left.
     fn granted(&mut self, fence: u64, now: Tick, context: &mut Context<'_>) -> Decision {
         let recipe = context.recipe;
-        let tally = self.round.as_ref().filter(|_| recipe.hear_all_first).map(|round| Tally::of(recipe, round));
+        let tally = self.round.as_ref().filter(|_| recipe.ask_all_first).map(|round| Tally::of(recipe, round));
         if tally.is_some_and(|tally| tally.mismatch.is_some()) {
             return self.round_failed(now, context);
         }

@@ -104,14 +104,14 @@ fn an_acquire_that_nobody_lined_up_has_nothing_to_take_off() {
 }
 
 #[test]
-fn a_grant_tells_how_long_the_line_has_to_wait_and_whether_it_stands_in_the_queue() {
+fn a_grant_shows_how_long_the_queue_has_to_wait_and_whether_it_is_in_it() {
     for (behind, stays) in [(0, false), (1, true)] {
         let (_lines, seats) = seats(1 + behind, false);
         let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
         acquire.bring(Input::Start);
         let ended = acquire.answer(Verdict::Vote, Queued::Nothing);
-        let Some(LeaveReason::Granted { until, stays: told }) = reason(&ended) else { panic!("it was granted") };
-        assert_eq!((until, told), (acquire.machine.valid_until(), stays));
+        let Some(LeaveReason::Granted { until, stays: reported }) = reason(&ended) else { panic!("it was granted") };
+        assert_eq!((until, reported), (acquire.machine.valid_until(), stays));
     }
 }
 
@@ -120,8 +120,8 @@ fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for(
     let (_lines, seats) = seats(2, false);
     let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions::default());
     acquire.bring(Input::Start);
-    let told = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
-    assert!(told.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
+    let reported = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
+    assert!(reported.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
     assert!(acquire.machine.wake_at() <= at(1_000), "{:?}", acquire.machine.wake_at());
     acquire.now = at(5);
     acquire.bring(Input::Role(Role::First, None));
@@ -141,7 +141,7 @@ fn a_wait_is_reported_once_when_it_is_long() {
         let (_lines, seats) = seats(2, false);
         let seat = seats[usize::from(parked)].clone();
         let mut acquire = Acquire::new(Some(seat), LockOptions { wait, ..LockOptions::default() });
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut commands = acquire.bring(Input::Start);
         while acquire.now < at(20_000) {
             if commands.iter().any(|command| matches!(command, Command::Send { .. })) {
@@ -151,10 +151,10 @@ fn a_wait_is_reported_once_when_it_is_long() {
             acquire.now = acquire.machine.wake_at().min(at(20_000));
             commands = acquire.bring(Input::Wake);
             if commands.iter().any(|command| matches!(command, Command::WaitsLong { since } if *since == at(0))) {
-                told.push(acquire.now);
+                reported.push(acquire.now);
             }
         }
-        assert_eq!(told, expected, "{wait:?}, parked: {parked}");
+        assert_eq!(reported, expected, "{wait:?}, parked: {parked}");
     }
 }
 
@@ -203,7 +203,7 @@ fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
 }
 
 #[test]
-fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a_release() {
+fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_reports_a_release() {
     // The late answer of the third server after the others have decided, and the time of the next try by its hint alone.
     for (late, soonest, latest) in [(held(), 1, 6), (Verdict::Vote, 700, 1_001)] {
         let mut queues = LocalQueues::new("c", "", 3);
@@ -274,7 +274,7 @@ fn an_acquire_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_tha
 }
 
 #[test]
-fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
+fn an_acquire_that_ends_without_the_lock_reports_how_and_how_long_it_waited() {
     let denied = || Err(Failure::not_applied(FailureKind::Denied, "NOPERM"));
     let held = || Ok(Reply::new(held(), 0, 7));
     for (input, answer, kind, holder, message) in [
@@ -289,14 +289,14 @@ fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
         acquire.bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
         acquire.now = at(if input.is_some() { 200 } else { 300 });
-        let mut told = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
+        let mut reported = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
         acquire.now = at(300);
-        told.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
+        reported.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
         let ended = |command: Command| match command {
             Command::Emit(event) if event.kind.as_str() == kind => Some(event),
             _ => None,
         };
-        let ended: Vec<_> = told.into_iter().filter_map(ended).collect();
+        let ended: Vec<_> = reported.into_iter().filter_map(ended).collect();
         let [event] = &ended[..] else { panic!("{kind}: {ended:?}") };
         assert_eq!((event.took, event.holder.as_deref(), event.message.is_some()), (Some(ms(300)), holder, message), "{kind}");
         assert_eq!((event.lock_name.as_deref(), event.key.as_deref()), (Some("l"), Some("l")), "{kind}");

@@ -174,7 +174,7 @@ impl Acquisition {
 
     fn answer(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: Answer, now: Tick, out: &mut Vec<Command>) {
         self.mind_place(recipe, (server, tag), &answer, now, out);
-        self.witness.hear(server, tag.step, &answer, self.state.owner());
+        self.witness.receive(server, tag.step, &answer, self.state.owner());
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {

@@ -59,8 +59,8 @@ impl Hold {
         is_single && is_doubted && !mutant!(LostKeyNotHealed)
     }
 
-    /// Writes the key again, which a round did not find. The answer decides. A round that timed out is not the last one, which tells
-    /// the same; and behind a heal on its way an answer may be older than that.
+    /// Writes the key again, which a round did not find. The answer decides. A round that timed out is not the last one, which
+    /// shows the same; and behind a heal on its way an answer may be older than that.
     pub(super) fn heal_missing(&mut self, recipe: &Recipe, is_current: bool, now: Tick, out: &mut Vec<Command>) {
         if !is_current || self.is_writing(0) {
             return;

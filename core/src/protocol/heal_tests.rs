@@ -205,7 +205,7 @@ fn a_refusal_that_comes_after_its_time_leads_to_a_heal_too() {
     let second = bench.asked.unwrap();
     assert_ne!(first.round, second.round, "the first has timed out");
     bench.answer(2_200, first, Reply::new(gone(), 1, 0));
-    assert!(bench.lost.is_none() && bench.asked == Some(second), "the second one tells the same");
+    assert!(bench.lost.is_none() && bench.asked == Some(second), "the second one reports the same");
     assert_eq!(bench.says(2_300, gone()), Some(Step::Heal));
     let heal = bench.asked.unwrap();
     bench.bring(4_300, Input::Wake);

@@ -20,7 +20,7 @@ use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, LONGEST_PAUSE, Progress, least_pause};
 use crate::protocol::removal::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
-use crate::protocol::rounds::{Heard, Rounds};
+use crate::protocol::rounds::{RoundAnswer, Rounds};
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::Request;
@@ -294,31 +294,31 @@ impl Hold {
         out: &mut Vec<Command>,
     ) -> Option<Loss> {
         match self.extensions.answer((server, tag.round), now, &self.round.owner, answer, &mut self.round.readings) {
-            Heard::Forgot if now < self.validity_end => {
+            RoundAnswer::Forgot if now < self.validity_end => {
                 self.heal(recipe, server, now, out);
                 None
             }
-            Heard::Nothing | Heard::Forgot => None,
-            Heard::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe, tag.sent) => {
+            RoundAnswer::Nothing | RoundAnswer::Forgot => None,
+            RoundAnswer::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe, tag.sent) => {
                 self.heal_missing(recipe, is_current, now, out);
                 None
             }
-            Heard::Open(Progress::Refused(reason, seen), _) => {
+            RoundAnswer::Open(Progress::Refused(reason, seen), _) => {
                 let loss = Loss::new(reason, now.since(self.validity_end));
                 let conflict = reason == LossReason::Conflict;
                 Some(if conflict { Loss { found: seen, ..loss } } else { Loss { next_owner: seen, ..loss } })
             }
             // Validity has ended: the timer reports that, whatever has arrived since.
             _ if now >= self.validity_end && !mutant!(LateExtension) => None,
-            Heard::Confirmed(extension) => {
+            RoundAnswer::Confirmed(extension) => {
                 self.confirmed(recipe, &extension, now, out);
                 None
             }
-            Heard::Open(Progress::Unknown, true) => {
+            RoundAnswer::Open(Progress::Unknown, true) => {
                 self.unknown(recipe, now, out);
                 None
             }
-            Heard::Open(..) => None,
+            RoundAnswer::Open(..) => None,
         }
     }
 

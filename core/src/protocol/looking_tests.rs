@@ -1,4 +1,4 @@
-//! One server in virtual time: the look at the history by a release that finds nobody, what holders note there, and what they tell
+//! One server in virtual time: the look at the history by a release that finds nobody, what holders note there and report
 //! the clock behind a failover.
 
 use std::sync::Arc;
@@ -188,7 +188,7 @@ fn a_look_without_an_answer_holds_nobody_up() {
     bench.bring(bench.machine.wake_at(), Input::Wake);
     assert_eq!(bench.found(), (Outcome::Expired, None, None, false));
     bench.show(at(9_000), &[("host=b", fence(50))]);
-    assert_eq!(bench.found().0, Outcome::Expired, "it is told once");
+    assert_eq!(bench.found().0, Outcome::Expired, "it is reported once");
 }
 
 #[test]

@@ -115,7 +115,7 @@ pub struct Recipe {
     pub options: LockOptions,
     /// Whether the first grant waits for the answers of all servers, at most a response timeout. So a server that is listed
     /// twice, or is of another quorum, is found even if other servers are faster.
-    pub hear_all_first: bool,
+    pub ask_all_first: bool,
     /// Whether a busy lock is an answer, not an error. The time to wait for a busy lock is an option; zero is one attempt.
     pub busy_is_none: bool,
     /// The hold of another process to take over.
@@ -372,7 +372,7 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(LockEvent),
-    /// Emit an event about an attempt of another worker, of which nobody has heard: it belongs to no acquire and no hold of this
+    /// Emit an event about an attempt of another worker, that was not reported: it belongs to no acquire and no hold of this
     /// client.
     EmitOfAnother(LockEvent),
     /// End the acquire.

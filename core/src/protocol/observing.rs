@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_news_is_told_and_terms_never_go_back() {
+    fn only_news_is_reported_and_terms_never_go_back() {
         let mut observing = Observing::default();
         let (leads, nobody, unknown) = (|id, term| seen(Some((id, term)), false), || seen(None, false), || seen(None, true));
         for (shown, news) in [
@@ -258,6 +258,6 @@ mod tests {
     #[test]
     fn the_planted_bug_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};
-        assert_noticed(Mutant::ObserverGoesBack, only_news_is_told_and_terms_never_go_back);
+        assert_noticed(Mutant::ObserverGoesBack, only_news_is_reported_and_terms_never_go_back);
     }
 }

@@ -46,7 +46,7 @@ impl Process {
             servers: Arc::new(["s".to_owned()]),
             quorum_config: None,
             options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
-            hear_all_first: false,
+            ask_all_first: false,
             busy_is_none: one_shot,
             adopt: None,
             job: None,
@@ -91,7 +91,7 @@ impl Process {
     }
 
     /// Runs until the acquire has ended, each timer being `late`; no server answers.
-    fn hears_nothing(&mut self, late: Duration) -> Code {
+    fn receives_nothing(&mut self, late: Duration) -> Code {
         for _ in 0..1_000 {
             if let Some(result) = self.acquired.take() {
                 return result.unwrap_err().code();
@@ -126,7 +126,7 @@ fn the_time_in_which_the_process_stood_still_is_no_servers_silence() {
     for still in [1_500, 5_200, 3_600_000] {
         let mut process = Process::start(Wait::Forever, false, None);
         process.stand_still_until(at(still));
-        assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
+        assert_eq!(process.receives_nothing(ms(0)), Code::Unavailable);
         // The process ran for a second before it stood still.
         let ran = process.now.since(at(still)) + ms(1_000);
         assert!(ran >= ms(5_000) && ran <= ms(7_000), "{still}: gave up after {ran:?}");
@@ -161,7 +161,7 @@ fn a_connection_that_is_found_broken_when_the_process_goes_on_is_no_outage_of_al
 fn a_wait_ends_with_the_round_under_way_wherever_the_process_stood_still() {
     let mut process = Process::start(Wait::For(ms(3_000)), false, None);
     process.stand_still_until(at(3_500));
-    assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
+    assert_eq!(process.receives_nothing(ms(0)), Code::Unavailable);
     assert_eq!((process.now, process.rounds), (at(4_500), 1), "a response timeout at most after it went on");
 }
 
@@ -169,7 +169,7 @@ fn a_wait_ends_with_the_round_under_way_wherever_the_process_stood_still() {
 fn a_server_that_is_gone_is_given_up_in_time_by_a_process_that_is_always_late() {
     for (late, most) in [(0, 6_000), (1, 6_100), (100, 10_000), (900, 25_000)] {
         let mut process = Process::start(Wait::Forever, false, None);
-        assert_eq!(process.hears_nothing(ms(late)), Code::Unavailable);
+        assert_eq!(process.receives_nothing(ms(late)), Code::Unavailable);
         assert!(process.now >= at(5_000) && process.now <= at(most), "{late} ms late: {:?}", process.now);
     }
 }
@@ -185,7 +185,7 @@ fn a_holders_callers_get_what_is_read_when_the_process_goes_on() {
         process.bring(ask());
         process.ended = Some(Code::Internal);
         process.stand_still_until(at(9_000));
-        assert_eq!(process.ended, Some(Code::Internal), "nobody is told anything yet");
+        assert_eq!(process.ended, Some(Code::Internal), "nothing is reported yet");
         process.answer(say(Verdict::Ok));
         assert_eq!(process.ended, None, "it was done");
     }

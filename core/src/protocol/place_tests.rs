@@ -67,13 +67,13 @@ fn a_leave_that_is_given_up_early_is_noticed() {
 fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant() {
     // When another waiter of this process learns that the first server has put their slot into its queue: before the round is
     // sent, before its vote arrives, or after that. The server may have done so behind the vote.
-    for (heard, leaves) in [(Some(0), 0), (Some(1), 1), (Some(2), 1), (None, 0)] {
+    for (received, leaves) in [(Some(0), 0), (Some(1), 1), (Some(2), 1), (None, 0)] {
         for servers in [1, 3] {
             let mut queues = LocalQueues::new("c", "", servers);
             let seat = queues.join("l", 1, false);
             let slot = Arc::clone(&seat.slot);
-            let hears = |step| {
-                if heard == Some(step) {
+            let receives = |step| {
+                if received == Some(step) {
                     slot.arrived(0, 9, (at(0), false));
                 }
             };
@@ -84,19 +84,19 @@ fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_gra
                 machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut out);
                 out
             };
-            hears(0);
+            receives(0);
             bring(Input::Start);
-            hears(1);
+            receives(1);
             let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
             let vote = || Ok(Reply::new(Verdict::Vote, 0, 7));
             let mut granted = bring(Input::Answer { server: 0, tag, answer: vote() });
             if servers > 1 {
-                hears(2);
+                receives(2);
                 granted = bring(Input::Answer { server: 1, tag, answer: vote() });
             }
             assert!(reason(&granted).is_some());
-            let leaves = if servers == 1 && heard == Some(2) { 0 } else { leaves };
-            assert_eq!(leaving(&granted).len(), leaves, "{heard:?} of {servers}");
+            let leaves = if servers == 1 && received == Some(2) { 0 } else { leaves };
+            assert_eq!(leaving(&granted).len(), leaves, "{received:?} of {servers}");
         }
     }
 }

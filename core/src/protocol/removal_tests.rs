@@ -100,7 +100,7 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     removal.wake(&recipe, then, &mut out);
     assert_eq!(out.len(), 2);
     removal.answer((0, then), then, &say(Verdict::Ok));
-    assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits to hear of the acquire");
+    assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits for the answer to the acquire");
     removal.late_write(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
     assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (doubted, doubted), "it may yet be read from its connection");
 }
@@ -156,16 +156,16 @@ fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome()
     // One server has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
     removal.answer((0, SENT), SENT, &say(Verdict::Ok));
     removal.answer((2, SENT), SENT, &say(gone()));
-    let heard = SENT.after(Duration::from_millis(1));
-    removal.late_write(&recipe, 2, heard, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
-    let expires = heard.after(recipe.options.ttl);
-    removal.take_along(&entry, heard.after(Duration::from_millis(1)));
+    let received = SENT.after(Duration::from_millis(1));
+    removal.late_write(&recipe, 2, received, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
+    let expires = received.after(recipe.options.ttl);
+    removal.take_along(&entry, received.after(Duration::from_millis(1)));
     out.clear();
     assert_eq!((removal.outcome(0, |_| false), removal.wake_at()), (None, Some(expires)));
     removal.wake(&recipe, expires, &mut out);
     assert_eq!((removal.outcome(0, |_| false).map(|release| release.outcome), out.len()), (Some(Outcome::Expired), 0));
-    assert_eq!((removal.wake_at(), removal.is_over()), (Some(heard.after(STRAGGLER)), false));
-    removal.wake(&recipe, heard.after(STRAGGLER), &mut out);
+    assert_eq!((removal.wake_at(), removal.is_over()), (Some(received.after(STRAGGLER)), false));
+    removal.wake(&recipe, received.after(STRAGGLER), &mut out);
     let [Command::Send { server: 2, request, .. }] = &out[..] else { panic!("{out:?}") };
     assert!(matches!(&request.op, Op::Lock(LockOp { by: left, verb: Verb::Leave, .. }) if *left == entry), "{request:?}");
     assert!(removal.is_over());

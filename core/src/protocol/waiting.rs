@@ -176,7 +176,8 @@ impl Waiting {
     /// Takes the news that a server announces releases from now on, or no longer: notices may have been lost. Gives whether this
     /// waiter is to try.
     pub(super) fn listens(&mut self, server: usize) -> bool {
-        let is_first = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
+        let is_first =
+            !self.split && !mutant!(ListeningIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
         if is_first {
             self.hints[server] = true;
         }

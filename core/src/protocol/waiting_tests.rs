@@ -25,7 +25,7 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
         quorum_config: (servers > 1).then(|| QuorumConfig { servers: u32::try_from(servers).unwrap(), max_ttl_ms: 60_000 }),
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },
-        hear_all_first: false,
+        ask_all_first: false,
         busy_is_none: false,
         adopt: None,
         job: None,
@@ -160,7 +160,7 @@ fn a_parked_waiter_never_tries_by_itself() {
     for role in [Role::OneTry, Role::Parked] {
         let mut bench = Bench::new(1, role);
         assert_eq!(bench.busy(at(0), Remaining::For(ms(5)), Some(0)), Tick::NEVER, "{role:?}");
-        assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{role:?}, nor when nobody tells");
+        assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{role:?}, nor when nobody notifies");
         assert!(!bench.waiting.listens(0), "{role:?}: whoever speaks for the queue looks");
     }
     let first_try = |role| Bench::new(1, role).waiting.first_try(at(3), at(99));
@@ -175,7 +175,7 @@ fn a_hint_makes_a_parked_waiter_try_once() {
         assert_eq!(bench.waiting.notified_at, Some(at(10)));
         bench.waiting.round_begins();
         assert_eq!(bench.long_busy(at(11)), Tick::NEVER);
-        assert_eq!(bench.waiting.notified_at, None, "what it was told for is over");
+        assert_eq!(bench.waiting.notified_at, None, "the reason of its notification is over");
     }
 }
 
@@ -224,7 +224,7 @@ fn on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause() {
 }
 
 #[test]
-fn on_a_quorum_a_minority_that_speaks_during_a_round_is_heard_after_it() {
+fn on_a_quorum_a_minority_that_answers_during_a_round_counts_after_it() {
     let mut bench = Bench::new(3, Role::Parked);
     bench.waiting.round_begins();
     let soon = bench.hint(1, Hint::Free, at(7));
@@ -244,7 +244,11 @@ fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
         let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
         assert!(is_within(again, at(0), 10, 20), "{role:?}: {again:?}");
         let hints = (0..3).map(|server| bench.hint(server, Hint::Free, at(1))).min();
-        assert_eq!((hints, bench.waiting.listens(0)), (Some(Tick::NEVER), false), "{role:?}: they tell of undoing such rounds");
+        assert_eq!(
+            (hints, bench.waiting.listens(0)),
+            (Some(Tick::NEVER), false),
+            "{role:?}: they notify about undoing such rounds"
+        );
     }
 }
 
@@ -262,7 +266,7 @@ fn behind_answers_that_differ_another_librarys_holder_is_looked_after_as_soon_as
 }
 
 #[test]
-fn a_server_that_begins_or_ceases_to_tell_makes_the_front_look() {
+fn a_server_that_begins_or_ceases_to_notify_makes_the_front_look() {
     let mut bench = Bench::new(1, Role::First);
     bench.waiting.round_begins();
     assert!(bench.waiting.listens(0));
@@ -299,7 +303,7 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
     let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_begins();
     bench.waiting.round_failed([true, true, false].into_iter());
-    assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is told what we undo, or another that tried as we did");
+    assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is notified of what we undo, or another that tried as we did");
     assert_eq!(bench.waiting.notified_at, None);
     assert_eq!(bench.hint(1, Hint::Free, at(2)), at(2), "two of three");
 
@@ -319,6 +323,6 @@ fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FirstRoleTaken, who_speaks_for_the_line_does_so_until_it_leaves);
     assert_noticed(Mutant::SplitStirs, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
-    assert_noticed(Mutant::HearsIgnored, a_server_that_begins_or_ceases_to_tell_makes_the_front_look);
+    assert_noticed(Mutant::ListeningIgnored, a_server_that_begins_or_ceases_to_notify_makes_the_front_look);
     assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
 }

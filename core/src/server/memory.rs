@@ -210,27 +210,27 @@ mod tests {
     }
 
     #[test]
-    fn those_who_listen_hear_what_is_published_on_their_channel() {
+    fn listeners_receive_what_is_published_on_their_channel() {
         let server = MemoryServer::new("news");
         let ((one, first), (two, second), (other, elsewhere)) = (ear(), ear(), ear());
         assert!(server.listen("a", Arc::clone(&one)) && server.listen("a", Arc::clone(&two)));
         assert!(server.listen("b", Arc::clone(&other)));
         server.publish("a", "hello");
         server.publish("nobody", "hello");
-        for heard in [first, second] {
-            assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("hello".into())]);
+        for received in [first, second] {
+            assert_eq!(received.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("hello".into())]);
         }
         assert_eq!(elsewhere.try_iter().collect::<Vec<_>>(), [Notice::Listening]);
     }
 
     #[test]
-    fn a_listener_that_was_dropped_hears_nothing_more_and_is_forgotten() {
+    fn a_listener_that_was_dropped_receives_nothing_more_and_is_forgotten() {
         let server = MemoryServer::new("gone");
-        let (listener, heard) = ear();
+        let (listener, received) = ear();
         server.listen("a", Arc::clone(&listener));
         drop(listener);
         server.publish("a", "late");
-        assert_eq!(heard.iter().collect::<Vec<_>>(), [Notice::Listening], "its sender is dropped with it");
+        assert_eq!(received.iter().collect::<Vec<_>>(), [Notice::Listening], "its sender is dropped with it");
         assert!(server.memory().listeners.lock().is_empty());
     }
 

@@ -161,7 +161,7 @@ pub trait Server: Send + Sync + 'static {
     /// Whether a waiter is notified of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is
     /// called for each lock that somebody waits for, each time again.
     #[doc(hidden)]
-    fn tells_by_lock(&self) -> bool {
+    fn notifies_by_lock(&self) -> bool {
         false
     }
 

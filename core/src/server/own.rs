@@ -18,8 +18,8 @@ impl OwnServer {
         Self { server, emitter }
     }
 
-    /// Does what may panic, and tells it.
-    fn told(&self, act: impl FnOnce()) {
+    /// Does what may panic, and reports that.
+    fn guarded(&self, act: impl FnOnce()) {
         if let Err(panic) = caught(act) {
             self.panicked(&panic);
         }
@@ -40,7 +40,7 @@ impl Server for OwnServer {
 
     /// An operation whose submission panics has an unknown outcome: its completion is dropped.
     fn submit(&self, request: Request, completion: Completion) {
-        self.told(|| self.server.submit(request, completion));
+        self.guarded(|| self.server.submit(request, completion));
     }
 
     fn clock(&self, at: Tick) -> Option<u64> {
@@ -51,7 +51,7 @@ impl Server for OwnServer {
     }
 
     fn warm(&self) {
-        self.told(|| self.server.warm());
+        self.guarded(|| self.server.warm());
     }
 
     fn listen(&self, channel: &str, listener: Listener) -> bool {
@@ -67,11 +67,11 @@ impl Server for OwnServer {
     }
 
     fn give_up(&self) {
-        self.told(|| self.server.give_up());
+        self.guarded(|| self.server.give_up());
     }
 
     fn close(&self) {
-        self.told(|| self.server.close());
+        self.guarded(|| self.server.close());
     }
 }
 

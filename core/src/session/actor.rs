@@ -370,8 +370,8 @@ impl LockActor {
         let acquirer = self.state.lock().acquirer.take();
         if let Ok(Answered::Granted(_)) = &result {
             self.session.tend();
-            if self.recipe.hear_all_first {
-                self.session.has_heard_all();
+            if self.recipe.ask_all_first {
+                self.session.all_have_answered();
             }
         }
         if let Some(acquirer) = acquirer {

@@ -13,9 +13,9 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Runs `then` when the call has ended; gives the receiver of the result.
 fn result<T: Send + 'static>(call: crate::Call<T>) -> mpsc::Receiver<Result<T, Error>> {
-    let (tell, told) = mpsc::channel();
-    call.then(move |result| drop(tell.send(result)));
-    told
+    let (sender, received) = mpsc::channel();
+    call.then(move |result| drop(sender.send(result)));
+    received
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn inputs_of_many_threads_are_handled_one_at_a_time_and_each_has_its_result() {
 }
 
 #[test]
-fn a_watcher_hears_of_a_loss_once_and_one_that_comes_late_at_once() {
+fn a_watcher_learns_of_a_loss_once_and_one_that_comes_late_at_once() {
     let puppet = Puppet::new("watchers");
     let (client, _) = client(&puppet);
     let held = client.lock("a").ttl(LONG).renew(false).max_hold(Duration::from_millis(20)).acquire_blocking().unwrap();

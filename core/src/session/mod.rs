@@ -51,9 +51,9 @@ use crate::sync::Mutex;
 /// The pause between two notices to the servers that something is held.
 const TENDING: Duration = Duration::from_secs(30);
 
-/// The time after which the servers are told of the first hold. The connection that granted it may belong to a caller that reads no
-/// socket now. So the end of that connection would not be noticed, but that of the background's connection is. A client whose holds
-/// are all shorter needs none.
+/// The time after which the servers are notified of the first hold. The connection that granted it may belong to a caller that
+/// reads no socket now. So the end of that connection would not be noticed, but that of the background's connection is. A client
+/// whose holds are all shorter needs none.
 const TENDED_FROM: Duration = Duration::from_millis(200);
 
 /// A client in the process that uses it. A forked child gets a new session, and never touches the parent's.
@@ -69,11 +69,11 @@ pub(crate) struct Session {
     pub(crate) meters: Arc<Meters>,
     /// Set before the registry is read for closing, so an acquisition that is registered later finds it set.
     closing: AtomicBool,
-    /// Whether the alarm is set with which the servers are told that something is held.
+    /// Whether the alarm is set with which the servers are notified that something is held.
     tends: AtomicBool,
     alarm_id: u64,
     /// Whether an acquire has waited for the answers of all servers.
-    heard_all: AtomicBool,
+    all_answered: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) tasks: Tasks,
@@ -109,7 +109,7 @@ impl Session {
             closing: AtomicBool::new(false),
             tends: AtomicBool::new(false),
             alarm_id,
-            heard_all: AtomicBool::new(false),
+            all_answered: AtomicBool::new(false),
             seeds: Mutex::new(seeds),
             registry,
             tasks: Tasks::default(),
@@ -131,7 +131,7 @@ impl Session {
         &*self.servers[index]
     }
 
-    /// Has the listener hear one more channel of every server, as long as it is kept.
+    /// Has the listener receive one more channel of every server, as long as it is kept.
     pub(crate) fn listen_to(&self, channel: &str, listener: &Listener) {
         self.servers.iter().for_each(|server| _ = server.listen(channel, Arc::clone(listener)));
     }
@@ -170,13 +170,13 @@ impl Session {
     }
 
     /// Whether the next acquire has to wait for the answers of all servers.
-    pub(crate) fn must_hear_all(&self) -> bool {
-        self.quorum_config.is_some() && !self.heard_all.load(Ordering::Relaxed)
+    pub(crate) fn must_ask_all(&self) -> bool {
+        self.quorum_config.is_some() && !self.all_answered.load(Ordering::Relaxed)
     }
 
     /// Notes that an acquire has waited for the answers of all servers.
-    pub(crate) fn has_heard_all(&self) {
-        self.heard_all.store(true, Ordering::Relaxed);
+    pub(crate) fn all_have_answered(&self) {
+        self.all_answered.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -212,7 +212,7 @@ impl Session {
         self.servers.iter().for_each(|server| server.warm());
     }
 
-    /// Something is held: the servers are told so soon, and then every half a minute, as long as that is true.
+    /// Something is held: the servers are notified soon, and then every half a minute, as long as that is true.
     pub(crate) fn tend(self: &Arc<Self>) {
         // Read first: every grant comes here, and most find it set.
         if !self.tends.load(Ordering::Relaxed) && !self.tends.swap(true, Ordering::SeqCst) {
@@ -241,7 +241,7 @@ impl Session {
         for server in &self.servers {
             server.close();
         }
-        // The connections of this thread's runtime close their sockets now, before the caller hears of the end.
+        // The connections of this thread's runtime close their sockets now, before the caller learns of the end.
         tokio::task::yield_now().await;
     }
 

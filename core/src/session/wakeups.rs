@@ -38,8 +38,8 @@ struct LockListener {
 
 impl Wakeups {
     pub(super) fn new(client: &str, who: &str, servers: &[Arc<dyn Server>]) -> Self {
-        let by_lock = servers.iter().any(|server| server.tells_by_lock());
-        let client = if by_lock { machine::told_by_lock(client) } else { client.to_owned() };
+        let by_lock = servers.iter().any(|server| server.notifies_by_lock());
+        let client = if by_lock { machine::notified_by_lock(client) } else { client.to_owned() };
         let queues = LocalQueues::new(&client, who, servers.len());
         Self {
             queues: Mutex::new(if by_lock { queues.by_lock() } else { queues }),

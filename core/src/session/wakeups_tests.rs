@@ -12,9 +12,9 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A waiter that waits without an end.
 fn waits(client: &Client, lock: &str, fair: bool) -> Receiver<Result<Hold, Error>> {
-    let (tell, told) = mpsc::channel();
-    client.lock(lock).ttl(LONG).wait(Wait::Forever).fair(fair).acquire().then(move |held| drop(tell.send(held)));
-    told
+    let (sender, received) = mpsc::channel();
+    client.lock(lock).ttl(LONG).wait(Wait::Forever).fair(fair).acquire().then(move |held| drop(sender.send(held)));
+    received
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_message_for_a_waiter_that_has_left_takes_its_entry_off_the_queue_once_in_a_
 }
 
 #[test]
-fn a_server_that_refuses_to_tell_is_warned_of_and_one_that_broke_is_not() {
+fn a_server_that_refuses_to_answer_is_warned_of_and_one_that_broke_is_not() {
     let puppet = Puppet::new("not-listening");
     let (client, events) = client(&puppet);
     let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
@@ -73,8 +73,8 @@ fn a_server_that_refuses_to_tell_is_warned_of_and_one_that_broke_is_not() {
     puppet.say(Notice::NotListening(Failure::unknown(FailureKind::Disconnected, "the connection broke")));
     assert_eq!(warnings(&events), Vec::<String>::new());
     puppet.say(Notice::NotListening(Failure::unknown(FailureKind::Denied, "no right to subscribe")));
-    let told = warnings(&events);
-    assert!(told.len() == 1 && told[0].starts_with("waiters poll"), "{told:?}");
+    let received = warnings(&events);
+    assert!(received.len() == 1 && received[0].starts_with("waiters poll"), "{received:?}");
 }
 
 #[test]

@@ -245,8 +245,8 @@ impl LocalQueue {
             return None;
         }
         let (waiter, _) = self.waiters.iter().find(|(_, other)| Arc::ptr_eq(other, slot))?;
-        let is_told = first.is_some_and(|first| first.waiter == *waiter);
-        (!is_told).then_some(Wakeup { waiter: *waiter, role: Role::OneTry, at: None })
+        let is_notified = first.is_some_and(|first| first.waiter == *waiter);
+        (!is_notified).then_some(Wakeup { waiter: *waiter, role: Role::OneTry, at: None })
     }
 }
 

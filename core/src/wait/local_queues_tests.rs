@@ -118,7 +118,7 @@ fn when_the_front_leaves_the_next_one_is_woken() {
 #[test]
 fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again() {
     // The waiters, the one that is granted the lock, whether its slot stays in the queues, and the wake-ups of the others.
-    for (fair, granted_to, stays, told) in [
+    for (fair, granted_to, stays, notified) in [
         // A waiter with another slot is before them: that one is the first of the local queue.
         (&[false, true, false, false][..], 1, false, &[front(2, Some(UNTIL)), once(3)][..]),
         (&[false, true, false], 1, true, &[front(2, Some(UNTIL))]),
@@ -130,7 +130,7 @@ fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up
     ] {
         let mut queues = queues();
         join(&mut queues, fair);
-        assert_eq!(queues.quit(LOCK, granted_to, granted(stays)), told, "{fair:?} {granted_to} {stays}");
+        assert_eq!(queues.quit(LOCK, granted_to, granted(stays)), notified, "{fair:?} {granted_to} {stays}");
     }
 }
 
@@ -175,10 +175,10 @@ fn in_whatever_order_waiters_leave_there_is_one_front_and_nothing_is_left_in_the
             assert_eq!(join(&mut queues, &fair).iter().filter(|role| **role == Role::First).count(), 1);
             for (left, waiter) in order.iter().enumerate() {
                 let was_front = queues.fronts().next() == Some(*waiter);
-                let told = queues.quit(LOCK, *waiter, LeaveReason::GaveUp);
+                let notified = queues.quit(LOCK, *waiter, LeaveReason::GaveUp);
                 let next = order[left + 1..].iter().min().copied();
                 assert_eq!(queues.fronts().next(), next, "the one that came first of those that wait");
-                assert_eq!(told.first().map(|told| told.waiter), next.filter(|_| was_front), "{order:?} {fair:?}");
+                assert_eq!(notified.first().map(|notified| notified.waiter), next.filter(|_| was_front), "{order:?} {fair:?}");
                 assert_eq!(queues.quit(LOCK, *waiter, LeaveReason::GaveUp), [], "once");
             }
             assert!(queues.is_empty());
@@ -242,7 +242,7 @@ fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
 }
 
 #[test]
-fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
+fn a_client_receives_enough_while_a_majority_is_not_known_to_be_silent() {
     let mut queues = LocalQueues::new("c", "", 3);
     let slot = queues.join(LOCK, 1, false).slot;
     assert!(slot.listen_state().suffices(2), "nothing is known yet");
@@ -253,7 +253,7 @@ fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
 }
 
 #[test]
-fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_hear_of_it() {
+fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_are_notified_of_it() {
     let mut queues = LocalQueues::new("@c", "", 1).by_lock();
     let record = name::record_of("a");
     let lines = ["a", "b", &record, &format!("{record}@1700000000000")];
@@ -266,7 +266,7 @@ fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_hear_of_it() {
 }
 
 #[test]
-fn who_fails_like_another_before_it_tells_only_the_next() {
+fn who_fails_like_another_before_it_notifies_only_the_next() {
     let mut queues = queues();
     let slot = queues.join(LOCK, 1, false).slot;
     (2..=5).for_each(|waiter| drop(queues.join(LOCK, waiter, waiter == 4)));

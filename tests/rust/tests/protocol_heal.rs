@@ -34,7 +34,7 @@ fn recipe() -> Arc<Recipe> {
         servers: ["a", "b", "c"].map(str::to_owned).into(),
         quorum_config: Some(CONFIG),
         options,
-        hear_all_first: false,
+        ask_all_first: false,
         busy_is_none: true,
         adopt: None,
         job: None,

@@ -125,7 +125,7 @@ impl World {
         let names = (0..self.foreigners.len()).filter(held_for_long);
         let mut waiters = names.flat_map(|name| (0..self.plan.clients).map(move |client| (name, client)));
         if let Some((name, client)) = waiters.find(|(name, client)| trusts(*name, *client)) {
-            self.violate(format!("l{name} is another library's, and c{client} waits to be told of its release"));
+            self.violate(format!("l{name} is another library's, and c{client} waits to be notified of its release"));
         }
     }
 }

@@ -36,7 +36,7 @@ impl World {
 
     pub(super) fn receive(&mut self, client: usize, server: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
-        self.trace(|| format!("c{client} hears s{server}: {message}"));
+        self.trace(|| format!("c{client} receives from s{server}: {message}"));
         match self.processes[client].local_queues.find(&hinted) {
             Some(waiter) => {
                 let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Another node answers for a server, as far as the client can tell: every hold is confirmed.
+    /// Another node answers for a server, as far as the client knows: every hold is confirmed.
     pub(super) fn confirm(&mut self, client: usize, server: usize) {
         for slot in self.processes[client].live.clone() {
             self.queue.add(self.now, Happening::Bring { client, slot, input: Input::FailedOver(server) });

@@ -205,7 +205,7 @@ impl World {
         self.bring_to(client, server, way, Event::Submit(InFlight::new(request, Completion::new(receive))));
     }
 
-    /// Tells the connections of a release or a leave, if what it takes back may come late on one of them.
+    /// Notifies the connections of a release or a leave, if what it undoes may come late on one of them.
     fn take_back(&mut self, client: usize, server: usize, op: &Op) {
         for way in 0..self.routes[client][server].ways.len() {
             if self.routes[client][server].primary.has_given_up() {

@@ -270,7 +270,7 @@ impl World {
                 continue;
             };
             if self.rng.u16(..1_000) < self.plan.lost_notices_per_mille {
-                self.trace(|| format!("  s{server} is not heard: {}", message.payload));
+                self.trace(|| format!("  s{server} is not received: {}", message.payload));
                 self.notice_is_lost(client, &message.payload);
                 continue;
             }

@@ -91,7 +91,7 @@ impl Standing {
     }
 
     /// Checks an operation against the rules; `lives` says which waiters' clients are alive, and `refused` who was refused by the hold.
-    /// A hold that was got by a transaction, of which no waiter knows since they still waited for an earlier one, tells none.
+    /// A hold that was got by a transaction, of which no waiter knows since they still waited for an earlier one, notifies none.
     fn allows(
         &self,
         op: &Op,
@@ -119,14 +119,14 @@ impl Standing {
         let second = queue.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
         let expected: Vec<_> = next.map(|(kind, head)| format!("{kind} {}", head.0)).into_iter().chain(second).collect();
         if notified != expected {
-            return Err(format!("told were {notified:?}, and not {expected:?}"));
+            return Err(format!("notified were {notified:?}, and not {expected:?}"));
         }
         if let Some((kind, head)) = next {
             if kind == "claim" && !(after.is_held_by(&claim(&head.0)) && after.left_ms <= CLAIM_MS) {
                 return Err(format!("it is not kept for {}: {:?} for {} ms", head.0, after.holder, after.left_ms));
             }
             if after.arrival(&head.0).is_some() && place.is_none_or(|place| place.entry != head.0) {
-                return Err(format!("{} was told, and still stands in line", head.0));
+                return Err(format!("{} was notified, and is still in the queue", head.0));
             }
         }
         let is_kept = place.is_some_and(|place| self.is_held_by(&claim(&place.entry)));
@@ -159,7 +159,7 @@ impl Standing {
         let others = after.queue.iter().filter(|(entry, _)| *entry != place.entry);
         let (rank, last) = others.fold((0, 0), |(rank, last), (_, at)| (rank + u64::from(*at < arrival), last.max(*at)));
         if reply.queued != (Queued::At { rank, arrival }) {
-            return Err(format!("{} is at {rank} since {arrival}, and was told {:?}", place.entry, reply.queued));
+            return Err(format!("{} is at {rank} since {arrival}, and was answered {:?}", place.entry, reply.queued));
         }
         let tail = self.queue.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
         let before = self

@@ -125,7 +125,7 @@ impl World {
             servers: self.addresses.clone(),
             quorum_config: quorum_config(self),
             options,
-            hear_all_first: false,
+            ask_all_first: false,
             busy_is_none: one_shot,
             adopt,
             job: None,

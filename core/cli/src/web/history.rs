@@ -128,7 +128,7 @@ impl History {
     pub(super) fn feed_ended(&mut self, now: u64) {
         self.feed = Feed::Ended;
         for key in self.spans.open_keys(|span| span.key.source == Source::Client) {
-            self.spans.end(&key, now, client_events::UNHEARD);
+            self.spans.end(&key, now, client_events::SILENT);
         }
     }
 

@@ -103,7 +103,7 @@ impl Site {
     }
 
     /// Sends what has changed to all who follow.
-    pub(super) fn tell(&self) {
+    pub(super) fn push_changes(&self) {
         let mut readers = self.readers.lock();
         let part = self.history.lock().part(now());
         let message = event("part", &part);

@@ -1,4 +1,5 @@
-//! Spans: who held a lock or waited for it, and from when to when, by what the servers show and by what clients tell. Pure, and bounded.
+//! Spans: who held a lock or waited for it, and from when to when, by what the servers show and by what clients report. Pure, and
+//! bounded.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem;
@@ -31,7 +32,7 @@ pub(super) struct Key {
 pub(super) enum Place {
     /// The holder that the servers show: they show one.
     Holder,
-    /// A hold that a client tells, by its fence. Several of them are an overlap.
+    /// A hold that a client reports, by its fence. Several of them are an overlap.
     Hold(u64),
     /// The waiter of this lane or process.
     Waiter(String),
@@ -58,8 +59,8 @@ pub(super) struct Span {
     pub(super) is_overlapped: bool,
     /// Whether the servers have shown this hold.
     pub(super) is_confirmed: bool,
-    /// When the client last told of it.
-    pub(super) heard: u64,
+    /// When the client last reported it.
+    pub(super) last_event: u64,
 }
 
 impl Span {
@@ -78,7 +79,7 @@ impl Span {
             over_from: None,
             is_overlapped: false,
             is_confirmed: false,
-            heard: from,
+            last_event: from,
         }
     }
 
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_once_and_all_is_kept() {
+    fn a_change_is_reported_once_and_all_is_kept() {
         let mut spans = Spans::default();
         spans.begin(Span::new(hold("a", 1), "Diego", "", 5));
         assert_eq!(spans.changes().len(), 1);
@@ -213,8 +214,8 @@ mod tests {
         assert!(spans.end(&hold("a", 1), 9, "lost"));
         assert!(!spans.end(&hold("a", 1), 9, "lost"));
         assert!(spans.change_late(&hold("a", 1), |span| span.is_overlapped = true));
-        let told = spans.changes();
-        assert_eq!((&told[0]["to"], told.last().map(|span| &span["overlapped"])), (&json!(9), Some(&json!(true))));
+        let changed = spans.changes();
+        assert_eq!((&changed[0]["to"], changed.last().map(|span| &span["overlapped"])), (&json!(9), Some(&json!(true))));
         assert_eq!(spans.all().len(), 1);
     }
 

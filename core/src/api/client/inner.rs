@@ -181,7 +181,7 @@ impl Inner {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
                     let (quorum_config, host) = (self.quorum_config(), runtime.handle());
                     let timeout = self.options.response_timeout_for(self.server_count() == 1);
-                    let tell = move |state: ServerState| {
+                    let on_state = move |state: ServerState| {
                         let failed_over = match &state {
                             ServerState::FailedOver(failover) => Some(failover.address.clone()),
                             _ => None,
@@ -194,9 +194,9 @@ impl Inner {
                         }
                     };
                     if redis::is_of_cluster(url) {
-                        return Ok(ClusterServer::new(url, &self.options, timeout, host, reactor, tell)?);
+                        return Ok(ClusterServer::new(url, &self.options, timeout, host, reactor, on_state)?);
                     }
-                    Ok(RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?)
+                    Ok(RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, on_state)?)
                 }
             },
         }

@@ -121,7 +121,7 @@ impl Candidate {
         let Some(call) = state.campaign.as_ref().map(|campaign| campaign.lock.acquire()) else { return };
         drop(state);
         let candidate = Arc::clone(self);
-        let cancel = call.then_by(io, move |acquired| candidate.hear(acquired));
+        let cancel = call.then_by(io, move |acquired| candidate.receive(acquired));
         let mut state = self.state.lock();
         let is_last = state.tries == number;
         match &mut state.campaign {
@@ -135,7 +135,7 @@ impl Candidate {
         }
     }
 
-    fn hear(self: &Arc<Self>, acquired: Result<Hold, Error>) {
+    fn receive(self: &Arc<Self>, acquired: Result<Hold, Error>) {
         let is_outage = acquired.as_ref().is_err_and(|error| error.code() == Code::Unavailable);
         if is_outage && self.state.lock().campaign.is_some() {
             return self.ask_at(wait::after_failure(Tick::now(), MANY, &mut fastrand::Rng::with_seed(entropy::draw())));

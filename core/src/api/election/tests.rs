@@ -147,7 +147,7 @@ fn a_future_that_is_dropped_resigns_and_another_call_may_lead() {
 }
 
 #[test]
-fn stop_ends_a_campaign_tells_the_work_and_lasts() {
+fn stop_ends_a_campaign_notifies_the_work_and_lasts() {
     let client = client("stop");
     let leader = client.election("x").campaign_blocking().unwrap();
     let election = client.election("x");

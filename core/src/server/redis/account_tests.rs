@@ -62,7 +62,7 @@ fn a_long_life_is_renewed_three_minutes_before_its_end_and_a_tiny_one_keeps_nobo
 #[test]
 fn a_failing_provider_stops_no_connection_while_the_last_credentials_live() {
     let mut account = given(Some(3));
-    assert!(account.failed(failure(), seconds(2)), "nobody would hear of it otherwise");
+    assert!(account.failed(failure(), seconds(2)), "nobody else reports it");
     assert_eq!(said(&account.outcome(NODE, seconds(2))), "use");
     assert!(!account.failed(failure(), seconds(2)), "it is no news");
     assert_eq!(said(&account.need(NODE, seconds(2))), "use", "without another call in the pause");
@@ -70,7 +70,7 @@ fn a_failing_provider_stops_no_connection_while_the_last_credentials_live() {
     let mut late = given(Some(3));
     assert!(late.failed(failure(), seconds(4)), "live connections outlast their credentials");
     let mut new = Account::default();
-    assert!(!new.failed(failure(), START), "its caller hears of it");
+    assert!(!new.failed(failure(), START), "its caller gets it");
     assert_eq!((said(&new.outcome(NODE, START)), said(&new.need(NODE, START))), ("rest", "ask"));
 }
 
@@ -138,7 +138,7 @@ fn what_one_node_refuses_another_may_accept() {
         assert_eq!(said(&account.need("two:7000", at)), if pause == 0 { "ask" } else { "rest" });
         assert_eq!(said(&account.need(NODE, at)), "use", "the other node goes on");
         account.accepted(NODE, &login);
-        // The provider gives the same ones: the node is told them once more, and the others are not.
+        // The provider gives the same ones: the node gets them once more, and the others are not.
         account.answered(credentials("one", Some(900)), at);
         assert!(!Arc::ptr_eq(account.login("two:7000").unwrap(), &refused));
         assert!(Arc::ptr_eq(account.login(NODE).unwrap(), &login));

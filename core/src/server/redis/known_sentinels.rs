@@ -33,7 +33,7 @@ pub(crate) struct Known {
 
 /// A sentinel's whole answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct SentinelAnswer {
     pub(crate) from: Address,
     /// The address of its socket.
     pub(crate) peer: Option<Address>,
@@ -87,18 +87,18 @@ impl Known {
     }
 
     /// Learns of other sentinels. Those of the URL stay. Of the others, those stay that a sentinel still lists.
-    pub(crate) fn learn(&mut self, heard: &[Heard]) {
+    pub(crate) fn learn(&mut self, answers: &[SentinelAnswer]) {
         for (host, peer) in &mut self.hosts {
-            let now = heard.iter().find(|heard| heard.from == *host).and_then(|heard| heard.peer.clone());
+            let now = answers.iter().find(|answer| answer.from == *host).and_then(|answer| answer.peer.clone());
             *peer = now.or_else(|| peer.take());
         }
-        let mut listed: Vec<Address> = heard.iter().flat_map(|heard| heard.others.iter().cloned()).collect();
+        let mut listed: Vec<Address> = answers.iter().flat_map(|answer| answer.others.iter().cloned()).collect();
         if listed.is_empty() {
             return;
         }
         let is_host = |address: &Address| self.hosts.iter().any(|(host, peer)| host == address || peer.as_ref() == Some(address));
         // A sentinel that lists the others doesn't list itself.
-        let speakers = heard.iter().filter(|heard| !heard.others.is_empty()).map(|heard| heard.from.clone());
+        let speakers = answers.iter().filter(|answer| !answer.others.is_empty()).map(|answer| answer.from.clone());
         listed.extend(speakers);
         listed.retain(|address| !is_host(address));
         listed.sort_unstable();
@@ -109,13 +109,14 @@ impl Known {
 }
 
 /// The sum of what the sentinels say, but for those of another group. One that answers at two addresses counts once.
-pub(crate) fn facts(heard: &[Heard], foreign: &[Address]) -> SentinelFacts {
-    let heard = || heard.iter().filter(|heard| !foreign.contains(&heard.from));
-    let place = |heard: &Heard| heard.peer.clone().unwrap_or_else(|| heard.from.clone());
-    let mut places: Vec<(Address, bool)> = heard().map(|heard| (place(heard), matches!(heard.said, Said::Named(_)))).collect();
+pub(crate) fn facts(answers: &[SentinelAnswer], foreign: &[Address]) -> SentinelFacts {
+    let answers = || answers.iter().filter(|answer| !foreign.contains(&answer.from));
+    let place = |answer: &SentinelAnswer| answer.peer.clone().unwrap_or_else(|| answer.from.clone());
+    let mut places: Vec<(Address, bool)> =
+        answers().map(|answer| (place(answer), matches!(answer.said, Said::Named(_)))).collect();
     places.sort_unstable();
     places.dedup();
-    let named = heard().filter_map(|heard| if let Said::Named(named) = &heard.said { Some(named) } else { None });
+    let named = answers().filter_map(|answer| if let Said::Named(named) = &answer.said { Some(named) } else { None });
     let latest = named.max_by_key(|named| named.epoch);
     SentinelFacts {
         known: places.len(),
@@ -137,26 +138,26 @@ mod tests {
         Address { host: host.into(), port: port.parse().unwrap() }
     }
 
-    fn heard(from: &str, peer: Option<&str>, others: &[&str]) -> Heard {
+    fn answers(from: &str, peer: Option<&str>, others: &[&str]) -> SentinelAnswer {
         let others = others.iter().map(|place| address(place)).collect();
-        Heard { from: address(from), peer: peer.map(address), said: Said::Unknown, others, ids: Ids::default() }
+        SentinelAnswer { from: address(from), peer: peer.map(address), said: Said::Unknown, others, ids: Ids::default() }
     }
 
     #[test]
     fn sentinels_that_others_list_are_asked_next_time_and_none_of_them_twice() {
         let mut known = Known::new(vec![address("one:1"), address("two:1")]);
         let places = |known: &Known| known.all().iter().map(Address::to_string).collect::<Vec<_>>().join(" ");
-        known.learn(&[heard("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.3:1"])]);
+        known.learn(&[answers("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.3:1"])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.2:1 10.0.0.3:1", "who two:1 is isn't known yet");
-        let second = heard("two:1", Some("10.0.0.2:1"), &["10.0.0.1:1", "10.0.0.3:1"]);
-        known.learn(&[second, heard("10.0.0.3:1", Some("10.0.0.3:1"), &["10.0.0.1:1", "10.0.0.2:1"])]);
+        let second = answers("two:1", Some("10.0.0.2:1"), &["10.0.0.1:1", "10.0.0.3:1"]);
+        known.learn(&[second, answers("10.0.0.3:1", Some("10.0.0.3:1"), &["10.0.0.1:1", "10.0.0.2:1"])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.3:1");
-        known.learn(&[heard("one:1", None, &[])]);
+        known.learn(&[answers("one:1", None, &[])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.3:1", "nobody lists anybody");
-        known.learn(&[heard("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.4:1"])]);
+        known.learn(&[answers("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.4:1"])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.4:1", "one was replaced");
         let many: Vec<String> = (0..100).map(|number| format!("h{number}:1")).collect();
-        known.learn(&[heard("one:1", None, &many.iter().map(String::as_str).collect::<Vec<_>>())]);
+        known.learn(&[answers("one:1", None, &many.iter().map(String::as_str).collect::<Vec<_>>())]);
         assert_eq!(known.all().len(), 2 + LEARNED);
     }
 
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
-        let says = |from: &str, peer: Option<&str>, said: Said| Heard { said, ..heard(from, peer, &[]) };
+        let says = |from: &str, peer: Option<&str>, said: Said| SentinelAnswer { said, ..answers(from, peer, &[]) };
         let all = [
             says("one:1", Some("10.0.0.1:1"), Said::Named(named())),
             says("10.0.0.1:1", Some("10.0.0.1:1"), Said::Named(named())),

@@ -80,7 +80,7 @@ impl Replicated {
         let this = Arc::clone(self);
         let timeout_ms = u64::try_from(self.terms.timeout.as_millis()).unwrap_or(u64::MAX);
         let op = Op::AwaitReplicas { replicas: self.terms.replicas, timeout_ms };
-        self.send_one(Request::new(op, Tick::NEVER), Completion::new(move |answer| this.heard(&answer)));
+        self.send_one(Request::new(op, Tick::NEVER), Completion::new(move |answer| this.wait_answered(&answer)));
     }
 
     fn send_one(&self, request: Request, completion: Completion) {
@@ -113,7 +113,7 @@ impl Replicated {
     }
 
     /// Takes the answer to `WAIT`. The next batch begins before the answers of this one are passed on.
-    fn heard(self: &Arc<Self>, waited: &Answer) {
+    fn wait_answered(self: &Arc<Self>, waited: &Answer) {
         let mut batch = self.batch.lock();
         let (done, gathered) = (std::mem::take(&mut batch.done), std::mem::take(&mut batch.gathered));
         batch.is_awaited = !gathered.is_empty();
@@ -135,7 +135,7 @@ impl Replicated {
 }
 
 /// Whether enough replicas have confirmed what was done on this socket before the answer to a `WAIT` came. An answer that came on
-/// another socket tells nothing: there the connection had written nothing yet.
+/// another socket shows nothing: there the connection had written nothing yet.
 fn assess(waited: &Answer, socket: u8, terms: ReplicaTerms) -> Result<(), Failure> {
     match waited {
         Ok(Reply { verdict: Verdict::Replicated { .. }, socket: other, .. }) if *other != socket => {

@@ -117,7 +117,7 @@ impl Routes {
         *routes.renewal.lock() = provided.map(|provided| {
             provided.renew(&routes, |routes, change| match change {
                 Change::Login => routes.log_in(),
-                Change::Trouble(failure) => routes.primary.health.tell(ServerState::Warning(failure.message)),
+                Change::Trouble(failure) => routes.primary.health.report(ServerState::Warning(failure.message)),
             })
         });
         Ok(routes)
@@ -154,13 +154,13 @@ impl Routes {
     ) -> Arc<Self> {
         Arc::new_cyclic(|routes: &Weak<Self>| {
             let routes = Weak::clone(routes);
-            let tell = move |state: ServerState| {
+            let report = move |state: ServerState| {
                 let others = routes.upgrade().filter(|_| matches!(state, ServerState::FailedOver(_)));
-                // The other connections leave the old primary before anybody hears of the new one.
+                // The other connections leave the old primary before the new one is reported.
                 others.inspect(|routes| routes.wake());
                 on_state(state);
             };
-            Self::of(settings, Primary::of(lineage, tell), host, Arc::clone(reactor))
+            Self::of(settings, Primary::of(lineage, report), host, Arc::clone(reactor))
         })
     }
 
@@ -250,7 +250,7 @@ impl Routes {
 
     /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
     /// connection, and needs none.
-    fn tell_all(&self, input: impl Fn() -> Input) {
+    fn notify_all(&self, input: impl Fn() -> Input) {
         let _ = self.background.send(input());
         for route in self.per_runtime.load().iter().filter(|route| !route.inbox.same_channel(&self.background)) {
             let _ = route.inbox.send(input());
@@ -262,29 +262,29 @@ impl Routes {
 
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
-        self.tell(ReactorTask::wake, || Input::Wake);
+        self.notify(ReactorTask::wake, || Input::Wake);
         self.listening.listening().wake();
     }
 
-    /// Has every connection tell the server the newest credentials.
+    /// Has every connection send the newest credentials.
     pub(crate) fn log_in(&self) {
-        self.tell(ReactorTask::log_in, || Input::LogIn);
+        self.notify(ReactorTask::log_in, || Input::LogIn);
         self.listening.listening().log_in();
     }
 
-    fn tell(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
+    fn notify(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
         if let Some(reactor_task) = self.made() {
             driven(&reactor_task);
         }
-        self.tell_all(&input);
+        self.notify_all(&input);
     }
 
-    /// Tells every connection of a release or a leave: what it takes back may come late on another one.
+    /// Notifies every connection of a release or a leave: what it undoes may come late on another one.
     fn take_back(&self, op: &Op) {
         if let Some(reactor_task) = self.made() {
             reactor_task.take_back(op.clone());
         }
-        self.tell_all(|| Input::TakeBack(op.clone()));
+        self.notify_all(|| Input::TakeBack(op.clone()));
     }
 }
 
@@ -327,14 +327,14 @@ impl Server for Routes {
         if let Some(reactor_task) = self.made() {
             reactor_task.give_up();
         }
-        self.tell_all(|| Input::GiveUp);
+        self.notify_all(|| Input::GiveUp);
     }
 
     fn close(&self) {
         drop(self.renewal.lock().take());
         self.hints.iter().for_each(Hints::close);
         self.close_driven();
-        self.tell_all(|| Input::Close);
+        self.notify_all(|| Input::Close);
         self.listening.listening().close();
     }
 }

@@ -147,7 +147,7 @@ pub(crate) fn others(answer: RedisResult<Value>) -> (Vec<Address>, Vec<String>) 
     (fields.iter().filter_map(Fields::address).collect(), ids.map(str::to_owned).collect())
 }
 
-/// The answer to `SENTINEL MYID`, if the sentinel may tell.
+/// The answer to `SENTINEL MYID`, if the sentinel may show it.
 pub(crate) fn own_id(answer: RedisResult<Value>) -> Option<String> {
     redis::from_redis_value(answer.and_then(Value::extract_error).ok()?).ok().filter(|id: &String| !id.is_empty())
 }
@@ -248,10 +248,10 @@ impl Poll {
             Err(_) if !is_over && now < self.gathers_until => return None,
             Err(failure) => return Some(Err(failure)),
         };
-        let heard: Vec<&Named> =
+        let received: Vec<&Named> =
             believed.into_iter().map(|(named, _)| named).filter(|named| !self.is_out_of_date(named)).collect();
-        let newest = heard.iter().map(|named| named.epoch).max();
-        let latest: Vec<&Named> = heard.into_iter().filter(|named| Some(named.epoch) == newest).collect();
+        let newest = received.iter().map(|named| named.epoch).max();
+        let latest: Vec<&Named> = received.into_iter().filter(|named| Some(named.epoch) == newest).collect();
         let count = |named: &&&Named| latest.iter().filter(|other| other.address == named.address).count();
         match latest.iter().max_by_key(count) {
             Some(named) if count(&named) > self.asked.len() / 2 => Some(Ok((*named).clone())),

@@ -163,7 +163,7 @@ fn an_epoch_that_is_ignored_is_noticed() {
 }
 
 #[test]
-fn where_nobody_names_a_primary_the_reasons_are_told_with_who_gave_them() {
+fn where_nobody_names_a_primary_the_reasons_are_reported_with_who_gave_them() {
     let (unknown, refused) = (Said::Unknown, failed(FailureKind::Refused, "could not connect"));
     let (denied, none) = (failed(FailureKind::Denied, "wrong password"), failed(FailureKind::Mismatch, "is no sentinel"));
     let disagree = [names("a:1", 5), names("b:2", 5)];

@@ -65,7 +65,7 @@ fn a_primary_is_killed_under_load_and_its_replica_goes_on() {
     for name in &all {
         client.lock(name).wait(PATIENCE).acquire_blocking().unwrap().release_blocking().unwrap();
     }
-    eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("the failover is reported", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     held.release_blocking().unwrap();
 }
 
@@ -81,7 +81,7 @@ fn a_failover_is_noticed_and_its_holds_are_confirmed_though_their_client_asks_fo
     let held = client.lock(&name).renew(false).acquire_blocking().unwrap();
     cluster.nodes[0].kill();
     cluster.nodes[3].resume();
-    eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("the failover is reported", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
     assert_eq!(events.count(EventKind::Lost), 1);
 }
@@ -97,7 +97,7 @@ fn a_primary_that_is_started_again_elsewhere_without_its_data_has_its_holds_conf
     before.refuse();
     // It announces its own port now.
     cluster.nodes[0].restart();
-    eventually("it is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("it is reported", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
     assert_eq!(events.count(EventKind::Lost), 1);
 }

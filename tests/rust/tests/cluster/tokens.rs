@@ -101,7 +101,7 @@ fn a_node_that_refuses_the_user_stops_no_other_node() {
             client.lock(name).acquire_blocking().unwrap().release_blocking().unwrap();
         }
     }
-    // The node gets the user: it is told the same credentials once more.
+    // The node gets the user: it gets the same credentials once more.
     refusing.command(&["ACL", "SETUSER", "app", "on", ">hunter2", "~*", "&*", "+@all"]);
     eventually("the node accepts them", PATIENCE, || client.lock(&its[0]).try_acquire_blocking().is_ok());
     client.close_blocking().unwrap();

@@ -17,7 +17,7 @@ fn a_wrong_first_answer_is_followed_by_a_right_one_at_once() {
         let (client, events) = Events::of(tokens.builder());
         client.lock("a").ttl(TTL).acquire_blocking().unwrap().release_blocking().unwrap();
         assert_eq!(tokens.calls(), 2, "{}", server.binary().name);
-        assert_eq!(events.last(locktender::EventKind::ServerFailed), None, "nobody has to hear of it");
+        assert_eq!(events.last(locktender::EventKind::ServerFailed), None, "it needs no report");
     }
 }
 

@@ -59,7 +59,7 @@ impl Steps {
                 by: Arc::clone(&owner),
                 verb: Verb::Release { leave: None, kept_ms: 0 },
             })),
-            // The first waiter of the queue is told, in full if nobody cuts it.
+            // The first waiter of the queue is notified, in full if nobody cuts it.
             Step::Put(keys.lock().to_owned(), owner.to_string(), None),
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),

@@ -270,7 +270,7 @@ impl Steps {
             // Above the last fence by what is near, or a little more.
             5 => fences.last().map_or(now_us, |fence| fence.saturating_add(self.rng.u64(1..1_100_000))),
             3 => now_us - 2_000_000,
-            // Above what a signed 32-bit number of seconds, or fourteen digits, can tell apart.
+            // Above what a signed 32-bit number of seconds, or fourteen digits, can distinguish.
             _ => now_us + self.rng.u64(..900_000),
         }
     }

@@ -21,7 +21,7 @@ use crate::step::{ALIKE, CLIENTS, LOCKS, PARTED, Step};
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs a command and tells when.
+/// Runs a command and gives its time.
 const TIMED: &str = "local t = redis.call('TIME') redis.call(unpack(ARGV)) return t";
 
 /// Everything the server holds: key, type, string, remaining time.
@@ -47,7 +47,7 @@ const LAST_ID: &str = "local info = redis.pcall('XINFO', 'STREAM', KEYS[1]) if i
 pub(crate) struct Twins {
     name: String,
     raw: Connection,
-    /// Hears what is published, by either command.
+    /// Receives what is published, by either command.
     ear: Connection,
     /// The second is of a single server: what it can it does without scripts.
     dialects: [Arc<RedisServer>; 2],
@@ -264,11 +264,11 @@ impl Twins {
         let machine = self.apply(&raised, &scripts, is_native, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
         assert!(size(&scripts) <= budget(op), "{} on {op:?}: {} bytes", self.name, size(&scripts));
-        let (heard, published) = (self.heard(), self.machine.take_published());
-        let same = heard.len() == published.len()
-            && heard.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
-        assert!(same, "{} on {op:?}\nheard     {heard:?}\npublished {published:?}", self.name);
-        assert!(heard.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
+        let (received, published) = (self.received(), self.machine.take_published());
+        let same = received.len() == published.len()
+            && received.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
+        assert!(same, "{} on {op:?}\nreceived  {received:?}\npublished {published:?}", self.name);
+        assert!(received.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
         self.verdicts.insert(format!("{} {}", op.name(), name(&scripts.verdict)));
         self.now_us = scripts.time_us;
         if let Some(keys) = op.keys().filter(|_| is_native) {
@@ -307,21 +307,21 @@ impl Twins {
     }
 
     /// What the server has published since it was asked for last: channel and payload.
-    fn heard(&mut self) -> Vec<(String, String)> {
+    fn received(&mut self) -> Vec<(String, String)> {
         // The answer comes after everything that was published before.
         let mut next = self.ear.command(&["PING"]).unwrap();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Raw::Array(words) = next {
             let words: Vec<String> = words.into_iter().map(|word| word.text().unwrap()).collect();
             match words.as_slice() {
                 [kind, ..] if kind == "pong" => break,
                 // A script cuts the number of a waiter behind any byte, the machine behind a whole letter.
-                [_, channel, payload] => heard.push((channel.clone(), payload.replace(char::REPLACEMENT_CHARACTER, ""))),
+                [_, channel, payload] => received.push((channel.clone(), payload.replace(char::REPLACEMENT_CHARACTER, ""))),
                 other => panic!("{other:?}"),
             }
             next = self.ear.reply().unwrap();
         }
-        heard
+        received
     }
 
     /// Compares every remaining key.

@@ -121,7 +121,7 @@ fn a_promotion_that_is_taken_back_costs_no_hold() {
     client.initialize_quorum().blocking().unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
     eventually("all is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER, "a"]).int() == 2);
-    // The replica is promoted by mistake, and made a replica again. The primary has never heard of it.
+    // The replica is promoted by mistake, and made a replica again. The primary doesn't know it.
     pair.fail_over();
     events.at_least(EventKind::FailedOver, 1);
     pair.follow();

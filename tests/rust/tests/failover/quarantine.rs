@@ -28,7 +28,7 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn locks_that_the_new_primary_never_heard_of_are_written_there_again_and_not_granted_twice() {
+fn locks_that_the_new_primary_never_got_are_written_there_again_and_not_granted_twice() {
     let (mut pair, holder, events, rival) = lagging();
     let held: Vec<Hold> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
     pair.fail_over();

@@ -47,14 +47,14 @@ fn after_a_failover_every_hold_is_confirmed_at_once() {
     events.at_least(EventKind::Renewed, COUNT);
     assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
     assert!(held.iter().all(Hold::is_valid));
-    let told = events.last(EventKind::FailedOver).unwrap();
-    assert_eq!((told.old_replication_id, told.new_replication_id), (Some(old_replid), Some(replid(&pair.replica))));
-    assert_eq!(told.address, Some(format!("127.0.0.1:{}", pair.address.port())));
-    assert_eq!((told.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
+    let event = events.last(EventKind::FailedOver).unwrap();
+    assert_eq!((event.old_replication_id, event.new_replication_id), (Some(old_replid), Some(replid(&pair.replica))));
+    assert_eq!(event.address, Some(format!("127.0.0.1:{}", pair.address.port())));
+    assert_eq!((event.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
 }
 
 #[test]
-fn a_hold_that_the_new_primary_never_heard_of_is_lost_long_before_its_renewal() {
+fn a_hold_that_the_new_primary_never_got_is_lost_long_before_its_renewal() {
     let mut pair = Pair::start();
     pair.cut_link();
     let (client, events) = Events::of(pair.builder());
@@ -152,7 +152,7 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
     pair.fail_over();
     events.at_least(EventKind::Renewed, COUNT);
     client.lock("b").acquire_blocking().unwrap().release().blocking().unwrap();
-    // The address leads back to the old primary, which nobody has told that it is none any more.
+    // The address leads back to the old primary, which doesn't know that it is none any more.
     pair.address.lead_to(pair.primary.port());
     let before = pair.address.connections();
     close_one(&pair.replica, 0);

@@ -45,8 +45,8 @@ fn a_hold_and_a_waiter_live_through_a_failover_and_nobody_goes_back_to_the_old_p
         let promoted = watched.promoted();
         let key = || promoted.holder("a");
         assert_eq!((key().as_deref(), held.is_valid()), (Some(held.owner()), true));
-        let told = events.last(EventKind::FailedOver).unwrap();
-        assert_eq!((told.address, told.server), (Some(format!("127.0.0.1:{}", promoted.port())), Some(watched.url())));
+        let event = events.last(EventKind::FailedOver).unwrap();
+        assert_eq!((event.address, event.server), (Some(format!("127.0.0.1:{}", promoted.port())), Some(watched.url())));
         let fence = held.fence();
         held.release().blocking().unwrap();
         let next = waiting.join().unwrap().unwrap();
@@ -204,7 +204,7 @@ fn a_hundred_failovers_leave_nothing_behind() {
         eventually("it is replicated", PATIENCE, || new.command(&["GET", "a"]) == old.command(&["GET", "a"]));
         new.command(&["REPLICAOF", "NO", "ONE"]);
         oracle.name(new.port(), 1 + round as u64);
-        oracle.tell(SERVICE);
+        oracle.publish(SERVICE);
         events.at_least(EventKind::FailedOver, round);
         old.command(&["REPLICAOF", "127.0.0.1", &new.port().to_string()]);
         held.renew_now().blocking().unwrap();

@@ -197,7 +197,7 @@ fn a_wrong_password_is_denied_at_once_and_never_shown() {
 }
 
 #[test]
-fn a_busy_lock_tells_who_holds_it_and_is_taken_when_it_is_free() {
+fn a_busy_lock_shows_who_holds_it_and_is_taken_when_it_is_free() {
     let server = RealServer::start();
     let (ours, theirs) = (open(&server.url()), open(&server.url()));
     let held = ours.lock("a").acquire_blocking().unwrap();

@@ -86,7 +86,7 @@ fn crowd() {
 
 struct Process {
     child: Child,
-    /// `None` once it was told that there is no more.
+    /// `None` once its input is closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -94,7 +94,7 @@ struct Process {
 impl Process {
     fn holder(url: &str) -> Self {
         let mut holder = Self::start("holder", url);
-        assert_eq!(holder.hear(), "held");
+        assert_eq!(holder.receive(), "held");
         holder
     }
 
@@ -110,11 +110,11 @@ impl Process {
         Self { child, input: Some(input), output }
     }
 
-    fn tell(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         writeln!(self.input.as_ref().unwrap(), "{line}").unwrap();
     }
 
-    fn hear(&mut self) -> String {
+    fn receive(&mut self) -> String {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the child has ended");
@@ -149,16 +149,16 @@ fn f02_a_process_that_was_stopped_knows_before_any_io_that_its_lock_is_gone() {
     let server = RealServer::start();
     let mut holder = Process::holder(&server.url());
     holder.stop();
-    holder.tell("check");
+    holder.send("check");
     let client = Client::open(server.url()).unwrap();
     let next = client.lock("a").ttl(Duration::from_secs(30)).wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
     holder.signal(Signal::CONT);
-    let mut said = [holder.hear(), holder.hear()];
+    let mut said = [holder.receive(), holder.receive()];
     said.sort();
     assert_eq!(said[1], "valid false");
     assert!(said[0] == "lost expired" || said[0] == "lost taken", "{said:?}");
-    holder.tell("release");
-    assert_eq!(holder.hear(), format!("taken {}", next.owner()), "the loss is told once, then the rival");
+    holder.send("release");
+    assert_eq!(holder.receive(), format!("taken {}", next.owner()), "the loss is reported once, then the next owner");
     assert_eq!(next.release().blocking().unwrap().outcome, Outcome::Released);
 }
 
@@ -196,8 +196,8 @@ fn f28_a_terminated_process_frees_its_lock_within_a_ttl() {
 fn stands_still(with_server: bool) {
     let server = RealServer::start();
     let mut crowd = Process::start("crowd", &server.url());
-    crowd.tell("go on");
-    assert_eq!(crowd.hear(), "goes on");
+    crowd.send("go on");
+    assert_eq!(crowd.receive(), "goes on");
     if with_server {
         server.pause();
     }
@@ -208,10 +208,10 @@ fn stands_still(with_server: bool) {
     if with_server {
         server.resume();
     }
-    crowd.tell("go on");
-    assert_eq!(crowd.hear(), "goes on");
+    crowd.send("go on");
+    assert_eq!(crowd.receive(), "goes on");
     crowd.input = None;
-    assert_eq!(crowd.hear(), "done");
+    assert_eq!(crowd.receive(), "done");
 }
 
 #[test]

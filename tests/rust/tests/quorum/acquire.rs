@@ -45,7 +45,7 @@ fn f17_one_stopped_server_delays_nobody() {
 }
 
 #[test]
-fn hearing_every_server_out_does_not_use_a_short_ttl_up() {
+fn waiting_for_every_server_does_not_use_a_short_ttl_up() {
     let quorum = Ensemble::start(3);
     drop(quorum.trusted());
     quorum.proxies[0].black_hole();

@@ -62,7 +62,7 @@ fn leaving_a_body_with_a_majority_down_is_no_error_and_the_release_follows() {
 }
 
 #[test]
-fn a_release_after_the_loss_tells_the_rival_and_leaves_it_alone() {
+fn a_release_after_the_loss_reports_the_next_owner_and_leaves_it_alone() {
     let quorum = Ensemble::start(3);
     let (client, other) = (quorum.acquainted(), quorum.acquainted());
     let held = client.lock("a").ttl(ms(400)).renew(false).acquire_blocking().unwrap();

@@ -39,12 +39,12 @@ pub struct Scene {
     /// Of the lock, and the beginning of others'.
     pub name: String,
     client: OnceLock<Client>,
-    /// What the client told.
+    /// What the client reported.
     pub events: Mutex<Vec<LockEvent>>,
     calls: AtomicUsize,
     /// A hold of the client, for the code to drop.
     spare: Mutex<Option<Hold>>,
-    /// What the code was told when it asked for a lock.
+    /// What the code got when it asked for a lock.
     answer: Mutex<Option<Result<(), Code>>>,
     /// How many connections a program had that the code ran.
     inherited: Mutex<Option<String>>,
@@ -153,7 +153,7 @@ impl Scene {
             eventually(&format!("{name} is free"), PATIENCE, || matches!(other.lock(&*name).inspect_blocking(), Ok(None)));
         };
         match self.act {
-            Act::Panics => self.told(),
+            Act::Panics => self.reports(),
             Act::Locks | Act::SendsOff => {
                 eventually("the code was answered", PATIENCE, || self.answer.lock().unwrap().is_some());
                 let refused = self.act == Act::Locks && self.place.must_not_wait();
@@ -181,16 +181,16 @@ impl Scene {
         assert_eq!(kept.release().blocking().unwrap().outcome, Outcome::Released, "{}", self.name);
     }
 
-    /// Who else hears of events heard of the panic, and once of a sink or a subscriber that panics every time.
-    fn told(&self) {
-        let told = || match self.place {
-            Place::Body | Place::AsyncBody => 1, // the user's own thread told
+    /// The other listeners for events got the panic, and once that of a sink or a subscriber that panics every time.
+    fn reports(&self) {
+        let reports = || match self.place {
+            Place::Body | Place::AsyncBody => 1, // the user's own thread reported
             Place::Subscriber | Place::SubscriberOnBeats | Place::Loss | Place::Server => self.warnings(),
             Place::Sink | Place::SinkOnBeats | Place::Callback | Place::Waker => subscriber::said(&self.purpose()),
         };
-        eventually(&format!("{}: the panic is told", self.name), PATIENCE, || told() > 0);
+        eventually(&format!("{}: the panic is reported", self.name), PATIENCE, || reports() > 0);
         if self.place != Place::Server {
-            assert_eq!(told(), 1, "{}", self.name);
+            assert_eq!(reports(), 1, "{}", self.name);
         }
     }
 }

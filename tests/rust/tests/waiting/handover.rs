@@ -31,8 +31,8 @@ fn hands_over(server: &RealServer) {
         assert!(next.fence() > held.fence());
         next.release().blocking().unwrap();
     }
-    // The first waiter may have been told before it listened.
-    assert!(two.events.notified() >= 19, "{} of 20 were told", two.events.notified());
+    // The first waiter may have been notified before it listened.
+    assert!(two.events.notified() >= 19, "{} of 20 were notified", two.events.notified());
     assert_eq!(queue_length(server, "a"), 0);
 }
 
@@ -82,7 +82,7 @@ fn who_holds_and_who_waits_can_be_seen() {
 }
 
 #[test]
-fn an_error_tells_how_many_were_before() {
+fn an_error_shows_how_many_were_before() {
     let server = RealServer::start();
     let clients: Vec<Watched> = (0..3).map(|_| Watched::open(&server.url())).collect();
     let held = clients[0].client.lock("a").acquire_blocking().unwrap();

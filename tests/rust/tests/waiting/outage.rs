@@ -13,7 +13,7 @@ use crate::{Watched, ms, queue_length};
 const UNAVAILABLE_AFTER: std::time::Duration = ms(1_000);
 
 #[test]
-fn f18_waiters_that_stand_in_line_hear_of_an_outage_with_the_first_of_them() {
+fn f18_queued_waiters_learn_of_an_outage_with_the_first_of_them() {
     const WAITERS: usize = 12;
     for fair in [false, true] {
         let mut server = RealServer::start();

@@ -112,7 +112,7 @@ impl World {
             servers: Arc::clone(&self.servers),
             quorum_config: None,
             options: LockOptions::default(),
-            hear_all_first: false,
+            ask_all_first: false,
             busy_is_none: false,
             adopt: None,
             job: None,
@@ -154,7 +154,7 @@ impl World {
                 self.excuse(shard, error.code() == Code::Unavailable, &error);
                 life_over(self.lives.get(id));
                 self.seen.unavailable += 1;
-                // A user who is told that there is no server tries again some time later.
+                // A user without a server tries again some time later.
                 let at = self.now + self.rng.u64(..SECOND);
                 self.agenda.add(at, Event::Begin { client, task });
             }

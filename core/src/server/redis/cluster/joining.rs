@@ -30,7 +30,7 @@ impl Cluster {
             return Ok(Some(node));
         }
         let (cluster, its_address) = (Arc::downgrade(self), address.clone());
-        let on_state = move |state: ServerState| tell(&cluster, &its_address, state);
+        let on_state = move |state: ServerState| report(&cluster, &its_address, state);
         let lineage = Some(Arc::clone(&self.nodes.lineage));
         let routes = Routes::reporting(settings, lineage, (&self.host, &self.reactor), on_state);
         if state.stage == Stage::GivenUp {
@@ -63,7 +63,7 @@ impl Cluster {
 }
 
 /// Passes a change of one node on. The cluster has recovered when none of its nodes fails.
-fn tell(cluster: &Weak<Cluster>, address: &Address, state: ServerState) {
+fn report(cluster: &Weak<Cluster>, address: &Address, state: ServerState) {
     let Some(cluster) = cluster.upgrade() else { return };
     match state {
         ServerState::Failed(failure) => {

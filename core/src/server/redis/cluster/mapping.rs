@@ -166,7 +166,7 @@ impl Mapping {
         self.in_charge.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))
     }
 
-    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have told of
+    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have reported
     /// itself yet.
     pub(super) fn in_charge(&self, map: &Topology) -> Topology {
         let before = self.in_charge.as_ref().filter(|before| before.is_akin_to(map));
@@ -175,8 +175,8 @@ impl Mapping {
 
     /// The nodes have answered. Gives the operations that have waited for that, and when to ask again.
     ///
-    /// While a node `fails` it may have a successor soon, of which a client with nothing to ask it would not hear. What proves the map
-    /// wrong meanwhile need not wait for that.
+    /// While a node `fails` it may have a successor soon, which a client with nothing to ask it would not notice. What proves the
+    /// map wrong meanwhile need not wait for that.
     pub(super) fn answered(&mut self, found: &Found, fails: bool, now: Tick, chance: f64) -> (Vec<Parcel>, Again) {
         match found {
             Ok((topology, nodes)) => {

@@ -131,7 +131,7 @@ fn without_a_map_attempts_are_as_often_as_those_to_connect() {
 }
 
 #[test]
-fn what_needs_the_first_map_waits_for_an_attempt_and_hears_why_the_last_one_failed() {
+fn what_needs_the_first_map_waits_for_an_attempt_and_learns_why_the_last_one_failed() {
     let mut mapping = Mapping::default();
     assert!(matches!(mapping.wait(extend(after(30)), START), Wait::Waits));
     assert!(matches!(mapping.wait(extend(after(90)), START), Wait::Waits));

@@ -53,7 +53,7 @@ impl Cluster {
         listens
     }
 
-    /// Has every connection tell the newest credentials.
+    /// Has every connection send the newest credentials.
     pub(super) fn log_in(&self) {
         self.nodes.all().iter().for_each(|node| node.routes.log_in());
         self.listening.log_in();

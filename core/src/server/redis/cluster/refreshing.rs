@@ -152,8 +152,8 @@ impl Cluster {
         let (mut ballot, mut named) = (Ballot::new(nodes.len()), Vec::new());
         let mut last = Failure::not_applied(FailureKind::Refused, "no node is known");
         let mut asking = ask_each(nodes);
-        while let Some(told) = asking.join_next().await {
-            match told {
+        while let Some(report) = asking.join_next().await {
+            match report {
                 // An address may belong to a node of another cluster by now. Only the URL says which cluster is meant.
                 Ok((address, Ok((topology, _)))) if self.is_captured_by(&address, &topology) => {
                     let why = "this is a node of another cluster than before, and the URL doesn't name it";

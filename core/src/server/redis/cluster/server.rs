@@ -93,7 +93,7 @@ impl Server for ClusterServer {
         primary.map(|primary| primary.to_string())
     }
 
-    fn tells_by_lock(&self) -> bool {
+    fn notifies_by_lock(&self) -> bool {
         true
     }
 

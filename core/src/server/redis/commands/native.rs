@@ -92,7 +92,7 @@ fn executed(results: Vec<Value>, floor: u64) -> Outcome {
         },
         // The lock is held. The script says by whom, and lines the waiter up.
         (Value::Nil, Value::BulkString(_)) => by_script(false),
-        // A key of another type, an id that can't be larger, or a right that is missing: the script tells them apart.
+        // A key of another type, an id that can't be larger, or a right that is missing: the script distinguishes them.
         (set @ (Value::Okay | Value::Nil | Value::ServerError(_)), Value::ServerError(_) | Value::BulkString(_)) => {
             by_script(set == Value::Okay)
         }
@@ -116,7 +116,7 @@ fn first_error(answers: [&Value; 2]) -> Option<Failure> {
 pub(crate) fn compared(answer: Value) -> Outcome {
     match answer {
         Value::Int(1) => Outcome::Answered(Ok(Reply::new(Verdict::Ok, 0, 0))),
-        // Somebody waits, or the lock is another's: the script says so, and tells the next waiter.
+        // A client waits, or the lock is another's: the script reports that, and notifies the next waiter.
         Value::Int(0) => Outcome::Script { took: false, lasting: false },
         Value::ServerError(error) => match refusal::failure(&error.into(), true) {
             why if is_of_use_by_script(&why) => Outcome::Script { took: false, lasting: true },

@@ -159,7 +159,7 @@ static QUORUM_RELEASE: Script =
 static QUORUM_INSPECT: Script = script!("": "quorum/inspect.lua" "quorum/seen.lua" "inspected.lua");
 
 static JOB_BEGIN: Script = script!(
-    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/tell.lua" "job/not_begun.lua" "job/told.lua" {
+    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/notify.lua" "job/not_begun.lua" "job/over_notified.lua" {
         "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua"
         "job/due.lua" "exclusive/acquire_taken.lua"
     }
@@ -170,7 +170,7 @@ static JOB_EXTEND: Script = script!(
     "exclusive/extended.lua"
 );
 static JOB_END: Script = script!(
-    "#!lua flags=allow-oom\n": "value.lua" "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/noted.lua"
+    "#!lua flags=allow-oom\n": "value.lua" "job/end_done.lua" "queue.lua" "job/notify.lua" "job/end.lua" "job/found.lua" "job/noted.lua"
     "job/ended.lua"
 );
 static JOB_RESET: Script =

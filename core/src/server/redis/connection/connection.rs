@@ -49,7 +49,7 @@ pub struct Connection {
     pub(super) state: State,
     /// The socket that was given up last, while the server may still read from it.
     pub(super) lingering: Option<Lingering>,
-    /// Set while something that was given up here may come late: then releases of the other connections are told here.
+    /// Set while something that was given up here may come late: then releases of the other connections are passed on here.
     pub(super) given_up_here: Option<GivenUp>,
     /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
@@ -250,9 +250,9 @@ impl Connection {
                 Landing::Unknown(pending) if now < pending.request.deadline => conversation.send(pending, Form::ByText, now),
                 Landing::Unknown(pending) => out.push(pending.end(Err(too_late()))),
                 Landing::ByScript { pending, took, lasting } => self.by_script(pending, (took, lasting), now, out),
-                Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
-                Landing::Heard(Question::Replid, value, _) => self.on_replid(&value, now, out),
-                Landing::Heard(Question::Asking, ..) | Landing::Late => {}
+                Landing::SentinelAnswer(Question::Time, value, at) => self.on_time(&value, at, now),
+                Landing::SentinelAnswer(Question::Replid, value, _) => self.on_replid(&value, now, out),
+                Landing::SentinelAnswer(Question::Asking, ..) | Landing::Late => {}
                 Landing::LoggedIn(value) => self.logged_in(value, now, out),
                 Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
             }
@@ -288,8 +288,8 @@ impl Connection {
         }
         let Some(pending) = self.doubt(pending, &answer, now) else { return };
         if let Ok(reply) = &answer {
-            self.heard_script(reply.time_us, sent, now);
-            self.primary.heard(&pending.request.op, reply, pending.tried.is_some());
+            self.on_script_time(reply.time_us, sent, now);
+            self.primary.learn(&pending.request.op, reply, pending.tried.is_some());
         }
         // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {

@@ -22,8 +22,8 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
         test.says(byte);
     }
     assert_eq!(test.effects(), ["complete", "complete"]);
-    for told in [one, two] {
-        assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
+    for received in [one, two] {
+        assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
     }
     assert!(!test.connection.is_busy());
 }
@@ -32,12 +32,12 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
 fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
     let mut test = Test::connected();
     // A connection's first release is sent as text.
-    let _told = test.submit(release("ours", None));
+    let _received = test.submit(release("ours", None));
     test.wrote();
     test.says(released());
     test.effects();
     for (passes, expected) in [(Duration::ZERO, 1), (TIMEOUT / 2, 0)] {
-        let told = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
+        let received = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
         let by_sha = test.wrote();
         assert!(by_sha.contains("EVALSHA") && by_sha.len() < 700, "{by_sha}");
         test.after(passes).says("-NOSCRIPT No matching script\r\n");
@@ -45,10 +45,10 @@ fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
         if expected == 1 {
             test.says(released());
             assert_eq!(test.effects(), ["complete"]);
-            assert!(told.try_recv().unwrap().is_ok());
+            assert!(received.try_recv().unwrap().is_ok());
         } else {
             assert_eq!(test.effects(), ["complete"]);
-            assert_eq!(kind(&told), Some((FailureKind::TooLate, false)));
+            assert_eq!(kind(&received), Some((FailureKind::TooLate, false)));
         }
     }
 }
@@ -94,7 +94,7 @@ fn why_there_is_no_connection_is_said_and_the_next_attempt_waits() {
 fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
     for answers_late in [false, true] {
         let mut test = Test::new();
-        let told = test.submit(acquire());
+        let received = test.submit(acquire());
         assert_eq!(test.effects(), ["open"]);
         test.after(TIMEOUT / 2).bring(Input::Opened(Role::Operations));
         if answers_late {
@@ -102,7 +102,7 @@ fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
         }
         assert_eq!(test.until_due(), TIMEOUT / 2, "as long as connecting may take in all");
         assert_eq!(test.effects(), ["drop", "failed", "complete"]);
-        let failure = told.try_recv().unwrap().unwrap_err();
+        let failure = received.try_recv().unwrap().unwrap_err();
         assert_eq!((failure.kind, &*failure.message), (FailureKind::Timeout, "connected, but no answer within 1000 ms"));
     }
 }
@@ -110,13 +110,13 @@ fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
 #[test]
 fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
     let mut test = Test::new();
-    let told = test.submit_until(acquire(), START.after(TIMEOUT / 4));
+    let received = test.submit_until(acquire(), START.after(TIMEOUT / 4));
     let late = test.submit_until(acquire(), START);
     assert_eq!(test.effects(), ["open", "complete"]);
     assert_eq!(kind(&late), Some((FailureKind::TooLate, false)));
     assert_eq!(test.until_due(), TIMEOUT / 4);
     assert_eq!(test.effects(), ["complete"]);
-    assert_eq!(kind(&told), Some((FailureKind::Timeout, false)));
+    assert_eq!(kind(&received), Some((FailureKind::Timeout, false)));
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
     test.says(GREETED);
@@ -127,12 +127,12 @@ fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
 fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
     for silent in [false, true] {
         let mut test = Test::connected();
-        let (told, answered) = (test.submit(acquire()), test.submit(release("ours", None)));
+        let (received, answered) = (test.submit(acquire()), test.submit(release("ours", None)));
         test.wrote();
         if !silent {
             // The error answers the acquire. It promises nothing, so the acquire may have been done.
             test.says("-ERR no\r\n");
-            assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Other, true))));
+            assert_eq!((test.effects(), kind(&received)), (vec!["complete"], Some((FailureKind::Other, true))));
         }
         assert_eq!(test.until_due(), TIMEOUT);
         let expected: &[&str] = if silent { &["failed", "complete", "complete", "linger"] } else { &["failed", "complete"] };
@@ -149,19 +149,19 @@ fn answers_that_can_not_be_ours_end_the_connection() {
         assert_eq!(test.effects(), ["drop"], "{said:?}");
     }
     let mut test = Test::connected();
-    let told = test.submit(release("ours", None));
+    let received = test.submit(release("ours", None));
     test.says("*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$6\r\ntheirs\r\n:-2\r\n");
     assert_eq!(test.effects()[..2], ["failed", "drop"]);
-    assert_eq!(kind(&told), None, "it is sent again");
+    assert_eq!(kind(&received), None, "it is sent again");
 }
 
 #[test]
 fn a_primary_that_became_a_replica_is_left() {
     let mut test = Test::connected();
-    let told = test.submit(acquire());
+    let received = test.submit(acquire());
     test.says("-READONLY You can't write against a read only replica.\r\n");
-    assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is told before the answer");
-    assert_eq!(kind(&told), Some((FailureKind::ReadOnly, false)));
+    assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is reported before the answer");
+    assert_eq!(kind(&received), Some((FailureKind::ReadOnly, false)));
     test.bring(Input::Warm);
     test.connect();
     assert_eq!(test.effects(), [""; 0], "a replica has the handshake of a primary");

@@ -26,7 +26,7 @@ pub(crate) struct Conversation {
     pub(crate) pipeline: Pipeline,
     /// The replication id with which it began.
     pub(crate) accepted: Accepted,
-    /// The credentials that the server was told last.
+    /// The credentials that the server got last.
     pub(crate) login: Arc<Login>,
     /// Whether their answer is still to come.
     pub(crate) logs_in: bool,
@@ -145,7 +145,7 @@ impl Conversation {
         }
     }
 
-    /// Tells the server other credentials, behind what was sent before. One answer at a time is waited for.
+    /// Sends the server other credentials, behind what was sent before. One answer at a time is waited for.
     pub(crate) fn log_in(&mut self, login: Arc<Login>, now: Tick) {
         if self.logs_in || Arc::ptr_eq(&self.login, &login) {
             return;

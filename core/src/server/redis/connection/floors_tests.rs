@@ -40,7 +40,7 @@ impl Node {
         let facts =
             HandshakeFacts { replid: Some(self.replid.clone()), time_us: Some(self.wall_us(at)), ..HandshakeFacts::default() };
         primary.on_connected(&facts, None, None, now).unwrap();
-        primary.clock.hear(self.wall_us(at), now, now);
+        primary.clock.learn(self.wall_us(at), now, now);
     }
 
     /// A client takes a free lock, and releases it.

@@ -43,7 +43,7 @@ impl Connection {
         let socket = self.sockets;
         let assess = |facts: HandshakeFacts| {
             let (accepted, failover) = self.primary.on_connected(&facts, self.peer, self.settings.max_ttl(), now)?;
-            facts.time_us.into_iter().for_each(|time_us| self.primary.clock.hear(time_us, sent, now));
+            facts.time_us.into_iter().for_each(|time_us| self.primary.clock.learn(time_us, sent, now));
             Ok((Pipeline::new(facts, self.settings.response_timeout, socket), accepted, failover))
         };
         match assessed.and_then(assess) {
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// A handshake has failed. If that was for its transaction, the connection is made again at once, and no operation hears of it.
+    /// A handshake has failed. If that was for its transaction, the connection is made again at once, and no operation fails by it.
     pub(super) fn handshake_failed(&mut self, connects_again: bool, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         if connects_again && self.closing.is_none() {
             self.state = State::Opening(now);
@@ -87,27 +87,27 @@ impl Connection {
         self.backlog.drain(now, |pending| conversation.submit(pending, primary, now), out);
         let is_primary = conversation.pipeline.facts().is_primary;
         self.state = State::Up(conversation);
-        // A server that doesn't tell its role may be a replica; then only an answer shows whether it is a primary again.
+        // A server that doesn't show its role may be a replica; then only an answer shows whether it is a primary again.
         if self.last_failure.take().is_none_or(|failure| is_primary || failure.kind != FailureKind::ReadOnly) {
             out.extend(self.primary.health.recovered().map(Effect::Report));
         }
     }
 
     /// Takes the server's clock.
-    pub(super) fn heard_time(&self, time: &Value, sent: Tick, now: Tick) {
+    pub(super) fn on_time(&self, time: &Value, sent: Tick, now: Tick) {
         let parts: Option<(u64, u64)> = redis::from_redis_value_ref(time).ok();
         if let Some((seconds, micros)) = parts {
-            self.primary.clock.hear(seconds.saturating_mul(1_000_000).saturating_add(micros), sent, now);
+            self.primary.clock.learn(seconds.saturating_mul(1_000_000).saturating_add(micros), sent, now);
         }
     }
 
     /// Takes the server's clock out of the answer of a script; other answers show none.
-    pub(super) fn heard_script(&self, time_us: u64, sent: Tick, now: Tick) {
+    pub(super) fn on_script_time(&self, time_us: u64, sent: Tick, now: Tick) {
         // Another connection may have found the successor just now.
         if time_us > 0
             && matches!(&self.state, State::Up(conversation) if conversation.accepted.replid == self.primary.replid_number())
         {
-            self.primary.clock.hear(time_us, sent, now);
+            self.primary.clock.learn(time_us, sent, now);
         }
     }
 

@@ -39,19 +39,19 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
         test.handshake("old");
         assert_eq!(test.effects(), [""; 0]);
     }
-    let (told, _released) = (other.submit(acquire()), other.submit(release("ours", None)));
+    let (received, _released) = (other.submit(acquire()), other.submit(release("ours", None)));
     other.wrote();
     one.bring(Input::Closed(Role::Operations, None));
     assert_eq!(one.effects(), ["drop", "open"], "something is held");
     one.handshake("new");
     assert_eq!(one.effects(), ["failed over"]);
     other.bring(Input::Wake);
-    assert_eq!((other.effects(), kind(&told)), (vec!["drop", "complete", "open"], Some((FailureKind::Disconnected, true))));
+    assert_eq!((other.effects(), kind(&received)), (vec!["drop", "complete", "open"], Some((FailureKind::Disconnected, true))));
     other.handshake("new");
     assert_eq!(
         (other.sent(), other.effects()),
         (vec!["release ours".to_owned()], vec![]),
-        "a release is kept, and no news told twice"
+        "a release is kept, and no news reported twice"
     );
     // The name leads back to the old primary, which calls itself one still.
     other.says(released());
@@ -59,8 +59,8 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
     other.effects();
     other.handshake("old");
     assert_eq!(other.effects(), ["drop", "failed"]);
-    let told = other.submit(acquire());
-    assert_eq!((other.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::ReadOnly, false))));
+    let received = other.submit(acquire());
+    assert_eq!((other.effects(), kind(&received)), (vec!["complete"], Some((FailureKind::ReadOnly, false))));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_servers_clock_is_read_by_the_handshake_and_ahead_of_an_acquire_once_a_sec
     let time = "$4\r\nTIME\r\n";
     let mut asks = |after: u64| {
         test.after(Duration::from_millis(after));
-        let _told = test.submit(of_quorum(acquire()));
+        let _received = test.submit(of_quorum(acquire()));
         test.wrote().find(time)
     };
     assert_eq!([asks(999), asks(1), asks(0), asks(999)], [None, Some(4), None, None], "ahead of the acquire");
@@ -123,16 +123,16 @@ fn a_server_that_changes_its_replid_under_an_open_connection_has_a_handshake_aga
     test.bring(Input::Warm);
     test.effects();
     test.handshake("old");
-    let (told, other) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
+    let (received, other) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
     assert_eq!(test.sent().len(), 2);
     test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
     assert_eq!(test.effects(), ["drop", "complete", "open"]);
-    assert_eq!((kind(&told), kind(&other)), (None, Some((FailureKind::Disconnected, true))));
+    assert_eq!((kind(&received), kind(&other)), (None, Some((FailureKind::Disconnected, true))));
     test.handshake("new");
     assert_eq!((test.effects(), test.sent()), (vec!["failed over"], vec!["acquire ours 1000".to_owned()]));
     // A proxy that asks one node for its INFO, and another one for a script, would have the handshake repeated without end.
     test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
-    assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Protocol, false))));
+    assert_eq!((test.effects(), kind(&received)), (vec!["complete"], Some((FailureKind::Protocol, false))));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_replid_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else(
         handshake(&mut test, replid);
         test.bring(Input::Closed(Role::Operations, None));
     }
-    // The new primary is gone, and the old one has never heard of it.
+    // The new primary is gone, and the old one doesn't know it.
     test.effects();
     test.after(Duration::from_secs(4));
     let (early, kept) = (test.submit(acquire()), test.submit(release("ours", None)));
@@ -202,7 +202,7 @@ fn a_replid_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else(
     assert_eq!((test.effects(), test.sent()), (vec!["complete"], vec![]));
     assert_eq!(early.try_recv().unwrap().unwrap().verdict, Verdict::Quarantine { left: Duration::from_secs(1) });
     test.after(Duration::from_secs(1));
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     assert!(test.effects().is_empty() && test.wrote().contains("orders:42"));
 }
 
@@ -223,7 +223,7 @@ fn the_answer_of_a_script_shows_the_servers_clock_unless_its_replid_was_left() {
     }
     let handshake_us = one.connection.server_clock(one.now);
     let held = |time_us: u64| format!("*5\r\n$4\r\nheld\r\n:{time_us}\r\n:7\r\n$6\r\ntheirs\r\n:500\r\n");
-    let _told = one.submit(acquire());
+    let _received = one.submit(acquire());
     one.says(&held(9_000_000));
     assert_eq!((handshake_us, one.connection.server_clock(one.now)), (Some(5_000_000), Some(9_000_000)));
     let _late = one.submit(acquire());

@@ -1,4 +1,4 @@
-//! Handshake: the first commands on a new socket. They say who we are and which database is meant, and ask what server this is.
+//! Handshake: the first commands on a new socket. They name the client and the database, and ask what server this is.
 
 use std::io;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Handshake {
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
     until: Tick,
-    /// The credentials that it tells the server, and whether the server refuses them.
+    /// The credentials that it sends to the server, and whether the server refuses them.
     login: Arc<Login>,
     refused: bool,
 }
@@ -56,7 +56,7 @@ impl Handshake {
         Self { settings: Arc::clone(settings), buffers, steps, answers, until, login, refused: false }
     }
 
-    /// The credentials that it tells the server.
+    /// The credentials that it sends to the server.
     pub(crate) fn login(&self) -> &Arc<Login> {
         &self.login
     }
@@ -82,7 +82,7 @@ impl Handshake {
         Failure::not_applied(FailureKind::Timeout, format!("connected, but no answer within {span} ms"))
     }
 
-    /// Takes the bytes that were read. When the handshake ends, gives what the server told of itself, or the failure.
+    /// Takes the bytes that were read. When the handshake ends, gives the facts about the server, or the failure.
     pub(crate) fn read(&mut self) -> Option<Result<HandshakeFacts, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
             if answer.is_ok() {
@@ -178,7 +178,7 @@ fn expected_mode(settings: &Settings) -> Place {
     }
 }
 
-/// What the server told of itself, or the reason why there is no connection. A server that hangs up says why first.
+/// The facts about the server, or the reason why there is no connection. A server that hangs up first sends the reason.
 pub(crate) fn assess(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,
@@ -204,7 +204,7 @@ pub(crate) fn assess(
                     // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
                     Step::Name => said = said.or(Some(failure)),
                     Step::Server | Step::Replication | Step::Marker if error.code() == Some("NOPERM") => {}
-                    // A server that doesn't know the command tells nothing of itself.
+                    // A server that doesn't know the command shows no facts.
                     Step::Server | Step::Replication if error.code() == Some("ERR") && error.detail() != Some(FULL) => {}
                     _ => return Err(said.unwrap_or(failure)),
                 }

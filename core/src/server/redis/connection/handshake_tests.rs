@@ -131,8 +131,8 @@ fn a_password_that_the_server_repeats_is_not_shown() {
             vec![ok(5), format!("-ERR unknown command 'x' '{password}'")],
         ] {
             let failure = failed(&url, &answers.iter().map(String::as_str).collect::<Vec<_>>());
-            let told = failure.message.replace("password", "");
-            assert!(!told.contains(cut), "{answers:?} became {failure}");
+            let message = failure.message.replace("password", "");
+            assert!(!message.contains(cut), "{answers:?} became {failure}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum Input {
     Closed(Role, Option<io::Error>),
     /// A release or a leave that was submitted to any connection to the server: what it takes back may be on its way here.
     TakeBack(Op),
-    /// There are new credentials: the server is told them on every socket.
+    /// There are new credentials: the server gets them on every socket.
     LogIn,
     /// The time of `wake_at` has come, or is over.
     Wake,

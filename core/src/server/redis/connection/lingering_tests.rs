@@ -11,7 +11,7 @@ use crate::server::redis::connection::input::Input;
 /// A connection whose socket was given up with an acquire in it.
 fn lingering() -> Test {
     let mut test = Test::connected();
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     test.wrote();
     assert_eq!(test.until_due(), TIMEOUT);
     assert_eq!(test.effects(), ["failed", "complete", "linger"]);
@@ -48,7 +48,7 @@ fn an_acquire_without_an_answer_is_taken_back_behind_itself_and_once() {
 #[test]
 fn an_acquire_that_was_given_up_on_a_connection_that_goes_on_is_taken_back_there() {
     let mut test = Test::connected();
-    let _told = (test.submit(release("theirs", None)), test.submit(acquire()));
+    let _received = (test.submit(release("theirs", None)), test.submit(acquire()));
     test.wrote();
     test.bring(Input::TakeBack(release("ours", None)));
     assert_eq!(test.sent(), [""; 0], "its round may still be granted");
@@ -66,7 +66,7 @@ fn an_acquire_that_was_given_up_on_a_connection_that_goes_on_is_taken_back_there
 #[test]
 fn what_the_socket_did_not_take_is_written_later_and_in_order() {
     let mut test = Test::connected();
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     test.until_due();
     test.bring(Input::TakeBack(release("ours", None)));
     assert!(test.connection.is_busy(), "there are bytes to write");
@@ -96,9 +96,9 @@ fn a_socket_lingers_until_the_server_has_answered_everything() {
 #[test]
 fn a_release_whose_script_the_server_does_not_know_is_sent_as_text() {
     let mut test = Test::connected();
-    let _told = (test.submit(release("theirs", None)), test.wrote());
+    let _received = (test.submit(release("theirs", None)), test.wrote());
     test.says(released());
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     test.wrote();
     test.until_due();
     test.effects();
@@ -130,7 +130,7 @@ fn a_socket_that_breaks_or_stays_silent_for_long_does_not_linger_on() {
 fn a_socket_that_broke_or_owes_no_acquire_does_not_linger() {
     for (op, breaks) in [(acquire(), true), (release("ours", None), false), (Op::inspect(keys()), false)] {
         let mut test = Test::connected();
-        let _told = test.submit(op.clone());
+        let _received = test.submit(op.clone());
         test.wrote();
         if breaks {
             test.bring(Input::Closed(Role::Operations, None));
@@ -145,7 +145,7 @@ fn a_socket_that_broke_or_owes_no_acquire_does_not_linger() {
 fn a_close_that_waits_for_a_socket_that_lingers_does_not_connect_again() {
     let mut test = Test::connected();
     test.bring(Input::Warm);
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     test.wrote();
     test.until_due();
     test.effects();

@@ -13,7 +13,7 @@ use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::login::Login;
 
 impl Connection {
-    /// Tells the server the newest credentials, unless it knows them.
+    /// Sends the server the newest credentials, unless it knows them.
     pub(super) fn log_in(&mut self, now: Tick) {
         if self.settings.provided.is_none() {
             return;

@@ -47,7 +47,7 @@ fn new_credentials_go_out_between_the_commands_and_once() {
     let mut test = connected(&provided);
     test.bring(Input::LogIn);
     assert_eq!(test.wrote(), "", "the server knows them");
-    let _told = test.submit(release("ours", None));
+    let _received = test.submit(release("ours", None));
     give(&provided, "two");
     test.bring(Input::LogIn);
     test.bring(Input::LogIn);
@@ -64,7 +64,7 @@ fn new_credentials_go_out_between_the_commands_and_once() {
 }
 
 #[test]
-fn refused_credentials_leave_the_connection_as_it_was_and_are_told_of_once() {
+fn refused_credentials_leave_the_connection_as_it_was_and_are_reported_once() {
     let provided = provided();
     let (mut one, mut other) = (connected(&provided), connected(&provided));
     give(&provided, "hunter2hunter2");
@@ -87,7 +87,7 @@ fn a_connection_that_is_refused_tries_other_credentials_once() {
     let provided = provided();
     give(&provided, "one");
     let mut test = Test::provided(&provided);
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     assert_eq!(test.effects(), ["open"]);
     for effects in [&["drop", "open"][..], &["drop", "failed", "complete"]] {
         test.bring(Input::Opened(Role::Operations));
@@ -104,7 +104,7 @@ fn a_refusal_for_another_reason_is_no_reason_for_other_credentials() {
     let provided = provided();
     give(&provided, "one");
     let mut test = Test::provided(&provided);
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
@@ -113,7 +113,7 @@ fn a_refusal_for_another_reason_is_no_reason_for_other_credentials() {
     ));
     assert!(test.connection.is_up(), "what it may do is found out later");
     let mut full = Test::provided(&provided);
-    let _told = full.submit(acquire());
+    let _received = full.submit(acquire());
     full.bring(Input::Opened(Role::Operations));
     full.says("-ERR max number of clients reached\r\n");
     full.bring(Input::Closed(Role::Operations, None));

@@ -27,7 +27,7 @@ pub(crate) enum Landing {
     /// key, and whether transactions are of no use on this socket.
     ByScript { pending: InFlight, took: bool, lasting: bool },
     /// A question that was sent at that time is answered.
-    Heard(Question, Value, Tick),
+    SentinelAnswer(Question, Value, Tick),
     /// The answer to new credentials.
     LoggedIn(Value),
     /// The answer of an operation that was given up before.
@@ -45,7 +45,7 @@ struct Command {
     /// The operation that undoes this one, if this one was given up.
     undo: Option<Op>,
     question: Option<Question>,
-    /// Whether it tells the server new credentials.
+    /// Whether it sends new credentials.
     is_login: bool,
     at: Tick,
     /// The count of reads at the time when it was sent.
@@ -101,7 +101,7 @@ impl Pipeline {
         Self { commands, reads, facts, socket, response_timeout, answered, known, probes, given_up, unasked, watched, more }
     }
 
-    /// What the server told of itself in the handshake.
+    /// The facts about the server from the handshake.
     pub(crate) fn facts(&self) -> &HandshakeFacts {
         &self.facts
     }
@@ -158,7 +158,7 @@ impl Pipeline {
         self.push_own(Some(question), now);
     }
 
-    /// Notes that the server is told new credentials now.
+    /// Notes that new credentials are sent now.
     pub(crate) fn push_login(&mut self, now: Tick) {
         self.push_own(None, now);
     }
@@ -217,7 +217,7 @@ impl Pipeline {
             return Landing::Late;
         }
         if let Some(question) = question {
-            return Landing::Heard(question, value, at);
+            return Landing::SentinelAnswer(question, value, at);
         }
         let unasked = self.unasked.take();
         let Some(pending) = pending else { return Landing::Late };

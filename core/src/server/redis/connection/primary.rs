@@ -178,7 +178,7 @@ impl Primary {
     }
 
     /// Notes what an answer shows of a lock: its fence, and whether a newcomer met it held. `was_tried`: a transaction went before.
-    pub(crate) fn heard(&self, op: &Op, reply: &Reply, was_tried: bool) {
+    pub(crate) fn learn(&self, op: &Op, reply: &Reply, was_tried: bool) {
         let Some(keys) = op.keys().filter(|keys| keys.kind() != Kind::Quorum) else { return };
         let fence = reply.fence.max(reply.last_fence);
         if fence > 0 {

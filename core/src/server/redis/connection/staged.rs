@@ -92,10 +92,10 @@ impl Test {
     }
 
     pub(super) fn submit_until(&mut self, op: Op, deadline: Tick) -> Receiver<Answer> {
-        let (tell, told) = channel();
-        let completion = Completion::new(move |answer| drop(tell.send(answer)));
+        let (sender, received) = channel();
+        let completion = Completion::new(move |answer| drop(sender.send(answer)));
         self.bring(Input::Submit(InFlight::new(Request::new(op, deadline), completion)));
-        told
+        received
     }
 
     /// The effects since the last call, by name. Operations end.
@@ -217,6 +217,6 @@ pub(super) fn released() -> &'static str {
     "*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$-1\r\n:-2\r\n"
 }
 
-pub(super) fn kind(told: &Receiver<Answer>) -> Option<(FailureKind, bool)> {
-    told.try_recv().ok().map(|answer| answer.unwrap_err()).map(|failure| (failure.kind, failure.maybe_applied))
+pub(super) fn kind(received: &Receiver<Answer>) -> Option<(FailureKind, bool)> {
+    received.try_recv().ok().map(|answer| answer.unwrap_err()).map(|failure| (failure.kind, failure.maybe_applied))
 }

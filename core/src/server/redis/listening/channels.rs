@@ -27,7 +27,7 @@ const MOST: usize = 4_096;
 pub(super) enum Order {
     Subscribe(Channel),
     Unsubscribe(Channel),
-    /// There are new credentials: with subscriptions, only a new connection can tell them.
+    /// There are new credentials: with subscriptions, only a new connection can send them.
     LogIn,
     /// The server may have another replication id.
     Wake,

@@ -53,7 +53,7 @@ pub(crate) trait NodeMap: Send + Sync + 'static {
     /// The map may be wrong.
     fn look_again(self: &Arc<Self>);
 
-    /// A failure of a node, as the client is told of it.
+    /// A failure of a node, as the client receives it.
     fn about(&self, node: &Address, failure: Failure) -> Failure;
 }
 
@@ -80,17 +80,17 @@ impl Listening {
         Self { host: host.clone(), connect_timeout, response_timeout, channels: Mutex::default(), connections }
     }
 
-    /// Has every connection tell the newest credentials.
+    /// Has every connection send the newest credentials.
     pub(crate) fn log_in(&self) {
-        self.tell_all(|| Order::LogIn);
+        self.notify_all(|| Order::LogIn);
     }
 
     /// Has every connection look whether the server has another replication id.
     pub(crate) fn wake(&self) {
-        self.tell_all(|| Order::Wake);
+        self.notify_all(|| Order::Wake);
     }
 
-    fn tell_all(&self, order: impl Fn() -> Order) {
+    fn notify_all(&self, order: impl Fn() -> Order) {
         for connection in self.connections.lock().iter().flat_map(HashMap::values) {
             // One that has ended begins with the newest of both.
             let _ = connection.orders.send(order());
@@ -111,7 +111,7 @@ pub(crate) fn listen<M: NodeMap>(map: &Arc<M>, channel: Channel, listener: &List
     }
     let mut out = Vec::new();
     map.listening().channels.lock().listen(channel, listener, &mut out);
-    tell(out);
+    notify(out);
     place_channels(map, Moved::Nothing);
     true
 }
@@ -120,7 +120,7 @@ pub(crate) fn listen<M: NodeMap>(map: &Arc<M>, channel: Channel, listener: &List
 pub(crate) fn place_channels<M: NodeMap>(map: &Arc<M>, moved: Moved) {
     let mut out = Vec::new();
     let orders = map.listening().channels.lock().place(moved, |slot| map.node_of_slot(slot), &mut out);
-    tell(out);
+    notify(out);
     send(map, orders);
 }
 
@@ -143,6 +143,6 @@ fn send<M: NodeMap>(map: &Arc<M>, orders: Vec<(Address, Order)>) {
     }
 }
 
-fn tell(out: Notices) {
+fn notify(out: Notices) {
     out.into_iter().for_each(|(listener, notice)| listener(notice));
 }

@@ -67,7 +67,7 @@ pub struct PubSub {
     /// The buffers of the socket.
     pub buffers: Buffers,
     asked: VecDeque<Asked>,
-    /// Channels that are left, and whose end was told, maybe by the node itself: then the answer is still to come.
+    /// Channels that are left, and whose end was reported, maybe by the node itself: then the answer is still to come.
     ended: Vec<Arc<str>>,
     /// Whether the server has plain channels alone.
     only_plain: bool,
@@ -151,7 +151,7 @@ impl PubSub {
             self.reads += 1;
             match value.map_err(|error| refusal::failure(&error, true))? {
                 Value::ServerError(error) => said.extend(self.refused(&error.into(), now)?),
-                Value::Array(words) => said.extend(self.heard(&words, now)?),
+                Value::Array(words) => said.extend(self.received(&words, now)?),
                 // A server may answer a ping so.
                 Value::SimpleString(_) => self.done(now),
                 _ => return Err(out_of_step()),
@@ -214,7 +214,7 @@ impl PubSub {
     }
 
     /// Takes a list of words: a message, or the answer about a subscription.
-    fn heard(&mut self, words: &[Value], now: Tick) -> Result<Option<Said>, Failure> {
+    fn received(&mut self, words: &[Value], now: Tick) -> Result<Option<Said>, Failure> {
         let word = |at: usize| match words.get(at) {
             Some(Value::BulkString(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
             Some(Value::SimpleString(text)) => Some(text.clone()),

@@ -33,7 +33,7 @@ fn list(words: &[&str]) -> String {
 }
 
 #[test]
-fn each_channel_is_subscribed_heard_and_left() {
+fn each_channel_is_subscribed_received_and_left() {
     let mut pub_sub = new();
     pub_sub.subscribe(sharded("a"), at(1));
     pub_sub.subscribe(Channel { name: "b".into(), kind: Kind::Plain }, at(1));

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::channels::{Moved, Order, REFUSED};
 use super::pub_sub::{PubSub, Said};
-use super::{NodeMap, place_channels, send, tell};
+use super::{NodeMap, notify, place_channels, send};
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::redis::address::Address;
@@ -26,7 +26,7 @@ use crate::server::redis::transport::stream::Limit;
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Takes what a node says.
-fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
+fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
     let (mut out, mut moved) = (Vec::new(), Vec::new());
     {
         let mut channels = map.listening().channels.lock();
@@ -48,7 +48,7 @@ fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
             }
         }
     }
-    tell(out);
+    notify(out);
     if !moved.is_empty() {
         map.look_again();
     }
@@ -85,7 +85,7 @@ pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: Unbo
         let (failure, useful) = (here.about(&node, failure), here.listening().connect_timeout);
         let mut out = Vec::new();
         here.listening().channels.lock().disconnected(&node, &failure, &mut out);
-        tell(out);
+        notify(out);
         here.look_again();
         let now = Tick::now();
         backoff.broke(now, now.since(begun) > useful, fastrand::f64());
@@ -170,7 +170,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
         return Ok(End::Anew);
     }
     drop(here);
-    // With subscriptions, only a new connection can tell other credentials. It takes the place of this one.
+    // With subscriptions, only a new connection can send other credentials. It takes the place of this one.
     let mut next = has_others.then(|| open(&settings));
     let mut sweep_at = Tick::now().after(SWEEP);
     loop {
@@ -182,7 +182,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
                 let said = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
                 let said = said.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-                heard(&here, node, said);
+                deliver(&here, node, said);
             }
             order = inbox.recv() => match order {
                 Some(Order::Subscribe(channel)) => pub_sub.subscribe(channel, Tick::now()),

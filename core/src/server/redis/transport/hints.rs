@@ -57,8 +57,8 @@ async fn follow(settings: Arc<Settings>, primary: Arc<Primary>) {
     let (mut failures, mut is_back) = (1, false);
     for turn in fastrand::usize(..1 << 16).. {
         let begun = Instant::now();
-        // What is heard ends the connection only by its failure, which changes nothing: there are other ways to notice a failover.
-        let _ = hear(service, turn, is_back, &settings, &primary).await;
+        // A message ends the connection only by its failure, which changes nothing: there are other ways to notice a failover.
+        let _ = listen(service, turn, is_back, &settings, &primary).await;
         failures = if begun.elapsed() > PAUSES.longest { 1 } else { failures + 1 };
         is_back = true;
         sleep(PAUSES.spread(failures, fastrand::f64())).await;
@@ -66,7 +66,7 @@ async fn follow(settings: Arc<Settings>, primary: Arc<Primary>) {
 }
 
 /// Listens to one sentinel, as long as the connection lasts. A client that `is_back` may have missed a hint, and looks at once.
-async fn hear(
+async fn listen(
     service: &Arc<Service>,
     turn: usize,
     is_back: bool,
@@ -114,7 +114,7 @@ mod tests {
     fn a_sentinel_that_says_nothing_more_is_left() {
         let sentinel = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis+sentinel://{}/locks", sentinel.local_addr().unwrap());
-        let (tell, subscribed) = channel();
+        let (sender, subscribed) = channel();
         std::thread::spawn(move || {
             // The connections are kept open, and nothing is answered but the subscription.
             let mut kept = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
                 let count = stream.read(&mut asked).unwrap_or_default();
                 if String::from_utf8_lossy(&asked[..count]).contains("SUBSCRIBE") {
                     stream.write_all(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n").unwrap();
-                    tell.send(()).unwrap();
+                    sender.send(()).unwrap();
                 }
                 kept.push(stream);
             }

@@ -34,7 +34,7 @@ pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: O
     if let Ok((accepted, failover)) = primary.on_connected(&facts, address, settings.max_ttl(), now) {
         primary.disconnected(accepted.replid, now);
         if let Some(failover) = failover {
-            primary.health.tell(failover);
+            primary.health.report(failover);
         }
     }
 }
@@ -81,8 +81,8 @@ mod tests {
 
     /// The state that a look reports, for a client with the replication id `old` that is connected to `peer`.
     fn seen(node: SocketAddr, peer: SocketAddr) -> Option<ServerState> {
-        let (tell, told) = channel();
-        let primary = Arc::new(Primary::new(move |state| drop(tell.send(state))));
+        let (sender, received) = channel();
+        let primary = Arc::new(Primary::new(move |state| drop(sender.send(state))));
         let url = format!("redis://{node}");
         let settings = Arc::new(Settings::new(&url, &ClientOptions::default(), Duration::from_secs(60), None).unwrap());
         let info = |text: &str| redis::Value::BulkString(text.into());
@@ -91,7 +91,7 @@ mod tests {
         primary.on_connected(&facts, Some(peer), None, Tick::now()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(look(settings, Arc::clone(&primary), Some(peer)));
-        told.try_recv().ok()
+        received.try_recv().ok()
     }
 
     #[test]
