@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(ask(&MemoryServer::named("other"), "b", Tick::NEVER).unwrap().verdict, Verdict::Vote);
     }
 
-    fn ear() -> (Listener, mpsc::Receiver<Notice>) {
+    fn subscription() -> (Listener, mpsc::Receiver<Notice>) {
         let (sender, receiver) = mpsc::channel();
         (Arc::new(move |notice| sender.send(notice).unwrap()), receiver)
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn listeners_receive_what_is_published_on_their_channel() {
         let server = MemoryServer::new("news");
-        let ((one, first), (two, second), (other, elsewhere)) = (ear(), ear(), ear());
+        let ((one, first), (two, second), (other, elsewhere)) = (subscription(), subscription(), subscription());
         assert!(server.listen("a", Arc::clone(&one)) && server.listen("a", Arc::clone(&two)));
         assert!(server.listen("b", Arc::clone(&other)));
         server.publish("a", "hello");
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_listener_that_was_dropped_receives_nothing_more_and_is_forgotten() {
         let server = MemoryServer::new("gone");
-        let (listener, received) = ear();
+        let (listener, received) = subscription();
         server.listen("a", Arc::clone(&listener));
         drop(listener);
         server.publish("a", "late");

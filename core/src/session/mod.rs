@@ -12,9 +12,9 @@ pub(crate) mod caller;
 mod history;
 pub(crate) mod listing;
 mod own_holds;
-#[cfg(test)]
-mod puppet;
 mod registry;
+#[cfg(test)]
+mod stub;
 mod tasks;
 pub(crate) mod trace;
 mod wakeups;

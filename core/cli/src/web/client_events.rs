@@ -48,7 +48,7 @@ pub(super) fn sweep(spans: &mut Spans, now: u64) {
 }
 
 fn waiting(event: &ClientEvent, lock: &str) -> Key {
-    Key { source: Source::Client, lock: lock.to_owned(), place: Place::Waiter(event.lane.clone()) }
+    Key { source: Source::Client, lock: lock.to_owned(), place: Place::Waiter(event.row.clone()) }
 }
 
 fn holding(lock: &str, fence: Option<u64>) -> Key {
@@ -56,7 +56,7 @@ fn holding(lock: &str, fence: Option<u64>) -> Key {
 }
 
 fn span(event: &ClientEvent, key: Key, from: u64) -> Span {
-    Span { last_event: event.at, ..Span::new(key, &event.lane, event.who.as_deref().unwrap_or_default(), from) }
+    Span { last_event: event.at, ..Span::new(key, &event.row, event.who.as_deref().unwrap_or_default(), from) }
 }
 
 fn hold(event: &ClientEvent, lock: &str, from: u64) -> Span {
@@ -141,12 +141,12 @@ fn overrun(span: &mut Span, event: &ClientEvent) {
 mod tests {
     use super::*;
 
-    fn event(kind: Kind, at: u64, lane: &str, fence: u64) -> ClientEvent {
+    fn event(kind: Kind, at: u64, row: &str, fence: u64) -> ClientEvent {
         ClientEvent {
             at,
             kind,
             lock: Some("roll".to_owned()),
-            lane: lane.to_owned(),
+            row: row.to_owned(),
             who: None,
             has_owner: true,
             fence: (fence > 0).then_some(fence),
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Each span: lane, from, to, end, over, overlapped.
+    /// Each span: row, from, to, end, over, overlapped.
     fn drawn(lines: &[ClientEvent]) -> Vec<(String, u64, u64, String, u64, bool)> {
         let mut spans = Spans::default();
         lines.iter().for_each(|event| apply(&mut spans, event));
@@ -169,8 +169,8 @@ mod tests {
         spans.all().iter().map(read).collect()
     }
 
-    fn row(lane: &str, from: u64, to: u64, end: &str, over: u64, overlapped: bool) -> (String, u64, u64, String, u64, bool) {
-        (lane.to_owned(), from, to, end.to_owned(), over, overlapped)
+    fn row(row: &str, from: u64, to: u64, end: &str, over: u64, overlapped: bool) -> (String, u64, u64, String, u64, bool) {
+        (row.to_owned(), from, to, end.to_owned(), over, overlapped)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use locktender::{Grant, LockInfo};
 
 use super::client_events::began;
 use super::held::began_by_holder;
-use super::line::{lane, process, since_1970, who};
+use super::line::{process, row, since_1970, who};
 use super::spans::{Key, Place, Source, Span, Spans};
 use crate::shown;
 
@@ -24,9 +24,9 @@ pub(super) fn past<'a>(spans: &mut Spans, grants: impl DoubleEndedIterator<Item 
             continue;
         }
         let who = shown::who(grant.fields.as_ref(), &grant.owner);
-        let lane = grant.fields.as_ref().map_or_else(|| who.clone(), lane);
+        let row = grant.fields.as_ref().map_or_else(|| who.clone(), row);
         let to = ended.min(now);
-        let span = Span { fence: grant.fence, ..Span::new(key, &lane, &who, began(grant.fence, to)) };
+        let span = Span { fence: grant.fence, ..Span::new(key, &row, &who, began(grant.fence, to)) };
         spans.add(span, to, grant.state.as_str());
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
             let who = who(&process);
             let key = Key { source: Source::Server, lock: name.clone(), place: Place::Waiter(who.clone()) };
             if spans.get(&key).is_none() {
-                spans.begin(Span::new(key.clone(), &lane(&process), &who, now));
+                spans.begin(Span::new(key.clone(), &row(&process), &who, now));
             }
             goes_on.insert(key);
         }
@@ -69,9 +69,9 @@ fn holder(spans: &mut Spans, lock: &LockInfo, before: Option<u64>, now: u64, end
         let at = lock.fence.map(|fence| began(fence, now)).or_else(|| began_by_holder(lock));
         let from = at.unwrap_or(now).clamp(before.unwrap_or(0).min(now), now);
         let who = shown::holder(lock);
-        let lane = lock.fields.as_ref().map_or_else(|| who.clone(), lane);
+        let row = lock.fields.as_ref().map_or_else(|| who.clone(), row);
         spans.end(&key, end.min(from), "");
-        spans.begin(Span { owner: lock.owner.clone(), fence, ..Span::new(key.clone(), &lane, &who, from) });
+        spans.begin(Span { owner: lock.owner.clone(), fence, ..Span::new(key.clone(), &row, &who, from) });
     } else if spans.get(&key).is_some_and(|span| span.fence < fence) {
         spans.change(&key, |span| span.fence = fence);
     }

@@ -34,7 +34,7 @@ pub(super) enum Place {
     Holder,
     /// A hold that a client reports, by its fence. Several of them are an overlap.
     Hold(u64),
-    /// The waiter of this lane or process.
+    /// The waiter of this row or process.
     Waiter(String),
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Place {
 pub(super) struct Span {
     pub(super) id: u64,
     pub(super) key: Key,
-    pub(super) lane: String,
+    pub(super) row: String,
     /// The process, if it is known.
     pub(super) who: String,
     /// The owner value, of a hold that the servers show.
@@ -64,12 +64,12 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) fn new(key: Key, lane: &str, who: &str, from: u64) -> Self {
-        let (lane, who) = (lane.to_owned(), who.to_owned());
+    pub(super) fn new(key: Key, row: &str, who: &str, from: u64) -> Self {
+        let (row, who) = (row.to_owned(), who.to_owned());
         Self {
             id: 0,
             key,
-            lane,
+            row,
             who,
             owner: String::new(),
             from,
@@ -91,7 +91,7 @@ impl Span {
         let source = if self.key.source == Source::Server { "server" } else { "client" };
         json!({
             "id": self.id, "lock": self.key.lock, "source": source, "what": if self.is_hold() { "holds" } else { "waits" },
-            "lane": self.lane, "who": self.who, "from": self.from, "to": self.to, "end": self.end,
+            "lane": self.row, "who": self.who, "from": self.from, "to": self.to, "end": self.end,
             // As text: JavaScript would round larger ones.
             "fence": if self.fence > 0 { json!(self.fence.to_string()) } else { Value::Null },
             "over": self.over_from, "overlapped": self.is_overlapped,

@@ -48,7 +48,7 @@ pub(crate) struct Twins {
     name: String,
     raw: Connection,
     /// Receives what is published, by either command.
-    ear: Connection,
+    subscriber: Connection,
     /// The second is of a single server: what it can it does without scripts.
     dialects: [Arc<RedisServer>; 2],
     dialect: usize,
@@ -82,17 +82,17 @@ impl Twins {
         assert_eq!(until_answered.recv_timeout(PATIENCE), Ok(true));
         let raw = server.connection().unwrap();
         let machine = State::new();
-        let mut ear = server.connection().unwrap();
+        let mut subscriber = server.connection().unwrap();
         let names = [LOCKS, ALIKE, PARTED].concat();
         let keys = names.iter().map(|(name, servers)| Keys::new(Kind::of_lock(*servers), "", name, *servers == 1).unwrap());
         let by_lock: BTreeSet<String> = keys.map(|keys| machine::channel_of(&keys, CLIENTS[1])).collect();
         for channel in CLIENTS.map(machine::channel).into_iter().chain(by_lock) {
-            ear.command(&["SUBSCRIBE", &channel]).unwrap();
+            subscriber.command(&["SUBSCRIBE", &channel]).unwrap();
             // Refused by servers that don't know it, whose scripts don't use it either.
-            ear.command(&["SSUBSCRIBE", &channel]).unwrap();
+            subscriber.command(&["SSUBSCRIBE", &channel]).unwrap();
         }
         Self {
-            ear,
+            subscriber,
             name: binary.name.clone(),
             raw,
             dialects,
@@ -309,7 +309,7 @@ impl Twins {
     /// What the server has published since it was asked for last: channel and payload.
     fn received(&mut self) -> Vec<(String, String)> {
         // The answer comes after everything that was published before.
-        let mut next = self.ear.command(&["PING"]).unwrap();
+        let mut next = self.subscriber.command(&["PING"]).unwrap();
         let mut received = Vec::new();
         while let Raw::Array(words) = next {
             let words: Vec<String> = words.into_iter().map(|word| word.text().unwrap()).collect();
@@ -319,7 +319,7 @@ impl Twins {
                 [_, channel, payload] => received.push((channel.clone(), payload.replace(char::REPLACEMENT_CHARACTER, ""))),
                 other => panic!("{other:?}"),
             }
-            next = self.ear.reply().unwrap();
+            next = self.subscriber.reply().unwrap();
         }
         received
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::Failure;
 use crate::server::redis::address::Address;
-use crate::server::redis::cluster::parcel::Parcel;
+use crate::server::redis::cluster::routed::Routed;
 use crate::server::redis::cluster::topology::Topology;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::failure::no_connection;
@@ -50,7 +50,7 @@ pub(super) struct Mapping {
     backoff: Backoff,
     last_failure: Option<Failure>,
     /// The operations that wait for the first map.
-    waiting: Vec<Parcel>,
+    waiting: Vec<Routed>,
 }
 
 /// When nodes are asked again.
@@ -67,11 +67,11 @@ pub(super) enum Again {
 /// What becomes of an operation that needs the first map.
 pub(super) enum Wait {
     /// The map is there.
-    Known(Parcel),
+    Known(Routed),
     /// It waits for the nodes that are asked next.
     Waits,
     /// The last attempt has just failed.
-    Refused(Parcel, Failure),
+    Refused(Routed, Failure),
 }
 
 impl Mapping {
@@ -98,21 +98,21 @@ impl Mapping {
     }
 
     /// Has an operation wait for the first map. Between two attempts only what may wait for a connection does.
-    pub(super) fn wait(&mut self, parcel: Parcel, now: Tick) -> Wait {
-        let op = &parcel.request.op;
+    pub(super) fn wait(&mut self, routed: Routed, now: Tick) -> Wait {
+        let op = &routed.request.op;
         match &self.last_failure {
-            _ if self.topology.is_some() => return Wait::Known(parcel),
+            _ if self.topology.is_some() => return Wait::Known(routed),
             Some(failure) if now < self.rests_until && !op.survives_reconnect() && !op.asks_afresh() => {
-                return Wait::Refused(parcel, failure.clone());
+                return Wait::Refused(routed, failure.clone());
             }
-            _ => self.waiting.push(parcel),
+            _ => self.waiting.push(routed),
         }
         Wait::Waits
     }
 
     /// Has an operation wait for the next map.
-    pub(super) fn await_map(&mut self, parcel: Parcel) {
-        self.waiting.push(parcel);
+    pub(super) fn await_map(&mut self, routed: Routed) {
+        self.waiting.push(routed);
     }
 
     /// How many slots no node serves.
@@ -121,14 +121,14 @@ impl Mapping {
     }
 
     /// Takes the operations that have waited until their deadline, with the reason why they end.
-    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Parcel>, Failure) {
-        let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|parcel| parcel.request.deadline <= now);
+    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Routed>, Failure) {
+        let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|routed| routed.request.deadline <= now);
         self.waiting = waiting;
         (late, no_connection(self.last_failure.as_ref()))
     }
 
     /// Takes the operations that wait.
-    pub(super) fn take_waiting(&mut self) -> Vec<Parcel> {
+    pub(super) fn take_waiting(&mut self) -> Vec<Routed> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -177,7 +177,7 @@ impl Mapping {
     ///
     /// While a node `fails` it may have a successor soon, which a client with nothing to ask it would not notice. What proves the
     /// map wrong meanwhile need not wait for that.
-    pub(super) fn answered(&mut self, found: &Found, fails: bool, now: Tick, chance: f64) -> (Vec<Parcel>, Again) {
+    pub(super) fn answered(&mut self, found: &Found, fails: bool, now: Tick, chance: f64) -> (Vec<Routed>, Again) {
         match found {
             Ok((topology, nodes)) => {
                 for node in nodes {

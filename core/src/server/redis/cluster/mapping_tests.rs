@@ -27,18 +27,18 @@ fn failed() -> Found {
     Err(Failure::not_applied(FailureKind::Refused, "no"))
 }
 
-fn parcel(verb: Verb, deadline: Tick) -> Parcel {
+fn routed(verb: Verb, deadline: Tick) -> Routed {
     let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
     let op = Op::Lock(LockOp { keys, by: "ours".into(), verb });
-    Parcel::new(Request::new(op, deadline), Completion::new(|_| ()))
+    Routed::new(Request::new(op, deadline), Completion::new(|_| ()))
 }
 
-fn extend(deadline: Tick) -> Parcel {
-    parcel(Verb::Extend { ttl_ms: 1, fence: 1 }, deadline)
+fn extend(deadline: Tick) -> Routed {
+    routed(Verb::Extend { ttl_ms: 1, fence: 1 }, deadline)
 }
 
-fn release() -> Parcel {
-    parcel(Verb::Release { leave: None, kept_ms: 0 }, Tick::NEVER)
+fn release() -> Routed {
+    routed(Verb::Release { leave: None, kept_ms: 0 }, Tick::NEVER)
 }
 
 fn after(milliseconds: u64) -> Tick {

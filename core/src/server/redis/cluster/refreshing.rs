@@ -92,10 +92,10 @@ impl Cluster {
             let (old_replid, new_replid) = ("?".into(), "?".into());
             (self.on_state)(ServerState::FailedOver(Failover { address: None, old_replid, new_replid }));
         }
-        for parcel in waiting {
+        for routed in waiting {
             match &found {
-                Ok(_) => self.submit(parcel),
-                Err(failure) => parcel.fail(failure.clone()),
+                Ok(_) => self.submit(routed),
+                Err(failure) => routed.fail(failure.clone()),
             }
         }
         again
@@ -140,7 +140,7 @@ impl Cluster {
                 found = &mut asking => return found,
                 () = sleep(LOOK) => {
                     let (late, why) = self.mapping.lock().overdue(Tick::now());
-                    late.into_iter().for_each(|parcel| parcel.fail(why.clone()));
+                    late.into_iter().for_each(|routed| routed.fail(why.clone()));
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::name::{Keys, LEADERS};
 use crate::options::ClientOptions;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::nodes::Nodes;
-use crate::server::redis::cluster::parcel::Parcel;
+use crate::server::redis::cluster::routed::Routed;
 use crate::server::redis::cluster::target::ClusterTarget;
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::listening::Listening;
@@ -76,7 +76,7 @@ impl Server for ClusterServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
-        self.cluster.submit(Parcel::new(request, completion));
+        self.cluster.submit(Routed::new(request, completion));
     }
 
     /// The clock that is furthest behind: a proposal for a fence is ahead of no node then.
