@@ -216,7 +216,7 @@ pub(crate) struct Turn {
 #[pymethods]
 impl Turn {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.drain.get().turning(py, |turns| turns.attend(self.id))
+        self.drain.get().turning(py, |turns| turns.poll(self.id))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -12,7 +12,7 @@ use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, fence_of, is_claim, kept, owner_of, shows_waiters, with_fence, with_waiters};
-use crate::op::{Adoption, LockOp, Place, Queued, Reply, Verb, Verdict};
+use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
 pub(super) struct AcquireArgs<'a> {
@@ -22,7 +22,7 @@ pub(super) struct AcquireArgs<'a> {
     floor: u64,
     adopt: Option<&'a Adoption>,
     fair: bool,
-    pub(super) place: Option<&'a Place>,
+    pub(super) place: Option<&'a QueuePlace>,
 }
 
 impl<'a> AcquireArgs<'a> {
@@ -46,7 +46,7 @@ impl<'a> AcquireArgs<'a> {
 
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopts(holder);
-        let is_kept = |place: &Place| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
+        let is_kept = |place: &QueuePlace| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
         let anybodys = mutant!(ClaimIsAnybodys) && is_claim(holder);
         owner_of(holder) == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
@@ -118,7 +118,7 @@ pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, 
     }
     if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
         let verdict = Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() };
-        let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+        let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
         return Err(Reply { queued, ..found.reply(verdict) });
     }
     Ok(Free { found, is_queued })
@@ -162,7 +162,7 @@ pub(super) fn take_free(
     (is_free, clock::give(state, keys.clock(), now_us))
 }
 
-/// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is lined up.
+/// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is enqueued.
 pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
     let keys = &op.keys;
     let Some(args) = AcquireArgs::of(op) else { return inspect(state, keys, now_us) };

@@ -8,7 +8,7 @@ use crate::machine::{CLAIM_MS, Env, State, Value, apply, claim};
 use crate::mutant::{Mutant, assert_noticed};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
-use crate::op::{Adoption, LockOp, Op, Place, Reply, Verb, Verdict};
+use crate::op::{Adoption, LockOp, Op, QueuePlace, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -32,7 +32,7 @@ impl Bench {
     }
 
     fn acquire_as(&mut self, owner: &str, floor: u64, adopt: Option<Adoption>, waits: bool) -> Reply {
-        let place = waits.then(|| Place { entry: WAITER.into(), arrival: 0, stays: false });
+        let place = waits.then(|| QueuePlace { entry: WAITER.into(), arrival: 0, stays: false });
         self.apply(
             owner,
             Verb::Acquire { ttl_ms: TTL, proposal: floor, adopt, fair: false, place, quorum_config: None, job: None },

@@ -78,7 +78,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         }
         let left_ms = record.number("not_before").saturating_sub(now_us / 1_000);
         if left_ms > 0 && !mutant!(RetryDelayIgnored) {
-            let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+            let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
             let error = record.text("error").to_owned();
             let verdict = Verdict::Later { left: Duration::from_millis(left_ms), error };
             return Err(Reply { queued, ..free.found.reply(verdict) });

@@ -5,7 +5,7 @@ use crate::machine::{Env, State, Value, apply};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
 use crate::op::job::{AttemptNumber, Ending, JobRecord, NotBegun, OpenAttempt, ScheduledTime, Terms};
-use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
+use crate::op::{LockOp, Op, QueuePlace, Queued, Reply, Verb, Verdict};
 
 #[path = "job_ending_tests.rs"]
 mod ending;
@@ -41,7 +41,7 @@ impl Bench {
     }
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {
-        let place = waiter.map(|entry| Place { entry: entry.into(), arrival: 0, stays: false });
+        let place = waiter.map(|entry| QueuePlace { entry: entry.into(), arrival: 0, stays: false });
         let job = Some(Terms { max_attempts: self.max_attempts, retention_ms: RETENTION, scheduled_time: self.scheduled_time });
         let (ttl_ms, proposal) = (TTL, self.now_us);
         self.apply(owner, Verb::Acquire { ttl_ms, proposal, adopt: None, fair: false, place, quorum_config: None, job })

@@ -17,7 +17,7 @@ use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
 use crate::op::holder::claim;
-use crate::op::{Place, Queued};
+use crate::op::{QueuePlace, Queued};
 
 /// The time for which a notified waiter goes first. After it the next waiter may come.
 pub const CLAIM_MS: u64 = 200;
@@ -91,7 +91,7 @@ pub(super) struct Head {
 impl Head {
     /// Whether the first waiter is the waiter with `place`, or comes after it. A notified waiter has left the queue, but names
     /// the arrival that it had.
-    pub(super) fn is_or_came_after(&self, place: &Place) -> bool {
+    pub(super) fn is_or_came_after(&self, place: &QueuePlace) -> bool {
         self.entry == place.entry || place.arrival > 0 && place.arrival < self.arrival
     }
 
@@ -157,7 +157,7 @@ fn is_alive(life: Option<i64>, now_us: u64) -> bool {
 }
 
 /// Puts a waiter into the queue, at its old place if it had one, and renews the life of its client.
-pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
+pub(super) fn enqueue(state: &mut State, keys: &Keys, place: &QueuePlace, now_us: u64) -> Queued {
     let Some((client, _)) = address(&place.entry) else { return Queued::Nothing };
     if state.is_foreign_to_members(keys.queue(), now_us) {
         return Queued::Nothing;
@@ -196,7 +196,7 @@ pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
 }
 
 /// Takes a waiter that got the lock out of the queue. If more waiters use the same entry, the entry goes to the tail.
-pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, is_queued: bool, now_us: u64) -> Queued {
+pub(super) fn served(state: &mut State, keys: &Keys, place: &QueuePlace, is_queued: bool, now_us: u64) -> Queued {
     if is_queued && !mutant!(WinnerStaysQueued) {
         leave(state, keys, &place.entry, now_us);
     }
@@ -204,7 +204,7 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, is_queued: b
         return Queued::Nothing;
     }
     let arrival = if mutant!(GrantKeepsPlace) { place.arrival } else { 0 };
-    line_up(state, keys, &Place { arrival, ..place.clone() }, now_us)
+    enqueue(state, keys, &QueuePlace { arrival, ..place.clone() }, now_us)
 }
 
 /// Notifies the first waiter that the lock is free, or keeps the lock for it. Notifies the second waiter when to try. `is_next`

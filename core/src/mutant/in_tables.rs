@@ -25,7 +25,7 @@ impl Mutant {
         Self::FirstRoleTaken,
         Self::MinorityIgnored,
         Self::ListeningIgnored,
-        Self::SplitStirs,
+        Self::SplitWakes,
         Self::LeaverOvertaken,
         Self::EveryHintPassed,
         Self::EarlierYesStands,

@@ -293,7 +293,7 @@ mutants! {
     AnotherServerExcludes,
     /// A server that has a replica excludes another hold.
     OldServerExcludes,
-    /// A failover behind the grant is no reason to doubt.
+    /// A failover behind the grant is no reason to suspect a loss.
     FailoverExcludes,
     /// The history is asked although an earlier release of ours may have been done.
     ProofWhileUnanswered,
@@ -312,17 +312,17 @@ mutants! {
     /// A hint of fewer than a majority is no reason to try.
     MinorityIgnored,
     /// A notification about undoing a round whose votes were split makes everybody try again.
-    SplitStirs,
+    SplitWakes,
     /// A notification from a server that voted in vain makes a waiter try again.
-    UndoneStirs,
+    UndoneWakes,
     /// A subscription that begins, or breaks off, is no reason to look.
     ListeningIgnored,
     /// A waiter that gives up stays in the queue.
     LeaverStays,
     /// A waiter that leaves while there is no connection stays in the queue after the response timeout.
     LeaveGivenUpEarly,
-    /// A waiter that gives up leaves a place in the queue that another of its process had lined up.
-    LinedUpByAnother,
+    /// A waiter that gives up leaves a place in the queue that another of its process had enqueued.
+    EnqueuedByAnother,
     /// A waiter that has the lock stays in the queues of servers that had no say in it.
     WinnerNotTakenOut,
     /// A client closes, and operations without an answer are not undone.
@@ -333,19 +333,19 @@ mutants! {
     FirstExtensionByHash,
     /// The first release on a connection waits until the server has asked for the script.
     FirstReleaseByHash,
-    /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
+    /// A waiter that gives up stays where an earlier round, without an answer so far, enqueues it.
     LeaverOvertaken,
-    /// A place that nobody uses any more stays where an earlier round, without an answer so far, lines it up.
+    /// A place that nobody uses any more stays where an earlier round, without an answer so far, enqueues it.
     UnusedPlaceKept,
-    /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
+    /// A waiter that gives up is looked for in the queues for a ttl, and may be enqueued later.
     PlaceExpiresWithKey,
-    /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be lined up later.
+    /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be enqueued later.
     HoldersPlaceExpiresWithKey,
     /// A grant to a waiter of a shared place makes its process forget that a server which didn't vote has the place, too.
     SharedPlaceForgotten,
-    /// A server that lines a waiter up after its grant keeps it.
-    LateLineUpKept,
-    /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.
+    /// A server that enqueues a waiter after its grant keeps it.
+    LateEnqueueKept,
+    /// A waiter that has the lock stays where another of its process has enqueued their place behind the vote.
     LateCompanionKept,
     /// A refusal that is received after a grant gives the place the arrival that the grant has used up.
     UsedPlaceNamed,

@@ -120,8 +120,8 @@ pub enum Verb {
         adopt: Option<Adoption>,
         /// Whether the lock is fair: then a newcomer stands behind every waiter there is, also while the lock is free.
         fair: bool,
-        /// Where to line up if the lock is another's; `None` for one attempt.
-        place: Option<Place>,
+        /// Where to enqueue if the lock is another's; `None` for one attempt.
+        place: Option<QueuePlace>,
         /// The quorum the server belongs to; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
         /// For a job: its terms. The acquire begins an attempt then.
@@ -244,10 +244,10 @@ impl Op {
         let Self::Lock(LockOp { keys, verb, .. }) = self else { return false };
         let Verb::Acquire { adopt: None, fair: false, place, quorum_config: None, job: None, .. } = verb else { return false };
         let is_plain = keys.kind() == Kind::Exclusive && keys.label().kind == LockKind::Lock;
-        is_plain && place.as_ref().is_none_or(|Place { arrival, stays, .. }| *arrival == 0 && !stays)
+        is_plain && place.as_ref().is_none_or(|QueuePlace { arrival, stays, .. }| *arrival == 0 && !stays)
     }
 
-    /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
+    /// What undoes whatever the operation may have written, and the waiter that it may have enqueued: for a client that goes
     /// before the answer comes. `None` for what leaves nothing behind. To be sent behind the operation on the same connection, for
     /// only there it can't be overtaken.
     #[must_use]
@@ -344,7 +344,7 @@ impl Op {
 
 /// A waiter's place in the queue of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePlace {
     /// The waiter, `<f|b>:<client>:<number> <who>`.
     pub entry: Arc<str>,
     /// When it first arrived there, by the server's clock in microseconds; 0 for a newcomer.

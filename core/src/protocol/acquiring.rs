@@ -22,7 +22,7 @@ use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
 use crate::server::Request;
 use crate::validity::{self, Reading};
-use crate::wait::{self, Hint, LeaveReason, Role, Seat};
+use crate::wait::{self, Hint, LeaveReason, Role, Waiter};
 
 /// The decision of one step of the acquire loop.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) struct Acquiring {
     last_fence: u64,
     pub(super) waiting: Waiting,
     /// Whether any server may have put us into its queue.
-    lined_up: bool,
+    enqueued: bool,
     queued_emitted: bool,
     warned: bool,
     /// Whether the lock was another's in an earlier round.
@@ -57,12 +57,12 @@ pub(super) struct Acquiring {
 }
 
 impl Acquiring {
-    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
+    pub(super) fn new(recipe: &Recipe, waiter: Option<Waiter>, now: Tick) -> Self {
         let deadline = match recipe.options.wait {
             Wait::For(span) => now.after(span),
             Wait::Forever => Tick::NEVER,
         };
-        let waiting = Waiting::new(recipe, seat, now);
+        let waiting = Waiting::new(recipe, waiter, now);
         Self {
             started: now,
             deadline,
@@ -71,7 +71,7 @@ impl Acquiring {
             outage: Outage::default(),
             last_fence: 0,
             waiting,
-            lined_up: false,
+            enqueued: false,
             queued_emitted: false,
             warned: false,
             met_busy: false,
@@ -116,7 +116,7 @@ impl Acquiring {
             None => {
                 // Another waiter of this process, which has the lock by now, may have put the slot into the queues.
                 let stands =
-                    self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(LinedUpByAnother);
+                    self.enqueued || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(EnqueuedByAnother);
                 if let Some(entry) = entry.filter(|_| stands) {
                     let servers = 0..context.recipe.servers.len();
                     context.out.extend(servers.map(|server| leave(context.recipe, server, &entry, now)));
@@ -199,7 +199,7 @@ impl Acquiring {
         }
         let mut round = Round::new(recipe, number, owner, stays, now.tick);
         if let Some(slot) = self.waiting.slot() {
-            round.lineups.extend((0..servers).map(|server| slot.lineups(server)));
+            round.enqueue_counts.extend((0..servers).map(|server| slot.enqueue_counts(server)));
         }
         self.round = Some(round);
     }
@@ -249,7 +249,7 @@ impl Acquiring {
         }
         if let (Step::Acquire, Ok(reply)) = (tag.step, &answer) {
             round.ranks[server] = self.waiting.rank(&reply.queued);
-            self.lined_up |= round.ranks[server].is_some();
+            self.enqueued |= round.ranks[server].is_some();
         }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {

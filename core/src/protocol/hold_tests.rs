@@ -41,7 +41,7 @@ pub(in crate::protocol) struct Bench {
     events_before: Vec<Option<EventKind>>,
     pub(in crate::protocol) lost: Option<Loss>,
     /// The times at which the connection for renewals was prepared.
-    warmed: Vec<Tick>,
+    kept_warm: Vec<Tick>,
     /// The end of the key on a server that obeys every request as soon as it is sent.
     pub(in crate::protocol) kept_until: Tick,
 }
@@ -53,7 +53,7 @@ impl Bench {
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let (lost, warmed, event, events_before) = (None, Vec::new(), None, Vec::new());
+        let (lost, kept_warm, event, events_before) = (None, Vec::new(), None, Vec::new());
         let now = at(0);
         let mut bench = Self {
             machine,
@@ -66,7 +66,7 @@ impl Bench {
             message: None,
             events_before,
             lost,
-            warmed,
+            kept_warm,
             kept_until,
         };
         bench.handle(Input::Start, &mut |_, _| None);
@@ -94,7 +94,7 @@ impl Bench {
                         self.answers.push((self.now.after(after), server, tag, answer));
                     }
                 }
-                Command::Warm => self.warmed.push(self.now),
+                Command::KeepWarm => self.kept_warm.push(self.now),
                 Command::Lost(loss) => self.lost = Some(loss),
                 Command::Emit(event) => (self.event, self.message) = (Some(event.kind), event.message),
                 Command::Released(_, result) => self.released.push(result),
@@ -253,12 +253,12 @@ fn an_extend_behind_a_renewal_that_hangs_does_not_wait_for_two_rounds() {
 fn what_the_first_renewal_will_use_is_made_ready_once_and_well_before_it() {
     let mut bench = Bench::held(recipe(1, ms(10_000)));
     bench.run(at(9_000), |_, _| Some((ms(1), yes(Verdict::Ok))));
-    assert_eq!((&bench.warmed[..], bench.tries[0] > at(3_000)), (&[at(500)][..], true));
+    assert_eq!((&bench.kept_warm[..], bench.tries[0] > at(3_000)), (&[at(500)][..], true));
     let mut recipe = recipe(1, ms(10_000));
     recipe.options.renew = false;
     let mut bench = Bench::held(recipe);
     bench.run(at(9_000), |_, _| None);
-    assert_eq!(bench.warmed, [], "nobody renews it");
+    assert_eq!(bench.kept_warm, [], "nobody renews it");
 }
 
 #[test]

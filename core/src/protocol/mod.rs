@@ -172,7 +172,7 @@ impl Recipe {
     }
 
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
-    pub(crate) fn line(&self) -> Cow<'_, str> {
+    pub(crate) fn queue_key(&self) -> Cow<'_, str> {
         match self.job {
             None => Cow::from(self.keys.lock()),
             Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
@@ -354,7 +354,7 @@ pub enum Command {
         failed_over: bool,
     },
     /// Prepare the connection for renewals.
-    Warm,
+    KeepWarm,
     /// Listen to the servers, unless the client listens already.
     Listen,
     /// Let the other waiters of the local queue try: our ttl is too short for the way to the servers.

@@ -10,7 +10,7 @@ use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::protocol::{Acquisition, Amount, Answered, Command, Input, Manner, Tag};
-use crate::wait::{LeaveReason, LocalQueues, Role, Seat};
+use crate::wait::{LeaveReason, LocalQueues, Role, Waiter};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -40,7 +40,7 @@ struct Process {
 }
 
 impl Process {
-    fn start(wait: Wait, one_shot: bool, seat: Option<Seat>) -> Self {
+    fn start(wait: Wait, one_shot: bool, waiter: Option<Waiter>) -> Self {
         let recipe = Recipe {
             keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", true).unwrap()),
             servers: Arc::new(["s".to_owned()]),
@@ -55,7 +55,7 @@ impl Process {
             response_timeout: ms(1_000),
             unavailable_after: ms(5_000),
         };
-        let machine = Acquisition::new(Arc::new(recipe), seat, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let machine = Acquisition::new(Arc::new(recipe), waiter, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let mut process = Self { machine, now: at(0), sent: None, rounds: 0, acquired: None, ended: None };
         process.bring(Input::Start);
         process
@@ -200,14 +200,14 @@ fn a_holder_that_stood_still_beyond_its_validity_has_lost_the_lock_all_the_same(
 }
 
 #[test]
-fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
+fn an_outage_that_a_queue_has_survived_is_not_held_against_those_behind() {
     let mut queues = LocalQueues::new("c", "", 1);
-    let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
-    let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
-    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    let waiters: Vec<Waiter> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::Forever, false, Some(waiters[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(waiters[1].clone()));
     first.now = at(1_000);
     first.bring(Input::Wake);
-    assert!(seats[0].slot.unavailable_since().is_some(), "a round has failed");
+    assert!(waiters[0].slot.unavailable_since().is_some(), "a round has failed");
     first.now = first.machine.wake_at();
     first.bring(Input::Wake);
     first.answer(say(Verdict::Vote));
@@ -223,9 +223,9 @@ fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
 #[test]
 fn a_waiter_that_takes_over_knows_how_long_the_process_stood_still() {
     let mut queues = LocalQueues::new("c", "", 1);
-    let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
-    let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
-    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    let waiters: Vec<Waiter> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::Forever, false, Some(waiters[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(waiters[1].clone()));
     first.answer(disconnected());
     first.stand_still_until(at(60_000));
     first.bring(Input::Cancel);

@@ -229,14 +229,14 @@ impl Removal {
                     self.straggler(recipe, server, now, out);
                 }
             }
-            Err(failure) => self.doubt(recipe, server, now, failure),
+            Err(failure) => self.suspect(recipe, server, now, failure),
             Ok(_) => (),
         }
     }
 
     /// Notes a write of the value whose connection broke: the server may still read the write. After a close, the connection
     /// itself takes it back.
-    fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
+    fn suspect(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
         if !failure.maybe_applied || failure.kind == FailureKind::Closed {
             return;
         }

@@ -83,12 +83,12 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
 #[test]
 fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
     // The last request: a close takes the write back on its own connection.
-    for (kind, doubted) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
-        vote_whose_answer_nobody_reads_is_taken_off(kind, doubted);
+    for (kind, suspected) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
+        vote_whose_answer_nobody_reads_is_taken_off(kind, suspected);
     }
 }
 
-fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool) {
+fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, suspected: bool) {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
@@ -102,7 +102,11 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool)
     removal.answer((0, then), then, &say(Verdict::Ok));
     assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits for the answer to the acquire");
     removal.late_write(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
-    assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (doubted, doubted), "it may yet be read from its connection");
+    assert_eq!(
+        (removal.wake_at().is_some(), !removal.is_over()),
+        (suspected, suspected),
+        "it may yet be read from its connection"
+    );
 }
 
 fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {

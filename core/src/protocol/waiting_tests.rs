@@ -58,8 +58,8 @@ impl Bench {
     fn new(servers: usize, role: Role) -> Self {
         let recipe = recipe(servers);
         let mut queues = LocalQueues::new("c", "", servers);
-        let seat = Seat { role, ..queues.join("l", 1, false) };
-        Self { waiting: Waiting::new(&recipe, Some(seat), at(0)), recipe, queues, rng: fastrand::Rng::with_seed(7) }
+        let waiter = Waiter { role, ..queues.join("l", 1, false) };
+        Self { waiting: Waiting::new(&recipe, Some(waiter), at(0)), recipe, queues, rng: fastrand::Rng::with_seed(7) }
     }
 
     /// Takes a round that found the lock held for `remaining`, and `rank` waiters before us. Gives the next try.
@@ -92,7 +92,7 @@ fn is_within(tick: Tick, from: Tick, low: u64, high: u64) -> bool {
 }
 
 #[test]
-fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires() {
+fn the_first_of_a_queue_looks_within_a_second_and_when_the_holder_expires() {
     use Remaining::{For, Forever};
     for (remaining, rank, low, high) in [
         (For(ms(60_000)), 0, 750, 1_000),
@@ -109,7 +109,7 @@ fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires
 }
 
 #[test]
-fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() {
+fn a_holder_of_another_library_is_looked_after_by_the_first_of_the_queue() {
     use Remaining::{For, Forever};
     let ours = "app=billing host=h pid=2 id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
     for (servers, owner, role, remaining, low, high) in [
@@ -274,7 +274,7 @@ fn a_server_that_begins_or_ceases_to_notify_makes_the_front_look() {
 }
 
 #[test]
-fn who_speaks_for_the_line_does_so_until_it_leaves() {
+fn the_first_of_a_queue_stays_first_until_it_leaves() {
     for later in [Role::OneTry, Role::Parked, Role::First] {
         let mut bench = Bench::new(1, Role::First);
         bench.waiting.take_role(later);
@@ -321,8 +321,8 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
 #[test]
 fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::FirstRoleTaken, who_speaks_for_the_line_does_so_until_it_leaves);
-    assert_noticed(Mutant::SplitStirs, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
+    assert_noticed(Mutant::FirstRoleTaken, the_first_of_a_queue_stays_first_until_it_leaves);
+    assert_noticed(Mutant::SplitWakes, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
     assert_noticed(Mutant::ListeningIgnored, a_server_that_begins_or_ceases_to_notify_makes_the_front_look);
     assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
 }

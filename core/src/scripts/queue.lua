@@ -9,7 +9,7 @@
 -- A notified waiter has so long (ms), until the next one may come; a client lives so long (ms) after its last sign.
 local CLAIM, ALIVE = 200, 3000
 
--- A script drops so many dead waiters at once, so many times; and a waiter that lines up drops so many dead clients.
+-- A script drops so many dead waiters at once, so many times; and a waiter that is enqueued drops so many dead clients.
 local BATCH, BATCHES, CLIENTS = 100, 3, 10
 
 local function queue()
@@ -62,8 +62,8 @@ local function queue()
     return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
   end
 
-  -- Where the waiter stands, and its arrival; nothing if it can't be lined up.
-  local function line_up(entry, arrival, now)
+  -- The waiter's rank, and its arrival; nothing if it can't be enqueued.
+  local function enqueue(entry, arrival, now)
     local client = string.match(entry, '^%a:([^:]*):')
     local known = client and redis.pcall('ZSCORE', KEYS[3], entry)
     if not client or type(known) == 'table' then
@@ -138,6 +138,6 @@ local function queue()
     return failed
   end
 
-  return first, is_next, line_up, wake, notify
+  return first, is_next, enqueue, wake, notify
 end
 

@@ -137,7 +137,7 @@ pub trait Server: Send + Sync + 'static {
 
     /// Prepares for operations of the background, for example by opening a connection: something is held, and renewed sooner or
     /// later. It is called again every half a minute while something is held. Must not block.
-    fn warm(&self) {}
+    fn keep_warm(&self) {}
 
     /// Starts to listen to `channel`, beside the channels of earlier calls: a client calls it for its own channel, and for each election that
     /// it observes.

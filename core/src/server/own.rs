@@ -50,8 +50,8 @@ impl Server for OwnServer {
         })
     }
 
-    fn warm(&self) {
-        self.guarded(|| self.server.warm());
+    fn keep_warm(&self) {
+        self.guarded(|| self.server.keep_warm());
     }
 
     fn listen(&self, channel: &str, listener: Listener) -> bool {
@@ -90,7 +90,7 @@ mod tests {
 
         fn submit(&self, _: Request, _: Completion) {}
 
-        fn warm(&self) {
+        fn keep_warm(&self) {
             self.0.lock().push("warm");
         }
 
@@ -108,7 +108,7 @@ mod tests {
     fn a_server_of_a_users_own_is_notified_of_a_renewal_to_come_and_of_a_close() {
         let noting = Arc::new(Noting::default());
         let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::default());
-        own.warm();
+        own.keep_warm();
         own.give_up();
         own.close();
         assert_eq!(*noting.0.lock(), ["warm", "give up", "close"]);

@@ -49,12 +49,12 @@ use crate::session::warnings::Warnings;
 use crate::sync::Mutex;
 
 /// The pause between two notices to the servers that something is held.
-const TENDING: Duration = Duration::from_secs(30);
+const KEEP_WARM_EVERY: Duration = Duration::from_secs(30);
 
 /// The time after which the servers are notified of the first hold. The connection that granted it may belong to a caller that
 /// reads no socket now. So the end of that connection would not be noticed, but that of the background's connection is. A client
 /// whose holds are all shorter needs none.
-const TENDED_FROM: Duration = Duration::from_millis(200);
+const KEEP_WARM_FROM: Duration = Duration::from_millis(200);
 
 /// A client in the process that uses it. A forked child gets a new session, and never touches the parent's.
 pub(crate) struct Session {
@@ -70,7 +70,7 @@ pub(crate) struct Session {
     /// Set before the registry is read for closing, so an acquisition that is registered later finds it set.
     closing: AtomicBool,
     /// Whether the alarm is set with which the servers are notified that something is held.
-    tends: AtomicBool,
+    keeps_warm: AtomicBool,
     alarm_id: u64,
     /// Whether an acquire has waited for the answers of all servers.
     all_answered: AtomicBool,
@@ -107,7 +107,7 @@ impl Session {
             emitter,
             meters,
             closing: AtomicBool::new(false),
-            tends: AtomicBool::new(false),
+            keeps_warm: AtomicBool::new(false),
             alarm_id,
             all_answered: AtomicBool::new(false),
             seeds: Mutex::new(seeds),
@@ -208,19 +208,19 @@ impl Session {
     }
 
     /// Makes the servers prepare the connections of the background.
-    pub(crate) fn warm(&self) {
-        self.servers.iter().for_each(|server| server.warm());
+    pub(crate) fn keep_warm(&self) {
+        self.servers.iter().for_each(|server| server.keep_warm());
     }
 
     /// Something is held: the servers are notified soon, and then every half a minute, as long as that is true.
-    pub(crate) fn tend(self: &Arc<Self>) {
+    pub(crate) fn start_keep_warm(self: &Arc<Self>) {
         // Read first: every grant comes here, and most find it set.
-        if !self.tends.load(Ordering::Relaxed) && !self.tends.swap(true, Ordering::SeqCst) {
-            self.set_tending(TENDED_FROM);
+        if !self.keeps_warm.load(Ordering::Relaxed) && !self.keeps_warm.swap(true, Ordering::SeqCst) {
+            self.set_keep_warm(KEEP_WARM_FROM);
         }
     }
 
-    fn set_tending(self: &Arc<Self>, after: Duration) {
+    fn set_keep_warm(self: &Arc<Self>, after: Duration) {
         let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as _;
         self.runtime.set_alarm(Tick::now().after(after), self.alarm_id, alarm);
     }
@@ -265,13 +265,13 @@ impl Session {
 impl Alarm for Session {
     fn ring(self: Arc<Self>) {
         if self.registry.is_anything_held(Tick::now()) {
-            self.warm();
-            return self.set_tending(TENDING);
+            self.keep_warm();
+            return self.set_keep_warm(KEEP_WARM_EVERY);
         }
-        self.tends.store(false, Ordering::SeqCst);
+        self.keeps_warm.store(false, Ordering::SeqCst);
         // A hold that was granted before the line above found the alarm set.
         if self.registry.is_anything_held(Tick::now()) {
-            self.tend();
+            self.start_keep_warm();
         }
     }
 }

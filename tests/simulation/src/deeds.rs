@@ -63,7 +63,7 @@ impl World {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }
             }
-            Command::Warm => self.warm(client),
+            Command::KeepWarm => self.keep_warm(client),
             Command::Send { .. }
             | Command::Log(_)
             | Command::Look { .. }

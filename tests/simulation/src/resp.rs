@@ -8,7 +8,7 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
 use locktender::machine::{UNKNOWN_REPLID, owner_of};
 use locktender::op::{
-    Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict,
+    Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict,
 };
 
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
@@ -104,7 +104,7 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
             let (mode, adopted) = (text(behind), text(behind + 3));
             let count = |at: usize| if text(at).is_empty() { Some(0) } else { number(at) };
             let place = if mode.len() > 1 {
-                Some(Place { entry: mode.into(), arrival: count(behind + 1)?, stays: count(behind + 2)? == 1 })
+                Some(QueuePlace { entry: mode.into(), arrival: count(behind + 1)?, stays: count(behind + 2)? == 1 })
             } else {
                 None
             };

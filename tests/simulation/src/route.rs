@@ -215,10 +215,10 @@ impl World {
     }
 
     /// Has every connection of a client made that is not there yet: renewals will use them.
-    pub(super) fn warm(&mut self, client: usize) {
+    pub(super) fn keep_warm(&mut self, client: usize) {
         for server in 0..self.plan.servers {
             for way in 0..self.routes[client][server].ways.len() {
-                self.bring_to(client, server, way, Event::Warm);
+                self.bring_to(client, server, way, Event::KeepWarm);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::{CLAIM_MS, Message, claim, owner_of, shows_waiters};
-use locktender::op::{Adoption, LockOp, Op, Place, Queued, Reply, Verb, Verdict};
+use locktender::op::{Adoption, LockOp, Op, QueuePlace, Queued, Reply, Verb, Verdict};
 
 use super::clock::Instant;
 use super::node::Node;
@@ -82,7 +82,7 @@ impl Standing {
             {
                 // A waiter that was notified has left the queue, but came before the waiter that is the first now.
                 let was_first =
-                    |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
+                    |place: &QueuePlace, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
                 let passes = |head: &&(Arc<str>, u64)| !place.as_ref().is_some_and(|place| was_first(place, head));
                 first.filter(|head| passes(head) && (*fair || self.is_next(head))).map(|_| true)
             }
@@ -144,17 +144,17 @@ impl Standing {
     }
 
     /// The place of the waiter that asked, after the operation.
-    fn puts(&self, place: &Place, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
+    fn puts(&self, place: &QueuePlace, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
             Verdict::Held { .. } => true,
             Verdict::Vote => place.stays,
             _ => return Ok(()),
         };
         let Some(arrival) = after.arrival(&place.entry) else {
-            return if stands { Err(format!("{} is not in line", place.entry)) } else { Ok(()) };
+            return if stands { Err(format!("{} is not in the queue", place.entry)) } else { Ok(()) };
         };
         if !stands {
-            return Err(format!("{} has the lock, and stands in line", place.entry));
+            return Err(format!("{} has the lock, and is in the queue", place.entry));
         }
         let others = after.queue.iter().filter(|(entry, _)| *entry != place.entry);
         let (rank, last) = others.fold((0, 0), |(rank, last), (_, at)| (rank + u64::from(*at < arrival), last.max(*at)));

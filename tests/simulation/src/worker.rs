@@ -138,9 +138,9 @@ impl World {
         let process = &mut self.processes[client];
         let slot = process.slots.len();
         let fair = recipe.options.fair;
-        let seat = recipe.waits_in_queues().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
-        let entry = seat.as_ref().map(|seat| Arc::clone(seat.slot.entry()));
-        let machine = Acquisition::new(recipe.clone(), seat, seed, now);
+        let waiter = recipe.waits_in_queues().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
+        let entry = waiter.as_ref().map(|waiter| Arc::clone(waiter.slot.entry()));
+        let machine = Acquisition::new(recipe.clone(), waiter, seed, now);
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };

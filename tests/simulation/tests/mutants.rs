@@ -36,11 +36,11 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::HintMissed, 15),
     (Mutant::LateAcquireKept, 339),
     (Mutant::LateExtension, 14),
-    (Mutant::LateLineUpKept, 94),
+    (Mutant::LateEnqueueKept, 94),
     (Mutant::LateSuccessKept, 5),
     (Mutant::LateVoteReleased, 163),
     (Mutant::LeaverKeepsClaim, 50),
-    (Mutant::LinedUpByAnother, 57),
+    (Mutant::EnqueuedByAnother, 57),
     (Mutant::LostKeyNotHealed, 40),
     (Mutant::FailoverIgnored, 109),
     (Mutant::NextIgnored, 12),
@@ -50,7 +50,7 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::SeenFencesForgotten, 7_084),
     (Mutant::SmallQuorum, 4),
     (Mutant::SucceededIgnored, 75),
-    (Mutant::UndoneStirs, 85),
+    (Mutant::UndoneWakes, 85),
     (Mutant::WinnerNotTakenOut, 38),
 ];
 

@@ -19,15 +19,15 @@ const SEEDS: [u64; 2] = [300, 2_000];
 
 /// Seeds that once failed, and the bug each showed.
 const KEPT: &[(u64, &str)] = &[
-    (15, "a waiter gave up the place that another of its process had lined up, and nobody took it out of the queue"),
+    (15, "a waiter gave up the place that another of its process had enqueued, and nobody took it out of the queue"),
     (33, "a server that got no say in the grant kept the winner in its queue"),
-    (145, "a server that answered after the grant had lined the winner up, and kept it"),
+    (145, "a server that answered after the grant had enqueued the winner, and kept it"),
     (54, "a server on which the lock was free notified the waiter that undid its vote there to try again, without end"),
     (64, "the same, with the others out of reach"),
-    (17131, "a place was lined up by another of its process after the vote of the one that got the lock, and nobody took it out"),
+    (17131, "a place was enqueued by another of its process after the vote of the one that got the lock, and nobody took it out"),
     (
         2071,
-        "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no line until its turn",
+        "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no queue until its turn",
     ),
     (
         183,
@@ -55,8 +55,8 @@ const KEPT: &[(u64, &str)] = &[
         "a winner didn't leave where another of its process had enqueued their entry behind the vote, and was received first",
     ),
     (13359, "an extension that reached further than the one confirmed behind it was confirmed, and didn't count"),
-    (5751, "an acquire that had timed out lined a shared place up, when the last of its process had left that"),
-    (26660, "a waiter with a short ttl left, and its acquire that had timed out lined it up again later"),
+    (5751, "an acquire that had timed out enqueued a shared place, when the last of its process had left that"),
+    (26660, "a waiter with a short ttl left, and its acquire that had timed out enqueued it again later"),
     (17399, "a close took an acquire back on a server that didn't know the script of releases, and was over before that said so"),
     (35057, "a waiter left, and was taken out on a connection that was still to be made: the response timeout was too short"),
     (46286, "a close took an acquire back on a connection that was made at the last moment, by the hash of a script"),
@@ -67,12 +67,12 @@ const KEPT: &[(u64, &str)] = &[
     (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
     (
         28818,
-        "three that gave up in an outage stood in line, and their process didn't pass on the second's turn: it was expected to",
+        "three that gave up in an outage stood in the queue, and their process didn't pass on the second's turn: it was expected to",
     ),
-    (35787, "an acquire without an answer lined up a waiter that had had the lock, given it back, and whose key had expired"),
+    (35787, "an acquire without an answer enqueued a waiter that had had the lock, given it back, and whose key had expired"),
     (
         37246,
-        "a waiter came to a place which its server had dropped in an outage, and was expected in line before the one it shares that with had looked",
+        "a waiter came to a place which its server had dropped in an outage, and was expected in the queue before the one it shares that with had looked",
     ),
     (
         42094,

@@ -2,13 +2,13 @@
 --
 -- KEYS     lock, clock, queue, marker
 -- ARGV     owner, ttl (ms), the fence that the client has seen,
---          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
+--          the waiter to enqueue if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
 --          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,
 --          with quarantine: the marker as this client would write it for a server that votes ('?' = unknown replid);
 --          what there is none of is '', or left out at the end
 -- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours, with this fence
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
---          and after either, if the waiter stands in line: its rank, its arrival
+--          and after either, if the waiter is in the queue: its rank, its arrival
 --          {'no', time, fence, holder or nil, remaining}     the owner to adopt, and nothing else, was asked for and isn't there
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
 --          {'era', time, 0, nil, -2}                         the server's replid is not the one of the request

@@ -31,8 +31,8 @@ end
 if value and not (owner == ARGV[1] or adopts or waits and value == 'claim ' .. entry) then
   local reply = { 'held', now, fence_of(value), shown(value), redis.call('PTTL', KEYS[1]) }
   if waits then
-    local _, _, line_up = queue()
-    reply[6], reply[7] = line_up(entry, came, now)
+    local _, _, enqueue = queue()
+    reply[6], reply[7] = enqueue(entry, came, now)
   end
   return reply
 end

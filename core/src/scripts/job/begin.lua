@@ -9,7 +9,7 @@
 --            the owner of the last one, what became of it if it was left unfinished, how long it was kept (ms)}}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
---          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}
+--          {'later', time, fence, last error, ms until the next attempt, and if the waiter is queued: its rank, its arrival}
 --          and of a scheduled time, in the form of 'done': {'missed', …} a later one has begun; {'too_late', …}; {'too_early', …};
 --          {'running', …} a worker runs it, or an earlier one's work, and this request is not for a backup
 --          else as acquire

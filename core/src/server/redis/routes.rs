@@ -309,12 +309,12 @@ impl Server for Routes {
     }
 
     /// Makes the background's route connect, and listens to a sentinel, where there are some.
-    fn warm(&self) {
+    fn keep_warm(&self) {
         if let Some(hints) = &self.hints {
             hints.listen(&self.settings, &self.primary, &self.host);
         }
         // A route that has ended renews nothing.
-        let _ = self.background.send(Input::Warm);
+        let _ = self.background.send(Input::KeepWarm);
     }
 
     /// Listens on a connection for all channels, which is closed some seconds after the last listener is gone.

@@ -65,7 +65,7 @@ impl Settings {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server has ever answered. Then a broken connection is no reason to doubt the URL.
+    /// Whether the server has ever answered. Then a broken connection is no reason to suspect the URL.
     pub(crate) fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::op::{LockOp, Op, Place, Verb};
+use locktender::op::{LockOp, Op, QueuePlace, Verb};
 
 use crate::step::{CLIENTS, FLEETS, OWNERS, Step, Steps, WAITERS};
 
@@ -16,9 +16,9 @@ impl Steps {
     pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
         let keys = Arc::new(Keys::new(Kind::Quorum, "", "a", false).unwrap());
         let (owner, quorum_config): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
-        let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
+        let place = Some(QueuePlace { entry: WAITERS[0].into(), arrival: 0, stays: false });
         let long = "é".repeat(letters);
-        let acquire = |quorum_config, place: &Option<Place>| {
+        let acquire = |quorum_config, place: &Option<QueuePlace>| {
             let (keys, owner, place) = (Arc::clone(&keys), Arc::clone(&owner), place.clone());
             Step::Op(Op::Lock(LockOp {
                 keys,
@@ -93,7 +93,7 @@ impl Steps {
             Step::Op(Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, kept_ms: 0 } }))
         };
         let acquire = |waiter: &str| {
-            let place = Some(Place { entry: waiter.into(), arrival: 0, stays: false });
+            let place = Some(QueuePlace { entry: waiter.into(), arrival: 0, stays: false });
             let (keys, owner, fair) = (keys.clone(), OWNERS[1].into(), false);
             let (ttl_ms, proposal, adopt, quorum_config) = (5_000, now_us, None, None);
             Step::Op(Op::Lock(LockOp {

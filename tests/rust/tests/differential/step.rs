@@ -6,7 +6,7 @@ use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
 use locktender::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
-use locktender::op::{Adoption, LockOp, Op, Part, PartOp, Place, QuorumConfig, Verb};
+use locktender::op::{Adoption, LockOp, Op, Part, PartOp, QueuePlace, QuorumConfig, Verb};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -245,9 +245,9 @@ impl Steps {
     }
 
     /// A waiter with whatever it remembers of its arrival.
-    fn place(&mut self, now_us: u64) -> Place {
+    fn place(&mut self, now_us: u64) -> QueuePlace {
         let arrival = self.pick(&[0, 0, now_us - 5_000_000, now_us - 900, now_us + 10_000_000]);
-        Place { entry: self.pick(&WAITERS).into(), arrival, stays: self.rng.u8(..4) == 0 }
+        QueuePlace { entry: self.pick(&WAITERS).into(), arrival, stays: self.rng.u8(..4) == 0 }
     }
 
     /// Mostly the same quorum.

@@ -59,7 +59,7 @@ fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &st
     let before = given(server);
     proxy.end_stalls();
     eventually("the first one was read and taken back", PROMPTLY, || given(server) > before && !exists(server, name));
-    eventually("nobody stands in line", PROMPTLY, || waiters(server, name) == 0);
+    eventually("nobody is in the queue", PROMPTLY, || waiters(server, name) == 0);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn f13_an_acquire_that_comes_late_over_tls_is_taken_back() {
 }
 
 #[test]
-fn f13_a_waiter_that_is_lined_up_late_does_not_stay_in_line() {
+fn f13_a_waiter_that_is_enqueued_late_does_not_stay_in_the_queue() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let (waits, holds) = (client(Client::builder().url(proxy.url())), client(Client::builder().url(server.url())));
@@ -98,10 +98,10 @@ fn f13_a_waiter_that_is_lined_up_late_does_not_stay_in_line() {
     let _held = holds.lock("line").acquire_blocking().unwrap();
     let reads = proxy.client_reads();
     // On the new connection, and behind the acquire that stands still.
-    eventually("it is taken out of the line", PATIENCE, || proxy.client_reads() >= reads + 2);
+    eventually("it is taken out of the queue", PATIENCE, || proxy.client_reads() >= reads + 2);
     proxy.end_stalls();
     eventually("the late one is answered", PROMPTLY, || server.command(&["EXISTS", "{line}:~lt:queue"]).int() == 1);
-    eventually("nobody stands in line", PROMPTLY, || waiters(&server, "line") == 0);
+    eventually("nobody is in the queue", PROMPTLY, || waiters(&server, "line") == 0);
 }
 
 #[test]

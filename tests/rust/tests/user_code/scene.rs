@@ -70,7 +70,7 @@ impl Scene {
             Client::builder().url(server.url())
         };
         let client = builder.sink(Arc::new(SceneSink(Arc::clone(&scene)))).build().unwrap();
-        subscriber::attend(&scene);
+        subscriber::subscribe(&scene);
         let spare = client.lock(scene.named("spare")).acquire_blocking().unwrap();
         *scene.spare.lock().unwrap() = Some(spare);
         scene.client.set(client).unwrap();

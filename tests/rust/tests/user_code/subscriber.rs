@@ -20,7 +20,7 @@ static SCENES: LazyLock<Mutex<HashMap<String, Weak<Scene>>>> = LazyLock::new(|| 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Calls the scene's code where that is the place.
-pub fn attend(scene: &Arc<Scene>) {
+pub fn subscribe(scene: &Arc<Scene>) {
     SCENES.lock().unwrap().insert(scene.name.clone(), Arc::downgrade(scene));
 }
 

@@ -101,7 +101,7 @@ fn an_error_shows_how_many_were_before() {
     for waiter in waiters {
         waiter.join().unwrap();
     }
-    eventually("nobody is left in line", PATIENCE, || queue_length(&server, "a") == 0);
+    eventually("nobody is left in the queue", PATIENCE, || queue_length(&server, "a") == 0);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
 }
 
 #[test]
-fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgotten() {
+fn a_waiter_that_joins_the_queue_in_the_very_moment_in_which_its_front_leaves_is_not_forgotten() {
     let client = Client::open("memory://moment").unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {

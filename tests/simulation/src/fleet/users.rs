@@ -122,8 +122,8 @@ impl World {
             unavailable_after: ClientOptions::default().unavailable_after,
         });
         let (now, seed, place) = (self.clocks(client), self.rng.u64(..), self.lives.next_place());
-        let seat = self.clients[client].queues.join(recipe.keys.lock(), place as u64, false);
-        let machine = Acquisition::new(Arc::clone(&recipe), Some(seat), seed, now);
+        let waiter = self.clients[client].queues.join(recipe.keys.lock(), place as u64, false);
+        let machine = Acquisition::new(Arc::clone(&recipe), Some(waiter), seed, now);
         let wake = (Instant::MAX, 0);
         let id = self.lives.add(Life { machine, recipe, client, shard, task, wake, is_granted: false, is_over: false });
         self.clients[client].live.push(place);

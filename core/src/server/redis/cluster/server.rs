@@ -84,8 +84,8 @@ impl Server for ClusterServer {
         self.cluster.nodes.all().iter().filter_map(|node| node.routes.clock(at)).min()
     }
 
-    fn warm(&self) {
-        self.cluster.nodes.all().iter().for_each(|node| node.routes.warm());
+    fn keep_warm(&self) {
+        self.cluster.nodes.all().iter().for_each(|node| node.routes.keep_warm());
     }
 
     fn node_of(&self, keys: &Keys) -> Option<String> {

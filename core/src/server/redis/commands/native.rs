@@ -90,7 +90,7 @@ fn executed(results: Vec<Value>, floor: u64) -> Outcome {
             }
             None => Outcome::Broken,
         },
-        // The lock is held. The script says by whom, and lines the waiter up.
+        // The lock is held. The script reports by whom, and enqueues the waiter.
         (Value::Nil, Value::BulkString(_)) => by_script(false),
         // A key of another type, an id that can't be larger, or a right that is missing: the script distinguishes them.
         (set @ (Value::Okay | Value::Nil | Value::ServerError(_)), Value::ServerError(_) | Value::BulkString(_)) => {

@@ -3,7 +3,7 @@ use redis::Value;
 use super::*;
 use crate::name::Kind;
 use crate::op::job::{AttemptNumber, OpenAttempt, ScheduledTime, Terms};
-use crate::op::{Adoption, Place};
+use crate::op::{Adoption, QueuePlace};
 use crate::server::redis::commands::handshake_facts::Replid;
 
 /// The words of a command, as a server reads them.
@@ -76,7 +76,7 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         else {
             unreachable!()
         };
-        let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
+        let place = Some(QueuePlace { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
         Op::Lock(LockOp {
             keys,
             by: owner,

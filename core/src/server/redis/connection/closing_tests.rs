@@ -11,7 +11,7 @@ fn a_close_takes_back_what_was_sent_and_not_answered() {
     let (acquired, _inspected) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
     test.wrote();
     test.bring(Input::Close);
-    assert_eq!(test.sent(), [format!("release ours {ENTRY}")], "behind the acquire, with the waiter that it lined up");
+    assert_eq!(test.sent(), [format!("release ours {ENTRY}")], "behind the acquire, with the waiter that it enqueued");
     assert!(!test.connection.is_over(), "it has a moment to leave");
     assert_eq!((test.effects(), kind(&acquired)), (vec!["complete"; 2], Some((FailureKind::Closed, true))));
     assert_eq!(test.until_due(), TIMEOUT);

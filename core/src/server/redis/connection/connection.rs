@@ -59,7 +59,7 @@ pub struct Connection {
     /// Whether an operation was refused since the last attempt, so that another attempt is worth it.
     wanted: bool,
     /// The time until which a connection is wanted because of holds, and the time of the next look for a successor of its peer.
-    pub(super) tended_until: Tick,
+    pub(super) kept_warm_until: Tick,
     pub(super) looks_at: Tick,
     /// Whether a close has begun: then only releases are accepted.
     pub(super) given_up: bool,
@@ -86,7 +86,7 @@ impl Connection {
             backoff: Backoff::default(),
             last_failure: None,
             wanted: false,
-            tended_until: Tick::default(),
+            kept_warm_until: Tick::default(),
             looks_at: Tick::default(),
             given_up: false,
             closing: None,
@@ -156,10 +156,10 @@ impl Connection {
         self.follow(now, out);
         match input {
             Input::Submit(pending) => self.submit(pending, now, out),
-            Input::Warm => self.tend(now, out),
+            Input::KeepWarm => self.keep_warm(now, out),
             Input::Verify => {
                 self.looks_at = now;
-                self.tend(now, out);
+                self.keep_warm(now, out);
             }
             Input::Opened(Role::Operations) => self.opened(out),
             Input::Unopened(Role::Operations, failure) => {
@@ -178,7 +178,7 @@ impl Connection {
             Input::GiveUp => self.give_up(now, out),
             Input::Close => self.close(now, out),
         }
-        self.pursue(now, out);
+        self.connect_if_due(now, out);
         self.end_if_over(now, out);
         self.count_given_up();
     }
@@ -210,12 +210,12 @@ impl Connection {
     fn connects_at(&self) -> Tick {
         let at = self.backs_off_until();
         let is_open = self.closing.is_none();
-        let wanted = self.wanted || at < self.tended_until;
+        let wanted = self.wanted || at < self.kept_warm_until;
         if is_open && wanted || !self.backlog.is_empty() { at } else { Tick::NEVER }
     }
 
     /// Starts connecting, if it is time.
-    fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
+    fn connect_if_due(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let in_time = self.closing.is_none_or(|until| now < until);
         if matches!(self.state, State::Down) && now >= self.connects_at() && in_time {
             self.wanted = false;
@@ -286,7 +286,7 @@ impl Connection {
         if matches!(&answer, Ok(reply) if reply.verdict == Verdict::NewReplid) {
             return self.repeat_handshake(pending, now, out);
         }
-        let Some(pending) = self.doubt(pending, &answer, now) else { return };
+        let Some(pending) = self.suspect(pending, &answer, now) else { return };
         if let Ok(reply) = &answer {
             self.on_script_time(reply.time_us, sent, now);
             self.primary.learn(&pending.request.op, reply, pending.tried.is_some());

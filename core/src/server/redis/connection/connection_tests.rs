@@ -162,7 +162,7 @@ fn a_primary_that_became_a_replica_is_left() {
     test.says("-READONLY You can't write against a read only replica.\r\n");
     assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is reported before the answer");
     assert_eq!(kind(&received), Some((FailureKind::ReadOnly, false)));
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     test.connect();
     assert_eq!(test.effects(), [""; 0], "a replica has the handshake of a primary");
 }

@@ -26,7 +26,7 @@ fn the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again
         test.bring(Input::Closed(Role::Operations, None));
         test.effects();
         // The next socket may lead to a server that was started again, and knows no script.
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         test.connect();
     }
 }

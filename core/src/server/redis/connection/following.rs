@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// The time for which a connection is replaced at once when it breaks, after it was last said that something is held. It is longer
 /// than the pause between two such notices.
-const TENDED: Duration = Duration::from_secs(40);
+const KEPT_WARM: Duration = Duration::from_secs(40);
 
 impl Connection {
     /// Notes the address of the peer of the socket that is open from now on.
@@ -115,24 +115,24 @@ impl Connection {
     /// what follows, and then the server gets the operation once more. If its answer is the same, another handshake would change
     /// nothing.
     pub(super) fn repeat_handshake(&mut self, pending: InFlight, now: Tick, out: &mut Vec<Effect>) {
-        if pending.doubted {
+        if pending.suspected {
             let why =
                 "shows another replication id inside of a script than in INFO: is there a proxy between that asks two nodes?";
             return out.push(pending.end(Err(Failure::not_applied(FailureKind::Protocol, why))));
         }
         self.leave(&replid_changed(), (true, Why::Useless), now, out);
-        self.backlog.push(InFlight { doubted: true, ..pending });
+        self.backlog.push(InFlight { suspected: true, ..pending });
     }
 
     /// Asks a server with a marker for its replication id, and then again, if it says that a hold is gone: the id may be new under
     /// this connection, and then the hold has to be written again. Gives the operation back if the answer counts.
-    pub(super) fn doubt(&mut self, pending: InFlight, answer: &Answer, now: Tick) -> Option<InFlight> {
+    pub(super) fn suspect(&mut self, pending: InFlight, answer: &Answer, now: Tick) -> Option<InFlight> {
         let is_refused = matches!(answer, Ok(reply) if matches!(reply.verdict, Verdict::No { .. }));
-        let counts = pending.doubted || !is_refused || now >= pending.request.deadline || self.settings.quorum_config.is_none();
+        let counts = pending.suspected || !is_refused || now >= pending.request.deadline || self.settings.quorum_config.is_none();
         match &mut self.state {
             State::Up(conversation) if !counts && matches!(pending.request.op.verb(), Some(Verb::Extend { .. })) => {
                 conversation.ask(Question::Replid, now);
-                conversation.send(InFlight { doubted: true, ..pending }, Form::BySha, now);
+                conversation.send(InFlight { suspected: true, ..pending }, Form::BySha, now);
                 None
             }
             _ => Some(pending),
@@ -157,8 +157,8 @@ impl Connection {
 
     /// Something is held: a connection is wanted, to the node that the name of the server leads to now. The node that it leads to
     /// is asked from time to time, too: it may have become a replica, or be a primary again.
-    pub(super) fn tend(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        self.tended_until = now.after(TENDED);
+    pub(super) fn keep_warm(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.kept_warm_until = now.after(KEPT_WARM);
         if let (State::Up(conversation), Some(peer)) = (&mut self.state, self.peer)
             && now >= self.looks_at
         {

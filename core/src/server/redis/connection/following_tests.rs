@@ -34,7 +34,7 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
     let primary = Arc::new(Primary::new(|_| ()));
     let [mut one, mut other] = [(); 2].map(|()| Test::of(Arc::clone(&primary)));
     for test in [&mut one, &mut other] {
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         assert_eq!(test.effects(), ["open"]);
         test.handshake("old");
         assert_eq!(test.effects(), [""; 0]);
@@ -69,7 +69,7 @@ fn while_something_is_held_a_broken_connection_is_replaced_and_the_name_looked_u
     test.connection.reached(Some(PEER.into()));
     let mut looks = Vec::new();
     for second in (0..=90).step_by(5) {
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         looks.extend((test.effects() == ["look"]).then_some(second));
         test.after(Duration::from_secs(5));
     }
@@ -80,7 +80,7 @@ fn while_something_is_held_a_broken_connection_is_replaced_and_the_name_looked_u
     assert_eq!(test.effects(), ["failed"]);
     assert!(test.until_due() <= Duration::from_millis(500));
     assert_eq!(test.effects(), ["open"]);
-    test.after(TENDED).bring(Input::Unopened(Role::Operations, Failure::not_applied(FailureKind::Refused, "no")));
+    test.after(KEPT_WARM).bring(Input::Unopened(Role::Operations, Failure::not_applied(FailureKind::Refused, "no")));
     assert_eq!((test.effects(), test.connection.wake_at()), (vec![], Tick::NEVER), "nothing is held any more");
 }
 
@@ -88,13 +88,13 @@ fn while_something_is_held_a_broken_connection_is_replaced_and_the_name_looked_u
 fn a_wake_that_comes_when_nothing_is_held_any_more_is_not_due_again() {
     let mut test = Test::connected();
     test.connection.reached(Some(PEER.into()));
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     test.bring(Input::Closed(Role::Operations, None));
     test.bring(Input::Unopened(Role::Operations, Failure::not_applied(FailureKind::Refused, "no")));
     test.effects();
     assert!(test.connection.wake_at() > test.now, "it is to be tried again");
     // The process was paused, or the wake is late.
-    test.after(TENDED * 2).bring(Input::Wake);
+    test.after(KEPT_WARM * 2).bring(Input::Wake);
     assert!(test.connection.wake_at() > test.now, "{:?}", test.effects());
 }
 
@@ -102,7 +102,7 @@ fn a_wake_that_comes_when_nothing_is_held_any_more_is_not_due_again() {
 fn the_servers_clock_is_read_by_the_handshake_and_ahead_of_an_acquire_once_a_second() {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
     assert_eq!(test.connection.server_clock(test.now), None);
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     test.effects();
     test.handshake("era");
     assert_eq!(test.connection.server_clock(test.now), Some(5_000_000));
@@ -120,7 +120,7 @@ fn the_servers_clock_is_read_by_the_handshake_and_ahead_of_an_acquire_once_a_sec
 #[test]
 fn a_server_that_changes_its_replid_under_an_open_connection_has_a_handshake_again_and_then_the_operation() {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     test.effects();
     test.handshake("old");
     let (received, other) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
@@ -144,10 +144,10 @@ fn while_something_is_held_the_node_is_asked_whether_it_has_another_replid_or_is
         (Err("-NOPERM\r\n"), false),
     ] {
         let mut test = Test::of(Arc::new(Primary::new(|_| ())));
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         test.effects();
         test.handshake("old");
-        test.after(LOOK).bring(Input::Warm);
+        test.after(LOOK).bring(Input::KeepWarm);
         assert_eq!(test.effects(), ["look"]);
         assert!(test.wrote().contains("replication"));
         test.says(&answer.map_or_else(str::to_owned, |info| format!("${}\r\n{info}\r\n", info.len())));
@@ -162,7 +162,7 @@ fn a_node_that_may_have_followed_another_is_asked_at_once_also_on_a_connection_t
     assert_eq!(test.effects(), ["open"]);
     test.handshake("first");
     test.effects();
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     assert_eq!((test.effects(), test.wrote()), (vec![], String::new()), "it has just been asked");
     test.bring(Input::Verify);
     assert_eq!(test.effects(), ["look"]);
@@ -182,7 +182,7 @@ fn a_replid_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else(
         test.wrote();
         test.says(handshake_answers(replid).rsplit_once("*5").unwrap().0);
     };
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     for replid in ["old", "new"] {
         test.effects();
         handshake(&mut test, replid);
@@ -217,7 +217,7 @@ fn the_answer_of_a_script_shows_the_servers_clock_unless_its_replid_was_left() {
     let primary = Arc::new(Primary::new(|_| ()));
     let [mut one, mut other] = [(); 2].map(|()| Test::of(Arc::clone(&primary)));
     for test in [&mut one, &mut other] {
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         test.effects();
         test.handshake("old");
     }

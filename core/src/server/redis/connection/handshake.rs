@@ -242,7 +242,7 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         Endpoint::Tls { .. } | Endpoint::Unix { .. } => false,
     };
     let [_, with_tls] = settings.schemes();
-    let doubt = match failure.kind {
+    let hint = match failure.kind {
         FailureKind::Disconnected if is_plain => format!("; does that port speak TLS? If so, its URL begins with {with_tls}://"),
         _ => String::new(),
     };
@@ -253,7 +253,7 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         }
         None => {
             let said = failure.message.replace("rediss://", &format!("{with_tls}://"));
-            Failure::not_applied(failure.kind, format!("no Redis answered: {said}{doubt}"))
+            Failure::not_applied(failure.kind, format!("no Redis answered: {said}{hint}"))
         }
     }
 }

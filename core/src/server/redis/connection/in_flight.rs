@@ -12,7 +12,7 @@ pub struct InFlight {
     /// Whether it was sent before, on a socket that broke.
     pub(crate) repeated: bool,
     /// Whether it was refused before, and the server was asked for its replication id since, or the handshake was repeated.
-    pub(crate) doubted: bool,
+    pub(crate) suspected: bool,
     /// Whether the node serves it only because it is asked to: its slot is moving there.
     pub(crate) asking: bool,
     /// Whether a transaction was tried, and whether it has taken the lock's key.
@@ -23,7 +23,7 @@ impl InFlight {
     /// An operation that was not sent so far.
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
-        Self { request, completion, repeated: false, doubted: false, asking: false, tried: None }
+        Self { request, completion, repeated: false, suspected: false, asking: false, tried: None }
     }
 
     /// Ends the operation.

@@ -11,7 +11,7 @@ pub enum Input {
     /// An operation to do.
     Submit(InFlight),
     /// Something is held: operations will follow. It comes again, every half a minute, while something is held.
-    Warm,
+    KeepWarm,
     /// The server may have another replication id: it is asked, whether or not a connection is open.
     Verify,
     /// The socket that the connection asked for is open.

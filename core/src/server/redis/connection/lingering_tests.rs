@@ -144,7 +144,7 @@ fn a_socket_that_broke_or_owes_no_acquire_does_not_linger() {
 #[test]
 fn a_close_that_waits_for_a_socket_that_lingers_does_not_connect_again() {
     let mut test = Test::connected();
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     let _received = test.submit(acquire());
     test.wrote();
     test.until_due();
@@ -159,7 +159,7 @@ fn a_close_that_waits_for_a_socket_that_lingers_does_not_connect_again() {
 #[test]
 fn a_close_takes_everything_back_and_waits_for_it_as_for_a_release() {
     let mut test = lingering();
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     test.connect();
     test.effects();
     test.bring(Input::Close);

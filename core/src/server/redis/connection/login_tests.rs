@@ -32,7 +32,7 @@ fn auth(password: &str) -> String {
 fn connected(provided: &Arc<Provided>) -> Test {
     give(provided, "one");
     let mut test = Test::provided(provided);
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().starts_with(&auth("one")));

@@ -26,12 +26,12 @@ fn handshake_answers(transaction: &str) -> String {
 /// A connection to a server that has transactions, and compares by a script.
 fn connected() -> Test {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().ends_with("*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nEXEC\r\n"));
     test.says(&handshake_answers("+OK\r\n*0\r\n"));
-    test.connection.tended_until = Tick::default();
+    test.connection.kept_warm_until = Tick::default();
     test
 }
 

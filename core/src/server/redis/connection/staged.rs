@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::connection::Connection;
 use crate::clock::Tick;
 use crate::name::{Keys, Kind};
-use crate::op::{Answer, FailureKind, LockOp, Op, Place, QuorumConfig, Verb};
+use crate::op::{Answer, FailureKind, LockOp, Op, QueuePlace, QuorumConfig, Verb};
 use crate::options::ClientOptions;
 use crate::server::redis::ServerState;
 use crate::server::redis::commands::script::Script;
@@ -78,7 +78,7 @@ impl Test {
     /// A test with a connection that is up, while nothing is held.
     pub(super) fn connected() -> Self {
         let mut test = Self::new();
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         test.connect();
         test
     }
@@ -126,7 +126,7 @@ impl Test {
         assert!(self.wrote().contains("SETNAME"), "who we are is said first");
         self.says(GREETED);
         // A connection that breaks stays down until it is wanted.
-        self.connection.tended_until = Tick::default();
+        self.connection.kept_warm_until = Tick::default();
     }
 
     pub(super) fn says(&mut self, bytes: &str) {
@@ -192,7 +192,7 @@ pub(super) fn keys() -> Arc<Keys> {
 }
 
 pub(super) fn acquire() -> Op {
-    let place = Place { entry: ENTRY.into(), arrival: 0, stays: false };
+    let place = QueuePlace { entry: ENTRY.into(), arrival: 0, stays: false };
     Op::Lock(LockOp {
         keys: keys(),
         by: "ours".into(),

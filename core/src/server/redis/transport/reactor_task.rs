@@ -103,7 +103,7 @@ impl ReactorTask {
         let first = inbox.len() == 1;
         drop(inbox);
         if !sends_later {
-            self.attend(&Io::Threads(None));
+            self.poll(&Io::Threads(None));
         } else if first {
             // If the loop is blocked and doesn't send, the I/O thread does.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
@@ -131,7 +131,7 @@ impl ReactorTask {
     /// Brings a message that no waiting thread has asked for.
     fn bring(&self, message: Message) {
         self.inbox.lock().push(message);
-        self.attend(&Io::Background);
+        self.poll(&Io::Background);
         self.reactor.promote_next();
     }
 
@@ -147,8 +147,8 @@ impl ReactorTask {
         if let Some(socket) = &mut body.socket {
             // A late answer may be there, only unread: so it is read first. And no operation may overtake one that has to be sent
             // again.
-            let doubtful = body.connection.is_probing() || socket.is_doubtful(now);
-            socket.notice(due || events & MOVED != 0 || doubtful, events & HANGS_UP != 0);
+            let suspect = body.connection.is_probing() || socket.is_suspect(now);
+            socket.notice(due || events & MOVED != 0 || suspect, events & HANGS_UP != 0);
         }
         if let Some(lingering) = &mut body.lingering {
             lingering.notice(due || events & MOVED != 0, events & HANGS_UP != 0);
@@ -239,7 +239,7 @@ impl Body {
         }
     }
 
-    /// The time at which the connection must be attended to.
+    /// The time at which the connection must be polled.
     fn due(&self) -> Tick {
         let due = self.connection.wake_at();
         if self.connection.is_opening() { due.after(DIAL_GRACE) } else { due }
@@ -259,7 +259,7 @@ impl Handler for ReactorTask {
         self.events.fetch_or(MOVED | hangs_up, Ordering::SeqCst);
     }
 
-    fn attend(&self, io: &Io) {
+    fn poll(&self, io: &Io) {
         loop {
             // The thread that works on the connection looks again when it is done.
             let Some(mut body) = self.body.try_lock() else { return };
