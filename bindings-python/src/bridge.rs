@@ -1,6 +1,6 @@
-//! One completion queue per event loop. Whoever ends an operation pushes its number; the loop's own thread takes the numbers out
-//! and settles the futures. Most operations the loop itself has sent and read the answer of (see `turns`); threads of the core
-//! wake it by a file descriptor. None of them touches a Python object or waits for the interpreter.
+//! One completion queue per event loop. The thread that ends an operation pushes its number; the loop's own thread takes the
+//! numbers out and settles the futures. Most operations the loop itself has sent and read the answer of (see `turns`); threads of
+//! the core wake it by a file descriptor. None of them touches a Python object or waits for the interpreter.
 
 use std::collections::HashMap;
 use std::sync::Arc;

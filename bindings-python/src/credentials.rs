@@ -178,7 +178,7 @@ pub(crate) fn serve(py: Python<'_>) -> PyResult<()> {
     refresh(py)
 }
 
-/// Starts it anew in a forked child. Called before every operation.
+/// Starts it again in a forked child. Called before every operation.
 pub(crate) fn refresh(py: Python<'_>) -> PyResult<()> {
     let here = Some(Process::current());
     if !NEEDED.load(Ordering::Relaxed) || SERVES.replace(here) == here {

@@ -20,7 +20,7 @@ use crate::visit::park;
 /// How long the delivery waits at a time: what ends it is an event.
 const A_WHILE: Duration = Duration::from_secs(3600);
 
-/// The least level somebody logs: 10, 20, 30, 40 as in `logging`; above that nobody does.
+/// The least level that is logged: 10, 20, 30, 40 as in `logging`; above that nothing is.
 static LOGGED: AtomicU8 = AtomicU8::new(u8::MAX);
 
 /// The process whose delivery thread was started. Locked only by threads that hold the interpreter.
@@ -181,7 +181,7 @@ pub(crate) fn level_of(event: &CoreEvent) -> u8 {
     }
 }
 
-/// Finds out what is logged now, and starts the delivery if somebody listens. Called before every acquire.
+/// Finds out what is logged now, and starts the delivery if there is a listener. Called before every acquire.
 pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     let has_callback = has_callback || is_followed();
     let logger = logger(py, has_callback)?;

@@ -68,7 +68,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// The operation that `call` makes, its result converted by `convert`. `name` is the method's, for whoever forgets to await.
+    /// The operation that `call` makes, its result converted by `convert`. `name` is the method's, for a missing await.
     pub(crate) fn new<T: Send + 'static>(
         name: &'static str,
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,

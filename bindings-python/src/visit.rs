@@ -14,7 +14,7 @@ use crate::guarded::Guarded;
 /// Set when the exit begins.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// The daemon threads of the exit: whoever else was there when it began had already ended.
+/// The daemon threads of the exit: any other thread that was there when it began had already ended.
 static DAEMONS: Guarded<Option<Arc<Daemons>>> = Guarded::new(None);
 
 struct Daemons {

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_was_overslept_is_added_once_and_within_bounds() {
-        // When somebody looked, how late that was, and when deadline ended from then on.
+        // When the client looked, how late that was, and when deadline ended from then on.
         for looks in [
             vec![(0, 0, 1_000), (999, 0, 1_000), (1_000, 0, 1_000)],
             vec![(1_001, 1, 1_002), (1_002, 0, 1_002), (1_003, 1, 1_003)],

@@ -2,7 +2,7 @@
 //!
 //! A mutex of another crate may keep its sleeping threads in a table of the whole process, as `parking_lot` does. A fork copies
 //! that table with threads that the child doesn't have. The child's new threads get the addresses of those threads. Then they are
-//! queued behind themselves, and crash or sleep for ever. The mutexes of the standard library sleep on their own address instead.
+//! queued behind themselves, and crash or never wake. The mutexes of the standard library sleep on their own address instead.
 //! So a child inherits nothing but the mutexes that were locked. These are recognised by the process in which they were made.
 //!
 //! A panic while a mutex is locked does not poison it. The guarded data is consistent between any two statements. A second panic

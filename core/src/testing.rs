@@ -138,7 +138,7 @@ impl Clock {
 
     /// Gives the clock back, as dropping it does: another test may take it. Time continues from where it is.
     pub fn close(&self) {
-        // A forked child's copy may be locked for ever.
+        // A forked child's copy may be locked without end.
         if self.of.is_current() && !self.given_back.swap(true, Ordering::Relaxed) {
             *self.taken.by.lock() = None;
             self.taken.free.notify_one();

@@ -26,7 +26,7 @@ pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, 
     let attempt = match guard.waited(job.begin()).map(begun) {
         Ok(Ok(attempt)) => attempt,
         Ok(Err(outcome)) => return over(&outcome).into(),
-        Err(unmet) => return guard.unmet(&unmet, busy),
+        Err(failure) => return guard.on_acquire_failure(&failure, busy),
     };
     let mut environment = own;
     environment.push(("LOCKTENDER_ATTEMPT", attempt.number().to_string()));

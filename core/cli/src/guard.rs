@@ -12,9 +12,9 @@ use nix::unistd::getpid;
 
 use super::child::Child;
 use super::end::{End, Ending};
+use super::events::Event;
 use super::exit;
 use super::family;
-use super::happenings::Happening;
 use super::holder::{Holder, RELEASE, SOON, held};
 use super::messages::in_words;
 use super::output::{Ends, Kept, Output};
@@ -108,16 +108,16 @@ impl Guard<'_> {
         ];
         environment.extend(own);
         let (output, ends) = if keeps_output {
-            let sender = self.happenings.sender();
-            let (output, ends) = Output::read(move || drop(sender.send(Happening::Read)))?;
+            let sender = self.events.sender();
+            let (output, ends) = Output::read(move || drop(sender.send(Event::Read)))?;
             (Some(output), ends)
         } else {
             (None, Ends::inherited())
         };
         let (command, is_whole) = (&self.run_options.command, self.run_options.wait_children);
-        let child = self.happenings.start(|| Child::start(command, environment, ends, is_whole))?;
-        let (sender, fence) = (self.happenings.sender(), held.fence());
-        held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
+        let child = self.events.start(|| Child::start(command, environment, ends, is_whole))?;
+        let (sender, fence) = (self.events.sender(), held.fence());
+        held.on_lost(move |_| drop(sender.send(Event::Lost(fence))));
         Ok((child, output))
     }
 
@@ -168,22 +168,22 @@ impl Guard<'_> {
             }
             // Nothing reports the end of a process that is not a child.
             let pause = if ended.is_some() && terminated_at.is_some() { pause.min(LOOK) } else { pause };
-            match self.happenings.next(pause) {
-                Ok(Happening::Signal(sent)) => {
+            match self.events.next(pause) {
+                Ok(Event::Signal(sent)) => {
                     self.send(child, sent, &mut is_foreign);
                     is_asked_to_stop |= sent == Signal::SIGTSTP;
                     asked = Some(sent).filter(|sent| is_ending(*sent)).or(asked);
                 }
-                Ok(Happening::Lost(fence)) if fence == held.fence() => {
+                Ok(Event::Lost(fence)) if fence == held.fence() => {
                     is_lost = true;
                     if self.on_lost == OnLost::Warn {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
                     }
                 }
-                Ok(Happening::Child(process, Change::Stopped(by))) if child.is(process) => {
+                Ok(Event::Child(process, Change::Stopped(by))) if child.is(process) => {
                     goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop));
                 }
-                Ok(Happening::Child(process, Change::Ended(status))) if child.is(process) => {
+                Ok(Event::Child(process, Change::Ended(status))) if child.is(process) => {
                     had_terminal = child.take_terminal_back();
                     if terminated_at.is_none() && !self.run_options.wait_children {
                         return end(status, None, is_foreign, asked, had_terminal);
@@ -214,8 +214,8 @@ impl Guard<'_> {
         let by_itself = end.lost.is_none() && !end.was_asked();
         let patience = if by_itself { Duration::MAX } else { RELEASE };
         while !output.is_complete() {
-            match self.happenings.next_alone(patience) {
-                Ok(Happening::Signal(sent)) if is_ending(sent) => break,
+            match self.events.next_alone(patience) {
+                Ok(Event::Signal(sent)) if is_ending(sent) => break,
                 Ok(_) => (),
                 Err(_) => break,
             }

@@ -25,7 +25,7 @@ const REST: &str = "\u{1b}[J";
 
 /// A terminal that is the standard output.
 pub(super) struct Screen {
-    /// Whether it is entered: whoever draws, leaves or enters locks it.
+    /// Whether it is entered: to draw, leave or enter locks it.
     entered: Arc<Mutex<bool>>,
 }
 

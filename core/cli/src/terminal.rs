@@ -61,7 +61,7 @@ pub(super) fn stop(signal: Signal, user: Option<User>, is_asked: bool) -> Stop {
     // It reads, or changes the terminal, and is in the background.
     let needs_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
     match user {
-        // Whoever asked for it asked the rest of the group, too.
+        // The request went to the rest of the group, too.
         _ if is_asked && !needs_terminal => Stop::Follow(Signal::SIGTSTP, To::Itself),
         None => Stop::Leave,
         Some(User::Own | User::Command) if needs_terminal => Stop::Give,

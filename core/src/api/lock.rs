@@ -177,7 +177,7 @@ impl Lock {
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
-    /// The lock whose acquires wait for ever, unless an option of its own says otherwise: the client's default doesn't count.
+    /// The lock whose acquires wait without end, unless an option of its own says otherwise: the client's default doesn't count.
     pub(super) fn waits_forever_by_default(self) -> Self {
         if self.spec.settings.wait.is_some() { self } else { self.wait(Wait::Forever) }
     }

@@ -182,7 +182,7 @@ fn an_answer_that_nobody_waits_for_any_more_is_read_by_the_io_thread() {
     let (reactor, plug) = reactor();
     plug.poke();
     reactor.promote_next();
-    until("somebody reads it", || plug.polled() > 0);
+    until("a thread reads it", || plug.polled() > 0);
     plug.busy.store(false, Ordering::SeqCst);
     assert_ne!(plug.polled.lock()[0], thread::current().id());
 }

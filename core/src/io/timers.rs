@@ -67,7 +67,7 @@ impl Timers {
         self.queue.lock().alarms.keys().filter(|(_, of)| *of == id).count()
     }
 
-    /// Rings the alarms, for ever.
+    /// Rings the alarms, without end.
     pub(crate) async fn run(&self) {
         let mut due = Vec::new();
         loop {

@@ -32,7 +32,7 @@ fn dead_waiters_are_dropped_three_hundred_at_a_time() {
 }
 
 #[test]
-fn whoever_joins_drops_ten_clients_that_have_died() {
+fn a_client_that_joins_drops_ten_clients_that_have_died() {
     let (keys, mut state) = crowded(0);
     for number in 1..=25 {
         state.put_member(keys.queue(), &format!("late{number}"), number - signed(T), T);

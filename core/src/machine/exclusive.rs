@@ -182,7 +182,7 @@ pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
     Reply::new(Verdict::Vote, now_us, 0)
 }
 
-/// Confirms a hold behind a failover. The clock then gives no fence below that of the hold, whoever has the lock.
+/// Confirms a hold behind a failover. The clock then gives no fence below that of the hold, whichever client has the lock.
 fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
     let found = match look(state, keys, now_us) {
         Ok(found) => found,
@@ -308,7 +308,7 @@ impl Found {
         self.value() == Some(&claim(entry))
     }
 
-    /// Whether the value says that somebody waits.
+    /// Whether the value shows that a client waits.
     pub(super) fn shows_waiters(&self) -> bool {
         self.value().is_some_and(shows_waiters)
     }
@@ -363,7 +363,7 @@ pub(super) fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
     Reply::new(Verdict::Conflict { found }, now_us, fence)
 }
 
-/// Writes the lock's value anew. It says whether somebody waits.
+/// Writes the lock's value again. It shows whether a client waits.
 fn write(state: &mut State, keys: &Keys, value: &str, ttl_ms: u64, now_us: u64) {
     let is_queued = state.get(keys.queue(), now_us).is_some() && !mutant!(WaitersForgotten);
     let value = if is_queued { with_waiters(value) } else { value.to_owned() };

@@ -116,7 +116,7 @@ fn a_hold_that_was_handed_over_is_taken_by_its_owner_whatever_stands_behind_it()
     assert_eq!(bench.adopt("c", "a", false).verdict, Verdict::No { holder: Some("b".into()), remaining: ms(TTL) });
 }
 
-fn whoever_waits_is_noted() {
+fn every_waiter_is_noted() {
     let mut bench = Bench::new();
     bench.acquire("a");
     bench.wait("w");
@@ -135,15 +135,15 @@ fn whoever_waits_is_noted() {
 
 #[test]
 fn a_waiter_is_noted_behind_the_owner_by_each_of_its_looks() {
-    whoever_waits_is_noted();
+    every_waiter_is_noted();
 }
 
 #[test]
 fn a_waiter_that_is_not_noted_is_noticed() {
-    assert_noticed(Mutant::KnownWaiterNotMarked, whoever_waits_is_noted);
+    assert_noticed(Mutant::KnownWaiterNotMarked, every_waiter_is_noted);
 }
 
-fn a_value_that_is_written_anew_keeps_the_waiters() {
+fn a_value_that_is_written_again_keeps_the_waiters() {
     let mut bench = Bench::new();
     bench.acquire("a");
     bench.wait("w");
@@ -155,9 +155,9 @@ fn a_value_that_is_written_anew_keeps_the_waiters() {
 }
 
 #[test]
-fn whoever_writes_the_value_anew_keeps_the_note_of_waiters() {
-    a_value_that_is_written_anew_keeps_the_waiters();
-    assert_noticed(Mutant::WaitersForgotten, a_value_that_is_written_anew_keeps_the_waiters);
+fn writing_the_value_again_keeps_the_note_of_waiters() {
+    a_value_that_is_written_again_keeps_the_waiters();
+    assert_noticed(Mutant::WaitersForgotten, a_value_that_is_written_again_keeps_the_waiters);
 }
 
 fn the_value_of_another_library_stays_as_it_is() {

@@ -1,7 +1,7 @@
 //! The marker of a server of a quorum: the quorum to which the server belongs, and since when it remembers its locks.
 //!
 //! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it votes
-//! only when every hold that it may have forgotten has ended. That is `max_ttl` after it was first seen anew.
+//! only when every hold that it may have forgotten has ended. That is `max_ttl` after it was first seen as new.
 //!
 //! Without the server's replication id a client can't see a restart, only a missing marker. Then it accepts the marker that other
 //! clients wrote.
@@ -36,7 +36,7 @@ enum Standing {
     /// It votes after this many milliseconds.
     Waits(u64),
     /// It is new or restarted, or its clock was set back to a time before the marker.
-    Anew,
+    New,
     /// It belongs to another quorum, whose marker this is.
     Elsewhere(String),
     /// The value is no marker.
@@ -46,7 +46,7 @@ enum Standing {
 /// The replication id of a server that doesn't show one.
 pub const UNKNOWN_REPLID: &str = "?";
 
-/// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
+/// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server that counts as new.
 pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
     if env.known_as != UNKNOWN_REPLID && env.known_as != env.replid && !env.is_renamed && !mutant!(EarlierReplidVotes) {
         return Some(plain(Verdict::NewReplid, env));
@@ -61,7 +61,7 @@ pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &E
             settle(state, key, env.now_us);
             None
         }
-        Standing::Anew => {
+        Standing::New => {
             let voted = state.get(key, env.now_us).is_some_and(|entry| entry.left_ms(env.now_us).is_none());
             let life = (config.servers > 1 && !voted).then_some(2 * config.max_ttl_ms);
             write(state, key, config, env, (env.now_us, life));
@@ -106,7 +106,7 @@ pub(super) fn greet(state: &mut State, config: Option<&QuorumConfig>, env: &Env<
         // A client of one server has no quorum: any marker that counts shows another one.
         let nobody = QuorumConfig { servers: 0, max_ttl_ms: 0 };
         return match standing(state, key, &nobody, env) {
-            Standing::Anew => plain(Verdict::Ok, env),
+            Standing::New => plain(Verdict::Ok, env),
             other => refusal(other, &nobody, env),
         };
     };
@@ -120,7 +120,7 @@ pub(super) fn trust(state: &mut State, config: &QuorumConfig, env: &Env<'_>) -> 
     let key = Keys::server_marker();
     match standing(state, key, config, env) {
         other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, config, env),
-        Standing::Votes | Standing::HasWaited | Standing::Waits(_) | Standing::Anew => {
+        Standing::Votes | Standing::HasWaited | Standing::Waits(_) | Standing::New => {
             write(state, key, config, env, (0, None));
             plain(Verdict::Ok, env)
         }
@@ -142,19 +142,19 @@ pub(super) fn show(state: &mut State, remove: bool, env: &Env<'_>) -> Reply {
 }
 
 fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Standing {
-    let Some(entry) = state.get(key, env.now_us) else { return Standing::Anew };
+    let Some(entry) = state.get(key, env.now_us) else { return Standing::New };
     let Some(marker) = entry.text().and_then(Marker::parse) else {
         return Standing::Unreadable(fence::at(entry, key));
     };
     if ignores(entry, config, env.now_us) {
-        return Standing::Anew;
+        return Standing::New;
     }
     if marker.n != config.servers.to_string() || marker.max_ttl != config.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
     let is_of_this_replid = marker.run == env.known_as || env.is_renamed && marker.run == env.replid;
     if (!is_of_this_replid && env.known_as != UNKNOWN_REPLID) || marker.since > env.now_us {
-        return Standing::Anew;
+        return Standing::New;
     }
     let votes_from = match marker.since {
         0 => 0,
@@ -171,7 +171,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
 fn refusal(standing: Standing, config: &QuorumConfig, env: &Env<'_>) -> Reply {
     match standing {
         Standing::Votes | Standing::HasWaited => plain(Verdict::Ok, env),
-        Standing::Anew => quarantine(env, config.max_ttl_ms),
+        Standing::New => quarantine(env, config.max_ttl_ms),
         Standing::Waits(left) => quarantine(env, left),
         Standing::Elsewhere(quorum) => plain(Verdict::Mismatch { quorum: cut(&quorum).to_owned() }, env),
         Standing::Unreadable(found) => plain(Verdict::Conflict { found }, env),

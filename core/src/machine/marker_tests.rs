@@ -134,7 +134,7 @@ fn a_replid_that_was_renamed_is_valid_under_either_name() {
     let admits_renamed = |state: &mut State| admit(state, Keys::server_marker(), &CONFIG, &renamed).map(|reply| reply.verdict);
     assert_eq!(admits_renamed(&mut state), None, "the marker has the name before");
     assert_eq!(admits(&mut state, NOW, "b"), waits(60_000), "a client that connects now doesn't know that one");
-    assert_eq!(admits_renamed(&mut state), waits(60_000), "and the others wait with them, and don't begin anew");
+    assert_eq!(admits_renamed(&mut state), waits(60_000), "and the others wait with them, and don't begin again");
     assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=b since={NOW}"));
     state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=c since=0".into()), 0, None);
     assert_eq!(admits_renamed(&mut state), waits(60_000));

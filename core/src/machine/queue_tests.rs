@@ -183,7 +183,7 @@ fn a_release_notifies_the_first_that_it_is_free_and_the_second_when_to_look() {
 }
 
 #[test]
-fn a_free_lock_may_be_had_by_whoever_is_the_fastest_but_by_no_fair_one() {
+fn a_free_lock_may_be_had_by_the_fastest_waiter_but_by_no_fair_one() {
     for fair in [false, true] {
         let mut bench = Bench::with_waiters(&[TWO, THREE]);
         bench.release("holder");
@@ -218,7 +218,7 @@ fn the_lock_is_kept_for_a_fair_waiter_and_only_that_one_turns_the_claim_into_its
 }
 
 #[test]
-fn a_claim_that_nobody_takes_goes_to_the_next_when_somebody_asks() {
+fn a_claim_that_nobody_takes_goes_to_the_next_at_the_next_request() {
     let mut bench = Bench::with_waiters(&[FAIR, "f:two:1 pid=2", "f:three:1 pid=3"]);
     bench.release("holder");
     bench.pass(CLAIM_MS + 1);
@@ -313,7 +313,7 @@ fn one_waiter_that_looks_keeps_the_others_of_its_client_in_the_queue() {
 }
 
 #[test]
-fn a_queue_without_living_waiters_is_no_key_once_somebody_has_looked() {
+fn a_queue_without_living_waiters_is_no_key_once_it_was_looked_at() {
     let mut bench = Bench::with_waiters(&[TWO]);
     bench.leave(TWO);
     assert_eq!(bench.queue(), [] as [&str; 0]);

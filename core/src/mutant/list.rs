@@ -45,9 +45,9 @@ mutants! {
     WaiterNotMarked,
     /// A waiter that stands in the queue already doesn't mark the lock's value again.
     KnownWaiterNotMarked,
-    /// A value that is written anew doesn't say that somebody waits.
+    /// A value that is written again doesn't show that a client waits.
     WaitersForgotten,
-    /// A renewal that shows the fence writes the value anew.
+    /// A renewal that shows the fence writes the value again.
     RenewalRewrites,
     /// The value of another library is written behind.
     ForeignAnnotated,
@@ -172,9 +172,9 @@ mutants! {
     WallClockProposed,
 
     // Who came between.
-    /// A vote of our own that is above the fence counts as somebody else's.
+    /// A vote of our own that is above the fence counts as another client's.
     OwnVoteAccused,
-    /// A vote that an acquire of ours without an answer may have won counts as somebody else's.
+    /// A vote that an acquire of ours without an answer may have won counts as another client's.
     UnansweredVoteAccused,
     /// One server of several that voted later proves another hold.
     LoneVoteProves,
@@ -182,7 +182,7 @@ mutants! {
     HigherFenceIgnored,
 
     // The queue on a server.
-    /// A newcomer of a fair lock takes a free lock although somebody waits.
+    /// A newcomer of a fair lock takes a free lock although a client waits.
     FairNewcomerPasses,
     /// A fair lock is not kept for its first waiter.
     FairPassed,
@@ -349,6 +349,6 @@ mutants! {
     LateCompanionKept,
     /// A refusal that is received after a grant gives the place the arrival that the grant has used up.
     UsedPlaceNamed,
-    /// Whoever comes next in a place names the arrival of the one that had the lock.
+    /// The next waiter in a place names the arrival of the one that had the lock.
     NextKeepsPlace,
 }

@@ -87,7 +87,7 @@ pub enum Op {
         /// Whether it is deleted: the server belongs to no quorum then.
         remove: bool,
     },
-    /// Write the marker as trusted since for ever: the server votes at once.
+    /// Write the marker as trusted from the beginning: the server votes at once.
     Trust {
         /// The quorum it belongs to.
         quorum_config: QuorumConfig,

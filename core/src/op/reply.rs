@@ -8,7 +8,7 @@ use crate::op::HistoryEntry;
 use crate::op::holder;
 use crate::op::job::{AttemptNumber, EarlierRun, JobEnd, JobRecord};
 
-/// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
+/// What the server decided, with what belongs to that. What another client may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -55,7 +55,7 @@ pub enum Verdict {
         /// How long the key remains.
         remaining: Remaining,
     },
-    /// Acquire: no attempt of the job begins for whoever asks. It is done or dead, or its scheduled time is over.
+    /// Acquire: no attempt of the job begins for the client that asks. It is done or dead, or its scheduled time is over.
     Over(Box<JobEnd>),
     /// Acquire: the job's next attempt may not begin yet.
     Later {
@@ -134,9 +134,9 @@ pub struct SentinelFacts {
     pub known: usize,
     /// Those of them that know the server.
     pub answered: usize,
-    /// The number of sentinels that have to take the server for down before a failover.
+    /// The number of sentinels that have to consider the server down before a failover.
     pub quorum: u64,
-    /// The time of silence after which a sentinel takes the server for down, in milliseconds.
+    /// The time of silence after which a sentinel considers the server down, in milliseconds.
     pub down_after_ms: u64,
     /// Those that answer, and belong to another group: they are not followed.
     pub foreign: Vec<String>,
@@ -157,7 +157,7 @@ pub struct Reply {
     pub last_fence: u64,
     /// Whether nothing stands behind the owner in the lock's key: an acquire without a script.
     pub is_bare: bool,
-    /// Whether an extension found that somebody waits.
+    /// Whether an extension found that a client waits.
     pub waits: bool,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,

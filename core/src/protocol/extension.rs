@@ -57,7 +57,7 @@ pub(super) struct Extension {
     pub(super) times_out: Tick,
     quorum: Quorum,
     says: Vec<Say>,
-    /// Whether a server found that somebody waits.
+    /// Whether a server found that a client waits.
     pub(super) waits: bool,
 }
 

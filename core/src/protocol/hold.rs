@@ -56,7 +56,7 @@ pub(super) struct Hold {
     /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
     pub(super) unsure_until: Vec<Tick>,
     pub(super) requests: ExtendRequests,
-    /// Whether an extension found that somebody waits.
+    /// Whether an extension found that a client waits.
     waits: bool,
     /// Whether its acquire found the lock held by another program.
     pub(super) met_busy: bool,

@@ -120,7 +120,7 @@ impl Observing {
         let mut seen = seen;
         if let Some(leader) = &seen.leader {
             if leader.term < self.term && !mutant!(ObserverGoesBack) {
-                // A server whose clock is behind, after a failover or without its data: somebody may lead, and in which order nobody knows.
+                // A server whose clock is behind, after a failover or without its data: a candidate may lead, in an unknown order.
                 seen = Observation::UNKNOWN;
                 self.next_look = now.after(UNSURE);
             } else {
@@ -222,7 +222,7 @@ mod tests {
             (leads("a", 7), Some(leads("a", 7))),
             (nobody(), Some(nobody())),
             (leads("b", 9), Some(leads("b", 9))),
-            // A server whose clock is behind: somebody leads, in a term that is no news.
+            // A server whose clock is behind: a candidate leads, in a term that is no news.
             (leads("c", 8), Some(unknown())),
             (leads("c", 8), None),
             (leads("b", 9), Some(leads("b", 9))),

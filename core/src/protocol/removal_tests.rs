@@ -38,7 +38,7 @@ fn a_vote_that_a_release_overtook_costs_no_second_release() {
 }
 
 #[test]
-fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_late() {
+fn a_key_that_another_client_took_away_is_not_released_because_its_vote_was_read_late() {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);

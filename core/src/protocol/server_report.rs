@@ -212,7 +212,7 @@ fn replicated(connected: u32, ClientTerms { replicas, quarantine, .. }: ClientTe
     })
 }
 
-/// How long a failover takes at the most once the sentinels take the primary for down, as it was measured, in seconds.
+/// How long a failover takes at the most once the sentinels consider the primary down, as it was measured, in seconds.
 const ELECTION: u64 = 6;
 
 /// The number of sentinels of which one may fail.

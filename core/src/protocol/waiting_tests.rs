@@ -161,7 +161,7 @@ fn a_parked_waiter_never_tries_by_itself() {
         let mut bench = Bench::new(1, role);
         assert_eq!(bench.busy(at(0), Remaining::For(ms(5)), Some(0)), Tick::NEVER, "{role:?}");
         assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{role:?}, nor when nobody notifies");
-        assert!(!bench.waiting.listens(0), "{role:?}: whoever speaks for the queue looks");
+        assert!(!bench.waiting.listens(0), "{role:?}: the first of the queue looks");
     }
     let first_try = |role| Bench::new(1, role).waiting.first_try(at(3), at(99));
     assert_eq!([Role::First, Role::OneTry, Role::Parked].map(first_try), [at(3), at(3), at(99)]);
@@ -236,7 +236,7 @@ fn on_a_quorum_a_minority_that_answers_during_a_round_counts_after_it() {
 }
 
 #[test]
-fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
+fn a_vote_that_was_split_is_tried_again_soon_in_every_role() {
     for role in [Role::First, Role::OneTry, Role::Parked] {
         let mut bench = Bench::new(3, role);
         let holder = Holder { owner: "x".to_owned(), remaining: Remaining::For(ms(9_000)) };
@@ -310,7 +310,7 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
     let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_failed([true, true, false].into_iter());
     bench.waiting.late_refusal(1);
-    assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was somebody's");
+    assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was another client's");
 
     let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_failed([true, true, true].into_iter());
@@ -322,7 +322,7 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
 fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FirstRoleTaken, the_first_of_a_queue_stays_first_until_it_leaves);
-    assert_noticed(Mutant::SplitWakes, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
+    assert_noticed(Mutant::SplitWakes, a_vote_that_was_split_is_tried_again_soon_in_every_role);
     assert_noticed(Mutant::ListeningIgnored, a_server_that_begins_or_ceases_to_notify_makes_the_front_look);
     assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
 }

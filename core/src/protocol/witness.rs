@@ -1,7 +1,7 @@
 //! The witness: whether the servers show that another hold came between, since ours was granted.
 //!
 //! A server's fence above our fence is a vote that was cast after our grant. On one server such a vote is a hold. On several
-//! it may be that of an attempt which failed: only a majority of servers that voted later proves that somebody else may
+//! it may be that of an attempt which failed: only a majority of servers that voted later proves that another client may
 //! have been granted the lock, for every grant needs the votes of a majority.
 //!
 //! Votes for our own rounds don't count. An acquire of ours without an answer may be read later, and its vote is then the higher

@@ -3,7 +3,7 @@
 -- KEYS[3] is a sorted set. A waiter is a member '<f|b>:<client>:<number> <who>' (fair, or barging) with its arrival (µs, the
 -- server's clock) as score. A client lives until the time that its member '<client>' has, negated, as score.
 -- A notified waiter leaves the queue; if it comes too late it is enqueued again, at the arrival that it was given and names.
--- The functions are made only where there is somebody to serve: a lock that nobody waits for pays nothing for them.
+-- The functions are made only where there is a waiter to serve: a lock that nobody waits for pays nothing for them.
 -- Everything here goes through pcall: a queue that can't be served never hides what happened to the lock.
 
 -- A notified waiter has so long (ms), until the next one may come; a client lives so long (ms) after its last sign.

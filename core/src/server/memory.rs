@@ -41,7 +41,7 @@ struct Memory {
 /// The servers by their names.
 type Servers = Mutex<HashMap<String, Arc<MemoryServer>>>;
 
-/// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
+/// Every named server of this process. They are always kept, as a server's data outlives its clients.
 static SERVERS: PerProcess<Servers> = PerProcess::new();
 
 impl MemoryServer {

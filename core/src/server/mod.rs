@@ -159,7 +159,7 @@ pub trait Server: Send + Sync + 'static {
     }
 
     /// Whether a waiter is notified of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is
-    /// called for each lock that somebody waits for, each time again.
+    /// called for each lock that a client waits for, each time again.
     #[doc(hidden)]
     fn notifies_by_lock(&self) -> bool {
         false

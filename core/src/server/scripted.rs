@@ -198,7 +198,7 @@ impl Server for ScriptedServer {
             return completion.complete(Err(too_late()));
         }
         let Request { op, deadline, .. } = request;
-        // Nobody waits for the answer: a script is about what somebody asks for.
+        // Nobody waits for the answer: a script is about what a client asks for.
         if matches!(op, Op::Publish { .. } | Op::Log(_) | Op::History { .. }) {
             completion.complete(self.memory.apply(&op));
             return self.memory.deliver();

@@ -135,7 +135,7 @@ fn a_waiter_that_came_to_a_place_behind_the_acquire_granted_there_enqueues_it_ag
 }
 
 #[test]
-fn when_somebody_else_leaves_nobody_is_woken() {
+fn when_another_waiter_leaves_nobody_is_woken() {
     for reason in [LeaveReason::GaveUp, granted(false)] {
         let mut queues = queues();
         join(&mut queues, &[true, true, true]);
@@ -152,7 +152,7 @@ fn a_queue_of_which_one_failed_dissolves_each_finds_out_for_itself() {
     assert_eq!(queues.quit(LOCK, 1, LeaveReason::Failed), [front(2, None), once(3), once(4)]);
     let mut queues = self::queues();
     join(&mut queues, &[false, false, true, false]);
-    assert_eq!(queues.quit(LOCK, 3, LeaveReason::Failed), [front(1, None), once(2), once(4)], "whoever it was");
+    assert_eq!(queues.quit(LOCK, 3, LeaveReason::Failed), [front(1, None), once(2), once(4)], "whichever it was");
 }
 
 #[test]

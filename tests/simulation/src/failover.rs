@@ -3,7 +3,7 @@
 use super::clock::{Clock, Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
-use super::queue::Happening;
+use super::queue::Event;
 use super::role::Role;
 use super::route::Socket;
 use super::world::World;
@@ -84,8 +84,8 @@ impl World {
             self.disturb(client, server, outage.max(lingers));
             self.break_one(client, server, now + outage);
         }
-        self.queue.add(now + outage, Happening::Restart { server });
-        self.queue.add(now + lingers, Happening::Demote { server, node });
+        self.queue.add(now + outage, Event::Restart { server });
+        self.queue.add(now + lingers, Event::Demote { server, node });
     }
 
     pub(super) fn go_and_return(&mut self, server: usize, age: u64) {
@@ -107,7 +107,7 @@ impl World {
         let Socket::Open(conn) = ways[way].sockets[Role::Operations as usize] else { return };
         if ways.len() > 1 && self.rng.bool() {
             let at = at + self.rng.u64(..ms(50));
-            self.queue.add(at, Happening::Broken { client, server, way: (way, Role::Operations), conn });
+            self.queue.add(at, Event::Broken { client, server, way: (way, Role::Operations), conn });
         }
     }
 
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// Whoever knows a promoted node has asked it for all of its holds: no handle is valid whose key the node lacks.
+    /// A client that knows a promoted node has asked it for all of its holds: no handle is valid whose key the node lacks.
     pub(super) fn look_for_believers(&mut self) {
         let (node, longest) = (&self.nodes[0], self.plan.latency_us + self.plan.jitter_us);
         let is_steady = self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest && !self.plan.outside;

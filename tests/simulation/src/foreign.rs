@@ -7,7 +7,7 @@ use locktender::op::{LockOp, Op, Verb};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;
-use super::queue::Happening;
+use super::queue::Event;
 use super::world::World;
 
 /// The lifetime of a foreign client's key.
@@ -44,7 +44,7 @@ impl World {
             }
             None => ms(100),
         };
-        self.queue.add(self.now + after, Happening::Foreign { name });
+        self.queue.add(self.now + after, Event::Foreign { name });
     }
 
     fn foreign_acquire(&mut self, name: usize) -> bool {

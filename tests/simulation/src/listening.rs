@@ -7,7 +7,7 @@ use locktender::internals::clock::Tick;
 use locktender::internals::redis::{Buffers, Channel, Handshake, Kind, PubSub, Said, Settings};
 
 use super::clock::{Instant, ms};
-use super::queue::Happening;
+use super::queue::Event;
 use super::role::Role;
 use super::route::CONNECT_TIMEOUT;
 use super::world::World;
@@ -152,7 +152,7 @@ impl World {
         if at < listening.alarm.0 {
             listening.alarm = (at, listening.alarm.1 + 1);
             let timer = listening.alarm.1;
-            self.queue.add(at, Happening::Listen { client, server, timer });
+            self.queue.add(at, Event::Listen { client, server, timer });
         }
     }
 

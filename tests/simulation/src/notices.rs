@@ -5,7 +5,7 @@ use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
 use locktender::op::{LockOp, Op, Verb};
 use locktender::server::Request;
 
-use super::queue::Happening;
+use super::queue::Event;
 use super::world::World;
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
     pub(super) fn set_listening(&mut self, client: usize, server: usize, listens: bool) {
         self.routes[client][server].subscribed = listens;
         for waiter in self.processes[client].local_queues.set_listening(server, listens, None) {
-            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
+            self.queue.add(self.now, Event::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
         }
     }
 
@@ -77,14 +77,14 @@ impl World {
 
     fn wake_up(&mut self, client: usize, wakeups: Vec<Wakeup>) {
         for Wakeup { waiter, role, at } in wakeups {
-            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
+            self.queue.add(self.now, Event::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
         }
     }
 
     /// Another node answers for a server, as far as the client knows: every hold is confirmed.
     pub(super) fn confirm(&mut self, client: usize, server: usize) {
         for slot in self.processes[client].live.clone() {
-            self.queue.add(self.now, Happening::Bring { client, slot, input: Input::FailedOver(server) });
+            self.queue.add(self.now, Event::Bring { client, slot, input: Input::FailedOver(server) });
         }
     }
 

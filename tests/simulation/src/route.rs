@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{Buffers, Connection, Effect, InFlight, Input as Event, Primary, ServerState, Settings};
+use locktender::internals::redis::{Buffers, Connection, Effect, InFlight, Input as RedisInput, Primary, ServerState, Settings};
 use locktender::op::{Failure, FailureKind, LockOp, Op, Verb};
 use locktender::server::{Completion, Request};
 
 use super::clock::{Instant, ms};
 use super::listening::Listening;
-use super::queue::Happening;
+use super::queue::Event;
 use super::role::{ROLES, Role};
 use super::session::Session;
 use super::world::World;
@@ -202,14 +202,14 @@ impl World {
                 ended.push((client, slot, Input::Answer { server, tag, answer }));
             }
         };
-        self.bring_to(client, server, way, Event::Submit(InFlight::new(request, Completion::new(receive))));
+        self.bring_to(client, server, way, RedisInput::Submit(InFlight::new(request, Completion::new(receive))));
     }
 
     /// Notifies the connections of a release or a leave, if what it undoes may come late on one of them.
     fn take_back(&mut self, client: usize, server: usize, op: &Op) {
         for way in 0..self.routes[client][server].ways.len() {
             if self.routes[client][server].primary.has_given_up() {
-                self.bring_to(client, server, way, Event::TakeBack(op.clone()));
+                self.bring_to(client, server, way, RedisInput::TakeBack(op.clone()));
             }
         }
     }
@@ -218,7 +218,7 @@ impl World {
     pub(super) fn keep_warm(&mut self, client: usize) {
         for server in 0..self.plan.servers {
             for way in 0..self.routes[client][server].ways.len() {
-                self.bring_to(client, server, way, Event::KeepWarm);
+                self.bring_to(client, server, way, RedisInput::KeepWarm);
             }
         }
     }
@@ -231,7 +231,7 @@ impl World {
     }
 
     /// Brings an input to a connection, and does what it says.
-    pub(super) fn bring_to(&mut self, client: usize, server: usize, way: usize, event: Event) {
+    pub(super) fn bring_to(&mut self, client: usize, server: usize, way: usize, event: RedisInput) {
         let now = self.read_clocks(client).tick;
         let mut effects = std::mem::take(&mut self.effects);
         self.routes[client][server].ways[way].connection.handle(now, event, &mut effects);
@@ -258,7 +258,7 @@ impl World {
                 // The answer, or the connection, did not come in time.
                 self.disturb(client, server, 0);
             }
-            self.queue.add(self.now, Happening::Bring { client, slot, input });
+            self.queue.add(self.now, Event::Bring { client, slot, input });
         }
         let route = &mut self.routes[client][server];
         let is_up = route.ways[way].connection.is_up();
@@ -284,7 +284,7 @@ impl World {
         opens.sockets[way.1 as usize] = Socket::Opening(attempt);
         let reached = (self.now + takes).max(stalled).max(self.nodes[server].stopped_until);
         let ends = reached.min(self.now + CONNECT_TIMEOUT);
-        self.queue.add(ends, Happening::Connected { client, server, way, attempt });
+        self.queue.add(ends, Event::Connected { client, server, way, attempt });
     }
 
     pub(super) fn connected(&mut self, client: usize, server: usize, way: (usize, Role), attempt: u32) {
@@ -301,7 +301,7 @@ impl World {
             self.disturb(client, server, 0);
             let refused = Failure::not_applied(FailureKind::Refused, "refused");
             return match way.1.of_connection() {
-                Some(role) => self.bring_to(client, server, way.0, Event::Unopened(role, refused)),
+                Some(role) => self.bring_to(client, server, way.0, RedisInput::Unopened(role, refused)),
                 None => self.listener_broke(client, server),
             };
         }
@@ -310,7 +310,7 @@ impl World {
         opens.sessions.retain(|session| session.read_until().is_none_or(|until| until >= now));
         opens.sessions.push(Session::new(route.conn, node.number, now));
         match way.1.of_connection() {
-            Some(role) => self.bring_to(client, server, way.0, Event::Opened(role)),
+            Some(role) => self.bring_to(client, server, way.0, RedisInput::Opened(role)),
             None => self.listener_opened(client, server),
         }
     }
@@ -327,7 +327,7 @@ impl World {
         }
         wakes.alarm = (at, wakes.alarm.1 + 1);
         let timer = wakes.alarm.1;
-        self.queue.add(at, Happening::Alarm { client, server, way, timer });
+        self.queue.add(at, Event::Alarm { client, server, way, timer });
     }
 
     /// Wakes every connection to a server: what they know of it has changed.
@@ -336,7 +336,7 @@ impl World {
             let wakes = &mut self.routes[client][server].ways[way];
             wakes.alarm = (self.now, wakes.alarm.1 + 1);
             let timer = wakes.alarm.1;
-            self.queue.add(self.now, Happening::Alarm { client, server, way, timer });
+            self.queue.add(self.now, Event::Alarm { client, server, way, timer });
         }
     }
 
@@ -348,22 +348,22 @@ impl World {
             if wakes.woken.1 > BUSY {
                 return self.violate(format!("c{client}-s{server}: a connection in a busy loop"));
             }
-            self.bring_to(client, server, way, Event::Wake);
+            self.bring_to(client, server, way, RedisInput::Wake);
         }
     }
 
     /// The contract's `close`, after the moment that releases have to leave.
     pub(super) fn let_go(&mut self, client: usize) {
-        self.bring_to_all(client, || Event::Close);
+        self.bring_to_all(client, || RedisInput::Close);
         (0..self.plan.servers).for_each(|server| self.stop_listening(client, server));
     }
 
     /// The contract's `give_up`: operations that were sent are undone behind them, except releases.
     pub(super) fn give_up(&mut self, client: usize) {
-        self.bring_to_all(client, || Event::GiveUp);
+        self.bring_to_all(client, || RedisInput::GiveUp);
     }
 
-    fn bring_to_all(&mut self, client: usize, event: impl Fn() -> Event) {
+    fn bring_to_all(&mut self, client: usize, event: impl Fn() -> RedisInput) {
         for server in 0..self.plan.servers {
             for way in 0..self.routes[client][server].ways.len() {
                 self.bring_to(client, server, way, event());

@@ -1,13 +1,13 @@
 //! Session: a server's end of one connection, which reads commands out of bytes and answers them; and how connections end.
 
-use locktender::internals::redis::Input as Event;
+use locktender::internals::redis::Input as RedisInput;
 use locktender::machine::Message;
 use locktender::op::{Op, Reply, Verdict};
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
 use super::node::Node;
-use super::queue::{Happening, Way};
+use super::queue::{Event, Way};
 use super::resp;
 use super::role::{ROLES, Role};
 use super::route::Socket;
@@ -84,7 +84,7 @@ impl World {
         let Some(node) = self.node(server, number) else { return };
         if node.stopped_until > now {
             let until = node.stopped_until;
-            return self.queue.defer(until, Happening::Arrive { client, server, way, conn, bytes });
+            return self.queue.defer(until, Event::Arrive { client, server, way, conn, bytes });
         }
         if !node.up {
             return;
@@ -255,7 +255,7 @@ impl World {
             session.back_at = (now + takes).max(stalled).max(session.stalled_until).max(session.back_at);
             let at = session.back_at;
             let message = message.map(str::to_owned);
-            self.queue.add(at, Happening::Return { client, server, way, conn, bytes: piece.to_vec(), message });
+            self.queue.add(at, Event::Return { client, server, way, conn, bytes: piece.to_vec(), message });
         }
     }
 
@@ -302,10 +302,10 @@ impl World {
                     Socket::Opening(attempt) if node.is_none() => {
                         cut.attempt += 1;
                         *attempt = cut.attempt;
-                        self.queue.add(at, Happening::Connected { client, server, way, attempt: cut.attempt });
+                        self.queue.add(at, Event::Connected { client, server, way, attempt: cut.attempt });
                     }
                     Socket::Open(conn) if gone.contains(conn) => {
-                        self.queue.add(at, Happening::Broken { client, server, way, conn: *conn });
+                        self.queue.add(at, Event::Broken { client, server, way, conn: *conn });
                     }
                     _ => (),
                 }
@@ -316,7 +316,7 @@ impl World {
     /// A client notices that its connection is gone.
     pub(super) fn broken(&mut self, client: usize, server: usize, way: Way, conn: u32) {
         match self.routes[client][server].ways[way.0].role(conn).map(Role::of_connection) {
-            Some(Some(role)) => self.bring_to(client, server, way.0, Event::Closed(role, None)),
+            Some(Some(role)) => self.bring_to(client, server, way.0, RedisInput::Closed(role, None)),
             Some(None) => self.listener_broke(client, server),
             None => (),
         }

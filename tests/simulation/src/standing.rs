@@ -27,7 +27,7 @@ pub(super) type Refused = HashMap<(usize, u32, usize, Arc<str>), HashSet<Arc<str
 pub(super) struct Standing {
     now_us: u64,
     holder: Option<Arc<str>>,
-    /// Whether its value shows that somebody waits.
+    /// Whether its value shows that a client waits.
     shows_waiters: bool,
     left_ms: u64,
     /// The waiters with their arrivals, in order.
@@ -49,7 +49,7 @@ impl Standing {
         }
     }
 
-    /// Whether somebody waits.
+    /// Whether a client waits.
     pub(super) fn has_waiters(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -176,7 +176,7 @@ impl Standing {
     }
 }
 
-/// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired anew: the server refuses,
+/// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired again: the server refuses,
 /// and changes nothing.
 const fn wants_only_what_was_handed_over(op: &Op) -> bool {
     matches!(op.verb(), Some(Verb::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. }))

@@ -130,7 +130,7 @@ fn explain(seed: u64, why: &str) -> String {
 }
 
 fn sum(all: &mut Stats, one: &Stats) {
-    all.happenings += one.happenings;
+    all.events += one.events;
     all.acquires += one.acquires;
     all.rounds += one.rounds;
     all.grants += one.grants;

@@ -73,7 +73,7 @@ impl Site {
         Self { gate, history, readers: Mutex::default(), silent: Mutex::default(), proof: random() }
     }
 
-    /// Answers whoever connects.
+    /// Answers every connection.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {

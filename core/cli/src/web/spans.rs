@@ -38,7 +38,7 @@ pub(super) enum Place {
     Waiter(String),
 }
 
-/// A time in which somebody held or waited. Moments are milliseconds since 1970.
+/// The time of a hold or of a wait. Moments are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) id: u64,

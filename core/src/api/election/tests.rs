@@ -173,7 +173,7 @@ fn stop_ends_a_campaign_notifies_the_work_and_lasts() {
 }
 
 #[test]
-fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
+fn leading_waits_without_end_unless_the_election_itself_says_how_long() {
     let client = client("wait");
     let busy = Client::builder().url("memory://election-wait").wait(ms(1)).build().unwrap();
     let leader = client.election("x").campaign_blocking().unwrap();

@@ -16,7 +16,7 @@
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes; a fence is 0 if the value shows none
 -- always   a fence is larger than every one before it, and never repeated; what remains of our own lock is never shortened;
---          without the lock nothing changes, but the marker of a server seen anew, and the queue: a lock that is free is kept for the
+--          without the lock nothing changes, but the marker of a new server, and the queue: a lock that is free is kept for the
 --          first waiter, unless anybody may pass it, or the asker came before it;
---          behind the owner stands the fence, and ` waiters=1` while somebody may wait
+--          behind the owner stands the fence, and ` waiters=1` while a client may wait
 

@@ -15,8 +15,8 @@
 --          else as acquire
 -- always   the attempts allowed are those of the first request; a request that comes twice counts once;
 --          without a vote only an attempt that died is noted: the last one makes the job dead;
---          a scheduled time that is later than all before begins the record anew, and no earlier one begins any more
+--          a scheduled time that is later than all before begins the record again, and no earlier one begins any more
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local retention, allowed = table.remove(ARGV), table.remove(ARGV)
-local state, attempts, by, not_before, failures, last_error, is_anew, earlier
+local state, attempts, by, not_before, failures, last_error, begins_again, earlier

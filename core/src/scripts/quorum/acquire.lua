@@ -21,8 +21,8 @@
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          the fence outlives the lock by two hours, and a release need not touch it;
 --          the proposal is believed if it is at most a second more than the fence, or at most a second off this server's
---          without a vote nothing changes, but the marker of a server seen anew, and the queue;
---          behind the number of the fence stands a 'q' while somebody may wait
+--          without a vote nothing changes, but the marker of a new server, and the queue;
+--          behind the number of the fence stands a 'q' while a client may wait
 
 -- The short way: nobody has the lock, nobody waits, and nothing is unusual. Everything else is left to the rest as it was. It stands
 -- before everything that only the rest needs.

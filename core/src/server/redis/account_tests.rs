@@ -91,7 +91,7 @@ fn refused_credentials_are_replaced_at_once_and_then_with_pauses() {
     let login = Arc::clone(account.login(NODE).unwrap());
     account.accepted(NODE, &login);
     account.refused(NODE, &login, &failure(), true, START);
-    assert_eq!(account.due(), START, "after a success the count begins anew");
+    assert_eq!(account.due(), START, "after a success the count begins again");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_password_that_a_server_repeats_is_found_though_it_is_cut() {
 }
 
 #[test]
-fn who_is_refused_at_the_door_asks_when_somebody_needs_a_connection() {
+fn refused_credentials_are_asked_for_again_when_a_caller_needs_a_connection() {
     let mut account = given(None);
     let login = Arc::clone(account.login(NODE).unwrap());
     assert!(account.refused(NODE, &login, &failure(), false, START));
@@ -147,7 +147,7 @@ fn what_one_node_refuses_another_may_accept() {
     let accepted = Arc::clone(account.login("two:7000").unwrap());
     account.accepted("two:7000", &accepted);
     assert!(account.refused("two:7000", &accepted, &failure(), true, seconds(3)));
-    assert_eq!(account.due(), seconds(3), "after a success the count begins anew");
+    assert_eq!(account.due(), seconds(3), "after a success the count begins again");
 }
 
 #[test]

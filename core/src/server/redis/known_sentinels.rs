@@ -12,8 +12,8 @@ use crate::server::redis::sentinel_groups::Ids;
 /// The most sentinels that are remembered besides those of the URL.
 const LEARNED: usize = 32;
 
-/// The time after which a lower epoch is believed, in which a majority of the sentinels agrees. They begin to count anew when an
-/// operator has them watch the service anew.
+/// The time after which a lower epoch is believed, in which a majority of the sentinels agrees. They begin to count again when an
+/// operator has them watch the service again.
 const COUNTED_ANEW: Duration = Duration::from_secs(60);
 
 /// What is known of the sentinels of a service, for all connections to it.
@@ -206,6 +206,6 @@ mod tests {
         }
         known.chosen(2);
         known.refused(Some(1), at(182));
-        assert_eq!(known.epoch(), 2, "somebody has named a primary of that epoch in between");
+        assert_eq!(known.epoch(), 2, "a sentinel has named a primary of that epoch in between");
     }
 }

@@ -28,11 +28,11 @@ pub(crate) struct Named {
     pub(crate) address: Address,
     /// The config epoch: it rises with each failover.
     pub(crate) epoch: u64,
-    /// Whether the sentinel, or a quorum of them, takes the primary for down.
+    /// Whether the sentinel, or a quorum of them, considers the primary down.
     pub(crate) is_down: bool,
     /// The number of sentinels that have to agree before a failover.
     pub(crate) quorum: u64,
-    /// The time of silence after which a sentinel takes the primary for down, in milliseconds.
+    /// The time of silence after which a sentinel considers the primary down, in milliseconds.
     pub(crate) down_after_ms: u64,
 }
 

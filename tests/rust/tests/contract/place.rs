@@ -45,7 +45,7 @@ pub struct Place {
     cluster: Option<&'static Cluster>,
     /// The server that plays what the case says, if it says so.
     pub scripted: Option<Arc<ScriptedServer>>,
-    /// Open for as long as somebody may connect.
+    /// Open for as long as a client may connect.
     _listener: Option<TcpListener>,
 }
 

@@ -1,4 +1,4 @@
-//! Tokens that end after a few seconds: nothing that is held is lost, and no connection is made anew.
+//! Tokens that end after a few seconds: nothing that is held is lost, and no connection is made again.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -53,7 +53,7 @@ fn a_hold_outlives_three_tokens_on_the_same_connections() {
         eventually("each has a connection", PATIENCE, || connections(&server).len() >= 4 && subscribed().len() == 1);
         let (before, listened) = (all_have(&server, 1), subscribed());
         for number in 2..5 {
-            assert_eq!(all_have(&server, number), before, "no connection was made anew");
+            assert_eq!(all_have(&server, number), before, "no connection was made again");
             // A user that is deleted closes its connections: all have left the old one.
             server.command(&["ACL", "DELUSER", &Tokens::user(number - 1)]);
             events.next_renewal();

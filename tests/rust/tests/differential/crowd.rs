@@ -12,7 +12,7 @@ const DEAD_WAITERS: i64 = 350;
 const DEAD_CLIENTS: i64 = 25;
 
 impl Steps {
-    /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
+    /// Every operation there is on one lock, in the way of each of which another client has written `letters` letters.
     pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
         let keys = Arc::new(Keys::new(Kind::Quorum, "", "a", false).unwrap());
         let (owner, quorum_config): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);

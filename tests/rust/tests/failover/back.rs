@@ -86,7 +86,7 @@ fn a_server_that_renames_its_replid_for_its_first_replica_costs_connected_client
         assert!(is_refused(&new, "c"), "it can't know that this is the replication id of the marker");
         let begun = marker(&primary);
         assert!(old.iter().chain([&new]).all(|client| is_refused(client, "c")));
-        assert_eq!(marker(&primary), begun, "nobody begins anew");
+        assert_eq!(marker(&primary), begun, "nobody begins again");
     }
 }
 

@@ -90,7 +90,7 @@ fn without_quarantine_the_same_locks_are_granted_twice() {
 }
 
 #[test]
-fn a_key_that_somebody_deleted_is_not_written_again_without_a_failover() {
+fn a_key_that_another_program_deleted_is_not_written_again_without_a_failover() {
     let pair = Pair::start();
     let (client, events) = Events::of(quarantined(pair.builder()));
     client.initialize_quorum().blocking().unwrap();

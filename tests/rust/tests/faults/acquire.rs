@@ -171,7 +171,7 @@ fn f18_an_unreachable_server_takes_no_longer_than_the_wait_and_a_response_timeou
 }
 
 #[test]
-fn f18_waiting_for_ever_ends_when_the_server_stays_away() {
+fn f18_waiting_without_end_ends_when_the_server_stays_away() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", gone.local_addr().unwrap());
     drop(gone);

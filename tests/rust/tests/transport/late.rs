@@ -63,7 +63,7 @@ fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &st
 }
 
 #[test]
-fn f13_an_acquire_that_comes_late_is_taken_back_whoever_does_the_io() {
+fn f13_an_acquire_that_comes_late_is_undone_on_every_thread_that_does_the_io() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let client = client(Client::builder().url(proxy.url()));

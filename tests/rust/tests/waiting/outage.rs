@@ -34,7 +34,7 @@ fn f18_queued_waiters_learn_of_an_outage_with_the_first_of_them() {
         for waiter in waiters {
             assert_eq!(waiter.join().unwrap(), Code::Unavailable);
         }
-        // The first tries for as long as its patience lasts, some dozen times. The others don't begin anew when it has ended.
+        // The first tries for as long as its patience lasts, some dozen times. The others don't begin again when it has ended.
         let tried = two.count(EventKind::Round) - before;
         assert!(tried <= 4 * WAITERS, "{tried} attempts, fair: {fair}");
     }

@@ -41,7 +41,7 @@ pub(super) enum Event {
     Bring { id: Id, input: Input },
     /// A client gets a message of a shard.
     Message { client: usize, shard: usize, text: String },
-    /// The timer of an acquisition rings, also if it was set anew since then.
+    /// The timer of an acquisition rings, also if it was set again since then.
     Wake { id: Id, timer: u32 },
     /// A client begins with its next name.
     Next { client: usize },

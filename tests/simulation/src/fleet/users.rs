@@ -203,7 +203,7 @@ impl World {
         if let Task::Hold(_) = task {
             self.seen.lost += 1;
             self.users.holds_missing += 1;
-            // The body ends, and begins anew.
+            // The body ends, and begins again.
             self.agenda.add(self.now, Event::Bring { id, input: Input::Release(1, Manner::EndOfBody) });
             self.agenda.add(self.now, Event::Begin { client, task });
         }

@@ -56,7 +56,7 @@ pub(super) struct Mapping {
 /// When nodes are asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// When somebody needs it.
+    /// When a caller needs it.
     Never,
     /// After a pause.
     Soon,

@@ -62,7 +62,7 @@ fn while_a_node_fails_others_are_asked_for_its_successor_and_nobody_waits_for_th
 }
 
 #[test]
-fn a_node_whose_slots_nobody_serves_for_a_moment_is_followed_by_whoever_serves_them_next() {
+fn a_node_whose_slots_nobody_serves_for_a_moment_is_followed_by_the_node_that_serves_them_next() {
     let served = |slot: u16, port: u16| {
         let primary = Value::Array(vec![Value::BulkString("h".into()), Value::Int(port.into())]);
         Value::Array(vec![Value::Int(slot.into()), Value::Int(slot.into()), primary])
@@ -101,7 +101,7 @@ fn a_node_that_fails_for_long_has_its_successor_asked_for_less_often() {
 fn a_map_that_proves_wrong_is_asked_for_once_a_second() {
     let mut mapping = Mapping::default();
     assert_eq!(mapping.begins(START), Some(START));
-    assert_eq!(mapping.begins(START), None, "somebody asks");
+    assert_eq!(mapping.begins(START), None, "a caller asks");
     mapping.some_primaries();
     assert_eq!(mapping.answered(&found(&[1]), false, START, 0.0).1, Again::Never);
     assert_eq!(mapping.begins(after(10)), Some(after(1_000)));

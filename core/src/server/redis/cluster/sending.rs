@@ -118,7 +118,7 @@ impl Cluster {
             Ok(reply) => return routed.completion.complete_by(io, Ok(self.whole(&routed.request.op, reply))),
             Err(failure) => failure,
         };
-        // Whoever reads the answer sends the operation on: an event loop at once, with no other.
+        // The thread that reads the answer sends the operation on: an event loop at once, with no other.
         routed.request.io = io.clone();
         match failure.redirect.as_deref() {
             Some(Redirect::Moved { slot, host, port }) => {

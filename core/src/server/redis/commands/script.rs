@@ -15,7 +15,7 @@ pub struct Script {
     text: &'static str,
     with_header: &'static str,
     /// The hashes of the two texts, made when they are first needed. Not by a `LazyLock`: if another thread makes a hash during a
-    /// fork, the child would wait for ever.
+    /// fork, the child would wait without end.
     shas: [ArcSwapOption<String>; 2],
 }
 

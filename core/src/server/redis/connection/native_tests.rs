@@ -97,7 +97,7 @@ fn a_name_that_was_met_held_is_asked_for_by_script_until_it_was_got_twice() {
     assert_eq!(test.effects(), ["complete"]);
     assert!(matches!(received.try_recv().unwrap().unwrap().verdict, Verdict::Held { .. }));
     by_script(&mut test, VOTED);
-    // Nor is it compared: somebody may wait.
+    // Nor is it compared: a client may wait.
     let _received = release_of(&mut test, "ours");
     assert_eq!(commands(&mut test), ["EVAL"]);
     test.says(released());

@@ -87,7 +87,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// One more listens to a channel from now on. One that is known gets the notices anew.
+    /// One more listens to a channel from now on. One that is known gets the notices again.
     pub(super) fn listen(&mut self, channel: Channel, of: &Listener, out: &mut Notices) {
         let mut listener = ChannelListener::new(of);
         let name = Arc::clone(&channel.name);
@@ -202,7 +202,7 @@ impl Channels {
         }
     }
 
-    /// Forgets the channels that nobody has listened to for long. Those for which there was no room are tried anew.
+    /// Forgets the channels that nobody has listened to for long. Those for which there was no room are tried again.
     pub(super) fn sweep(&mut self, now: Tick) -> Vec<(Address, Order)> {
         let mut over = Vec::new();
         for (name, known) in self.known.iter_mut().filter(|(_, known)| known.is_over()) {

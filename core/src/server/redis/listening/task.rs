@@ -78,7 +78,7 @@ pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: Unbo
         let begun = Tick::now();
         let Broken { failure, is_refusal } = match listen_until_it_breaks(&map, &node, &mut inbox).await {
             Ok(End::NotNeeded) => return,
-            Ok(End::Anew) => continue,
+            Ok(End::Again) => continue,
             Err(broken) => broken,
         };
         let Some(here) = map.upgrade() else { return };
@@ -106,7 +106,7 @@ enum End {
     /// There is no channel left for it.
     NotNeeded,
     /// The next one leads to another node.
-    Anew,
+    Again,
 }
 
 /// Why there is no connection.
@@ -167,7 +167,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
     let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
     let (mut pub_sub, has_others) = subscribe_to_all(&here, node, buffers, inbox);
     if here.replid() != replid {
-        return Ok(End::Anew);
+        return Ok(End::Again);
     }
     drop(here);
     // With subscriptions, only a new connection can send other credentials. It takes the place of this one.
@@ -190,7 +190,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
                 Some(Order::LogIn) => next = Some(open(&settings)),
                 Some(Order::Wake) => {
                     if map.upgrade().is_some_and(|map| map.replid() != replid) {
-                        return Ok(End::Anew);
+                        return Ok(End::Again);
                     }
                 }
                 None => return Ok(End::NotNeeded),
@@ -203,7 +203,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
                     let (subscribed, has_others) = subscribe_to_all(&here, node, buffers, inbox);
                     (socket, pub_sub, next) = (opened, subscribed, has_others.then(|| open(&settings)));
                     if here.replid() != replid {
-                        return Ok(End::Anew);
+                        return Ok(End::Again);
                     }
                 }
             }
@@ -216,7 +216,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
                     let Some(here) = map.upgrade().filter(|map| is_listened_to(map, node)) else { return Ok(End::NotNeeded) };
                     // A failover may come without a report.
                     if here.replid() != replid {
-                        return Ok(End::Anew);
+                        return Ok(End::Again);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Happenings: what the thread that guards a command gets, by signals, calls, the lock and the command.
+//! Events: what the thread that guards a command gets, by signals, calls, the lock and the command.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const FORWARDED: [Signal; 8] = {
 };
 
 /// What happens while a lock is waited for and held.
-pub(super) enum Happening {
+pub(super) enum Event {
     Signal(Signal),
     /// There is an answer to a call.
     Answered,
@@ -41,26 +41,26 @@ pub(super) enum Happening {
 }
 
 /// The senders, and the thread that listens.
-pub(super) struct Happenings {
-    sender: Sender<Happening>,
-    receiver: Receiver<Happening>,
-    /// Locked by who waits for children, and while one is started: if that fails, the standard library waits for it.
+pub(super) struct Events {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+    /// Locked by the thread that waits for children, and while one is started: if that fails, the standard library waits for it.
     children: Arc<Mutex<()>>,
 }
 
-impl Happenings {
+impl Events {
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::channel();
         Self { sender, receiver, children: Arc::default() }
     }
 
     /// For one sender.
-    pub(super) fn sender(&self) -> Sender<Happening> {
+    pub(super) fn sender(&self) -> Sender<Event> {
         self.sender.clone()
     }
 
     /// Sends from a thread.
-    pub(super) fn send_from(&self, name: &str, send: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
+    pub(super) fn send_from(&self, name: &str, send: impl FnOnce(Sender<Event>) + Send + 'static) -> io::Result<()> {
         let sender = self.sender();
         thread::Builder::new().name(format!("locktender-{name}")).spawn(move || send(sender)).map(drop)
     }
@@ -71,7 +71,7 @@ impl Happenings {
         start()
     }
 
-    /// Sends signals from now on, and what becomes of children. Who starts this program to ignore a signal gets that.
+    /// Sends signals from now on, and what becomes of children. A signal that this program was started to ignore stays ignored.
     pub(super) fn watch_signals(&self) -> io::Result<()> {
         let caught = FORWARDED.into_iter().filter(|signal| take(*signal));
         let mut signals = Signals::new(caught.map(|signal| signal as i32))?;
@@ -84,23 +84,23 @@ impl Happenings {
                     let _children = children.lock();
                     send_changes(&sender);
                 } else {
-                    let _ = sender.send(Happening::Signal(signal));
+                    let _ = sender.send(Event::Signal(signal));
                 }
             }
         })
     }
 
     /// The next one, while the command runs.
-    pub(super) fn next(&self, patience: Duration) -> Result<Happening, RecvTimeoutError> {
+    pub(super) fn next(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
         self.receiver.recv_timeout(patience)
     }
 
     /// The next one, while no command runs: Ctrl-Z stops this process.
-    pub(super) fn next_alone(&self, patience: Duration) -> Result<Happening, RecvTimeoutError> {
+    pub(super) fn next_alone(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
         loop {
             match self.next(patience) {
-                Ok(Happening::Signal(Signal::SIGTSTP)) => suffer(Signal::SIGTSTP, To::Itself),
-                Ok(Happening::Signal(Signal::SIGWINCH)) => (),
+                Ok(Event::Signal(Signal::SIGTSTP)) => suffer(Signal::SIGTSTP, To::Itself),
+                Ok(Event::Signal(Signal::SIGWINCH)) => (),
                 next => return next,
             }
         }
@@ -109,19 +109,19 @@ impl Happenings {
     /// The signal of Ctrl-C, if that was typed after the command's end. Its shell got it, too.
     pub(super) fn interrupt(&self) -> Option<Signal> {
         self.receiver.try_iter().find_map(|next| match next {
-            Happening::Signal(signal @ (Signal::SIGINT | Signal::SIGQUIT)) => Some(signal),
+            Event::Signal(signal @ (Signal::SIGINT | Signal::SIGQUIT)) => Some(signal),
             _ => None,
         })
     }
 }
 
 /// Sends what has become of children. Those that were adopted are gone then, too, if they have ended.
-fn send_changes(sender: &Sender<Happening>) {
+fn send_changes(sender: &Sender<Event>) {
     loop {
         match family::next_change() {
-            Ok(Some((process, change))) => drop(sender.send(Happening::Child(process, change))),
+            Ok(Some((process, change))) => drop(sender.send(Event::Child(process, change))),
             Ok(None) => return,
-            Err(_) => return drop(sender.send(Happening::Childless)),
+            Err(_) => return drop(sender.send(Event::Childless)),
         }
     }
 }
