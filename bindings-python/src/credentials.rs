@@ -141,7 +141,7 @@ pub(crate) fn fail_credentials(asked: &Asked, error: Py<PyAny>, text: String) {
 
 impl Asked {
     fn reply(&self, answer: Answer) {
-        // The core may have given up the wait.
+        // The core may have cancelled the wait.
         self.reply.take().map(|reply| reply.send(answer));
     }
 }

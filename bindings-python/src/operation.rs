@@ -158,7 +158,7 @@ impl Operation {
             Err(error) => return Err(report(py, trace, Err(error))),
         };
         // The exit may have begun in any of these calls. From here on the signal keeps quiet about the closed client.
-        let _visit = visit.go_on(py)?;
+        let _visit = visit.resume(py)?;
         if let Some(result) = take(py) {
             return Err(report(py, trace, result));
         }
@@ -182,7 +182,7 @@ impl Operation {
         match (waiting.take)(py) {
             Some(result) => Err(report(py, waiting.trace, result)),
             None => {
-                waiting.give_up();
+                waiting.cancel();
                 Err(PyRuntimeError::new_err(format!("{}() was resumed by something that isn't its result", self.name)))
             }
         }
@@ -191,7 +191,7 @@ impl Operation {
     fn end(&self) {
         let state = self.state.replace(State::Done);
         if let State::Waiting(waiting) = state {
-            waiting.give_up();
+            waiting.cancel();
         }
     }
 }
@@ -233,7 +233,7 @@ impl<T> Drop for Slot<T> {
 }
 
 impl Waiting {
-    fn give_up(self) {
+    fn cancel(self) {
         let _ = Python::try_attach(|py| {
             if let Some(drain) = self.drain.bind(py).upgrade().and_then(|drain| drain.cast_into::<Drain>().ok()) {
                 drain.get().forget(self.number);
@@ -351,7 +351,7 @@ impl Drop for Operation {
             State::New(_) | State::Ready(_) | State::Turn { begun: false, .. } => {
                 warn::<PyRuntimeWarning>(&format!("coroutine {:?} was never awaited", self.name))
             }
-            State::Waiting(waiting) => waiting.give_up(),
+            State::Waiting(waiting) => waiting.cancel(),
             State::Turn { .. } | State::Done => (),
         }
     }

@@ -79,8 +79,8 @@ impl Visit {
         Self(visits)
     }
 
-    /// Goes on, unless the exit has begun meanwhile.
-    pub(crate) fn go_on(self, py: Python<'_>) -> PyResult<Self> {
+    /// Continues, unless the exit has begun meanwhile.
+    pub(crate) fn resume(self, py: Python<'_>) -> PyResult<Self> {
         drop(self);
         Self::begin(py)
     }

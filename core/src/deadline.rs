@@ -1,7 +1,7 @@
 //! Deadline: until when answers are waited for by a process that may stand still itself.
 //!
 //! A machine is suspended, a container is frozen, a process is stopped, or there are too many processes for its processors. A
-//! process that goes on after such a pause finds overdue timers, and answers that it has not read yet. A server on the same
+//! process that continues after such a pause finds overdue timers, and answers that it has not read yet. A server on the same
 //! machine had no time to answer either. None of that is the servers' silence.
 
 use std::time::Duration;

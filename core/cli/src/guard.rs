@@ -125,7 +125,7 @@ impl Guard<'_> {
     fn watched(&self, held: &Hold, child: &Child) -> End {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
-        let (mut is_lost, mut is_asked_to_stop, mut goes_on, mut ended, mut asked) = (false, false, false, None, None);
+        let (mut is_lost, mut is_asked_to_stop, mut continues, mut ended, mut asked) = (false, false, false, None, None);
         let (mut why, mut is_foreign, mut had_terminal) = (None, false, false);
         let end =
             |status, lost, is_foreign, asked, had_terminal| End { status, lost, is_foreign, asked, had_terminal, output: None };
@@ -163,7 +163,7 @@ impl Guard<'_> {
                 }
             };
             // The lock is looked at first: it may have ended while this process was stopped, and then SIGTERM comes before this.
-            if mem::take(&mut goes_on) {
+            if mem::take(&mut continues) {
                 child.signal(Signal::SIGCONT);
             }
             // Nothing reports the end of a process that is not a child.
@@ -181,7 +181,7 @@ impl Guard<'_> {
                     }
                 }
                 Ok(Event::Child(process, Change::Stopped(by))) if child.is(process) => {
-                    goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop));
+                    continues = child.stopped(by, mem::take(&mut is_asked_to_stop));
                 }
                 Ok(Event::Child(process, Change::Ended(status))) if child.is(process) => {
                     had_terminal = child.take_terminal_back();

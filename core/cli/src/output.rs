@@ -22,7 +22,7 @@ const PIECE: usize = 16 * 1024;
 pub(super) struct Output {
     kept: Arc<Mutex<Kept>>,
     /// Closing it notifies the threads that the command has ended.
-    goes_on: Option<PipeWriter>,
+    continues: Option<PipeWriter>,
 }
 
 /// What is kept of an output, and whether all of it could be passed on.
@@ -53,7 +53,7 @@ impl Output {
     /// Reads until the command has ended, and calls `done` then. A terminal stays the command's standard error: many programs write
     /// to it in another way than to a pipe.
     pub(super) fn read(done: impl Fn() + Send + Sync + 'static) -> io::Result<(Self, Ends)> {
-        let (ended, goes_on) = io::pipe()?;
+        let (ended, continues) = io::pipe()?;
         let (kept, done) = (Arc::<Mutex<Kept>>::default(), Arc::new(done));
         let mut ends = Ends::inherited();
         let read = |which, passed_to: io::Result<File>| {
@@ -72,12 +72,12 @@ impl Output {
             ends.errors = read(Which::Errors, stderr().as_fd().try_clone_to_owned().map(File::from))?;
         }
         ends.output = read(Which::Output, standard_output())?;
-        Ok((Self { kept, goes_on: Some(goes_on) }, ends))
+        Ok((Self { kept, continues: Some(continues) }, ends))
     }
 
     /// The command has ended. What it wrote is in the pipes, and what others that have them write from now on is not its output.
     pub(super) fn end(&mut self) {
-        self.goes_on = None;
+        self.continues = None;
     }
 
     /// Whether all was read and passed on.
@@ -127,7 +127,7 @@ impl Reader {
             let mut kept = self.kept.lock();
             kept.keep(self.which, &piece);
             drop(kept);
-            // The command goes on: its result is wanted.
+            // The command continues: its result is wanted.
             if passes && let Err(error) = pass_on(&mut self.passed_to, &piece) {
                 passes = false;
                 if self.which == Which::Output {
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_kept_fits_however_much_is_written() {
         let (from, mut to) = io::pipe().unwrap();
-        let (ended, goes_on) = io::pipe().unwrap();
+        let (ended, continues) = io::pipe().unwrap();
         let kept = Arc::<Mutex<Kept>>::default();
         let passed_to = File::options().write(true).open("/dev/null").unwrap();
         let reader = Reader { which: Which::Output, from, ended, passed_to, kept: Arc::clone(&kept) };
@@ -314,7 +314,7 @@ mod tests {
             to.write_all(&[b'x'; 10_000]).unwrap();
         }
         // The pipe stays open, as one that the command left to another process.
-        drop(goes_on);
+        drop(continues);
         thread.join().unwrap();
         let kept = mem::take(&mut *kept.lock());
         assert_eq!(kept.bytes.len(), MOST_RESULT);

@@ -47,9 +47,9 @@ impl Terminal {
 /// What is to be done when the command was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It gets the terminal, and goes on.
+    /// It gets the terminal, and continues.
     Give,
-    /// This process stops by this signal, so that its shell sees it. The command goes on when the shell continues this process.
+    /// This process stops by this signal, so that its shell sees it. The command continues when the shell continues this process.
     Follow(Signal, To),
     /// It stays stopped: without a terminal nobody would continue this process.
     Leave,

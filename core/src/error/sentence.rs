@@ -152,7 +152,7 @@ impl Error {
         }
     }
 
-    /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which goes on.
+    /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which continues.
     pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerFailure>) -> Self {
         let advice = "the release continues in the background, and at the latest its ttl ends the key";
         Self::servers_failed(Code::Unavailable, Some(lock), unusable(count), advice, servers)

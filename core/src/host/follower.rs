@@ -105,7 +105,7 @@ impl Follower {
     /// The acquire was started on this thread: what begins next on it is another one.
     pub fn started(&mut self, number: u64) {
         if let Some(followed) = self.followed.get_mut(&number) {
-            // Only the first call takes back a number that no acquire took.
+            // Only the first call returns a number that no acquire took.
             followed.has_begun.get_or_insert_with(|| trace_next(followed.around) != number);
         }
     }

@@ -182,7 +182,7 @@ fn an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers()
     assert_eq!(bench.give_back("a"), Verdict::Ok);
     assert_eq!((bench.record().attempts, &*bench.record().state), (0, "new"));
     bench.begins("b", 1);
-    // The first request of `a` is taken back once more, late.
+    // The first request of `a` is undone once more, late.
     assert!(taken_by("b")(&bench.give_back("a")));
     assert_eq!((bench.record().attempts, &*bench.record().by), (1, "b"));
 }

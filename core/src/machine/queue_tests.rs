@@ -281,7 +281,7 @@ fn a_waiter_that_leaves_passes_on_the_hint_that_it_may_have_got() {
 }
 
 #[test]
-fn a_claim_of_another_is_not_given_up_by_a_waiter_that_leaves() {
+fn a_claim_of_another_is_not_cancelled_by_a_waiter_that_leaves() {
     let mut bench = Bench::with_waiters(&[FAIR, TWO]);
     bench.release("holder");
     bench.published();

@@ -60,7 +60,7 @@ impl Mutant {
         Self::HigherFenceIgnored,
         Self::AdoptsAnything,
         Self::LateCompanionKept,
-        Self::LeaveGivenUpEarly,
+        Self::LeaveCancelledEarly,
         Self::UnusedPlaceKept,
         Self::DoneRunsAgain,
         Self::AttemptCountedTwice,

@@ -90,7 +90,7 @@ mutants! {
     ConfirmationSettlesAcquire,
     /// An observer of an election believes a term that is smaller than one that it saw.
     ObserverGoesBack,
-    /// A vote that comes after the grant is taken back.
+    /// A vote that comes after the grant is undone.
     LateVoteReleased,
     /// A failed round is not undone where its acquire has not been answered, and its late success stays.
     LateSuccessKept,
@@ -128,9 +128,9 @@ mutants! {
     HealForgotten,
     /// A renewal shrinks what a longer extension has left.
     RenewalShortens,
-    /// The handle goes on saying it is valid while its release is under way.
+    /// The handle still shows that it is valid while its release is under way.
     ValidWhileReleasing,
-    /// The handle goes on saying it is valid after `max_hold`.
+    /// The handle still shows that it is valid after `max_hold`.
     MaxHoldIgnored,
     /// A key that is missing on a single server is written again, though nothing says that a failover lost it.
     DeletedKeyHealed,
@@ -242,7 +242,7 @@ mutants! {
     OlderAttemptEnds,
     /// Whether an attempt's end is noted is decided by its lease.
     LeaseDecides,
-    /// The release of a lost hold takes back its attempt.
+    /// The release of a lost hold undoes its attempt.
     LostAttemptGivenBack,
     /// The holder believes in the grace, too.
     GraceBelieved,
@@ -320,14 +320,14 @@ mutants! {
     /// A waiter that gives up stays in the queue.
     LeaverStays,
     /// A waiter that leaves while there is no connection stays in the queue after the response timeout.
-    LeaveGivenUpEarly,
+    LeaveCancelledEarly,
     /// A waiter that gives up leaves a place in the queue that another of its process had enqueued.
     EnqueuedByAnother,
     /// A waiter that has the lock stays in the queues of servers that had no say in it.
     WinnerNotTakenOut,
     /// A client closes, and operations without an answer are not undone.
     CloseLeavesSent,
-    /// An acquire without an answer, on a connection that is given up, is not taken back there.
+    /// An acquire without an answer, on a connection that is left, is not undone there.
     LateAcquireKept,
     /// The first extension on a connection waits until the server has asked for the script.
     FirstExtensionByHash,

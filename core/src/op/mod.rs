@@ -269,18 +269,18 @@ impl Op {
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))
     }
 
-    /// Whether this operation takes back something that `undo` takes back: the same value, or the same place in the queue.
-    pub(crate) fn takes_back(&self, undo: &Self) -> bool {
+    /// Whether this operation undoes something that `undo` undoes: the same value, or the same place in the queue.
+    pub(crate) fn undoes(&self, undo: &Self) -> bool {
         let (Self::Lock(ours), Self::Lock(LockOp { keys, by: value, verb })) = (self, undo) else { return false };
         let (Verb::Release { leave: place, .. } | Verb::EndAttempt { leave: place, .. }) = verb else { return false };
-        let takes_back = match &ours.verb {
+        let undoes = match &ours.verb {
             Verb::Release { leave, .. } | Verb::EndAttempt { leave, .. } => {
                 ours.by == *value || leave.is_some() && leave == place
             }
             Verb::Leave => place.as_ref() == Some(&ours.by),
             _ => false,
         };
-        takes_back && ours.keys == *keys
+        undoes && ours.keys == *keys
     }
 
     /// The operation as it is spelled in messages, and in the names of the scripts: a leave is what a release does beside its own.

@@ -1,4 +1,4 @@
-//! Operations: what they are about, and what takes them back.
+//! Operations: what they are about, and what undoes them.
 
 use super::*;
 

@@ -28,7 +28,7 @@ use crate::wait::{self, Hint, LeaveReason, Role, Waiter};
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is moved once, and a grant is the usual end")]
 pub(super) enum Decision {
-    /// The loop goes on.
+    /// The loop continues.
     Pending,
     /// The round grants the lock with this fence.
     Granted(Round, u64),
@@ -100,12 +100,12 @@ impl Acquiring {
 
     /// Ends the loop: undoes the round under way, and leaves the local queue.
     pub(super) fn abandon(&mut self, now: Tick, context: &mut Context<'_>) {
-        self.give_up(now, context);
+        self.cancel(now, context);
         self.quit(LeaveReason::GaveUp, context);
     }
 
     /// Takes us off the servers, unless other waiters of this process use the same slot.
-    fn give_up(&mut self, now: Tick, context: &mut Context<'_>) {
+    fn cancel(&mut self, now: Tick, context: &mut Context<'_>) {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
         if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
@@ -388,7 +388,7 @@ impl Acquiring {
 
     /// Ends the acquire with an error that the other waiters of the local queue will probably meet, too.
     fn failed(&mut self, error: Error, now: Tick, context: &mut Context<'_>) -> Decision {
-        self.give_up(now, context);
+        self.cancel(now, context);
         self.quit(LeaveReason::Failed, context);
         Decision::Ended(Err(error))
     }

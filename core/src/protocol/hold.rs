@@ -157,7 +157,7 @@ impl Hold {
         (self.renewing, self.suspected_at) = (false, None);
         self.extensions.stop();
         // The request under way is still among them.
-        self.requests.give_up()
+        self.requests.cancel_all()
     }
 
     pub(super) fn wake_at(&self) -> Tick {
@@ -236,9 +236,9 @@ impl Hold {
             return Some(self.expiry_at(recipe, now));
         }
         self.keep_warm(now, out);
-        let given_up = self.requests.give_up_waiting(now);
+        let cancelled = self.requests.stop_waiting(now);
         let failures = || self.extensions.failures(&recipe.servers);
-        out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));
+        out.extend(cancelled.into_iter().map(|call| unavailable(recipe, call, failures())));
         if self.extensions.times_out().is_some_and(|at| now >= at) {
             self.unknown(recipe, now, out);
         }
@@ -365,11 +365,11 @@ impl Hold {
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extensions.end_current() else { return };
         let failures = || extension.failures(&recipe.servers);
-        out.extend(self.requests.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
+        out.extend(self.requests.stop_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
         let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
         if self.suspected_at.is_some_and(|suspected_at| extension.sent < suspected_at) {
-            // The connection to the old primary was given up, and the one to the new primary is there.
+            // The connection to the old primary was closed, and the one to the new primary is there.
             pause = Duration::ZERO;
         }
         if now >= extension.times_out {

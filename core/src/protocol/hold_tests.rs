@@ -194,7 +194,7 @@ fn a_loss_by_silence_names_the_servers_and_why_they_confirmed_nothing() {
 }
 
 #[test]
-fn an_extend_that_servers_refuse_is_given_up_to_the_microsecond_whatever_the_ttl() {
+fn an_extend_that_servers_refuse_is_cancelled_to_the_microsecond_whatever_the_ttl() {
     for ttl in [ms(6_000), ms(60_000), HOUR] {
         let refuses = |_: usize, _: Tick| Some((ms(3), refused()));
         let mut bench = Bench::held(recipe(3, ttl));
@@ -215,7 +215,7 @@ fn an_extend_that_servers_refuse_is_given_up_to_the_microsecond_whatever_the_ttl
 }
 
 #[test]
-fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_try() {
+fn an_extend_that_nobody_answers_is_cancelled_a_response_timeout_after_the_last_try() {
     let silent = |_: usize, _: Tick| None;
     let mut bench = Bench::held(recipe(3, HOUR));
     for (call, when) in [(1, 100), (2, 350), (3, 4_900)] {
@@ -299,7 +299,7 @@ fn an_answer_comes_behind_the_event_that_it_is_about() {
     bench.run(at(100), answers);
     bench.extend(1, answers);
     bench.run(at(200), answers);
-    // Too late to be given up before validity ends.
+    // Too late to be cancelled before validity ends.
     bench.run(at(9_000), |_, _| None);
     bench.extend(2, |_, _| None);
     bench.run(at(20_000), |_, _| None);

@@ -210,7 +210,7 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>, kept: Dur
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
     let op = recipe.op(Arc::clone(entry), Verb::Leave);
-    let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
+    let waits = if mutant!(LeaveCancelledEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }
 

@@ -83,7 +83,7 @@ impl Process {
         self.bring(Input::Answer { server: 0, tag, answer });
     }
 
-    /// Goes on at `then`, and handles its timer before any answer.
+    /// Continues at `then`, and handles its timer before any answer.
     fn stand_still_until(&mut self, then: Tick) {
         assert!(self.machine.wake_at() < then, "nothing was due");
         self.now = then;
@@ -99,7 +99,7 @@ impl Process {
             self.now = self.machine.wake_at().max(self.now).after(late);
             self.bring(Input::Wake);
         }
-        panic!("it goes on at {:?}", self.now);
+        panic!("it continues at {:?}", self.now);
     }
 
     fn is_granted(&self) -> bool {
@@ -108,7 +108,7 @@ impl Process {
 }
 
 #[test]
-fn an_answer_that_is_read_when_the_process_goes_on_counts_however_long_it_stood_still() {
+fn an_answer_that_is_read_when_the_process_continues_counts_however_long_it_stood_still() {
     for still in [1_001, 1_500, 4_999, 5_200, 15_000] {
         for one_shot in [false, true] {
             let wait = if one_shot { Wait::For(ms(0)) } else { Wait::Forever };
@@ -144,7 +144,7 @@ fn a_process_that_stood_still_between_two_rounds_tries_again() {
 }
 
 #[test]
-fn a_connection_that_is_found_broken_when_the_process_goes_on_is_no_outage_of_all_that_time() {
+fn a_connection_that_is_found_broken_when_the_process_continues_is_no_outage_of_all_that_time() {
     for still in [5_200, 3_600_000] {
         let mut process = Process::start(Wait::Forever, false, None);
         process.now = at(still);
@@ -162,11 +162,11 @@ fn a_wait_ends_with_the_round_under_way_wherever_the_process_stood_still() {
     let mut process = Process::start(Wait::For(ms(3_000)), false, None);
     process.stand_still_until(at(3_500));
     assert_eq!(process.receives_nothing(ms(0)), Code::Unavailable);
-    assert_eq!((process.now, process.rounds), (at(4_500), 1), "a response timeout at most after it went on");
+    assert_eq!((process.now, process.rounds), (at(4_500), 1), "a response timeout at most after it continued");
 }
 
 #[test]
-fn a_server_that_is_gone_is_given_up_in_time_by_a_process_that_is_always_late() {
+fn a_server_that_is_gone_is_left_in_time_by_a_process_that_is_always_late() {
     for (late, most) in [(0, 6_000), (1, 6_100), (100, 10_000), (900, 25_000)] {
         let mut process = Process::start(Wait::Forever, false, None);
         assert_eq!(process.receives_nothing(ms(late)), Code::Unavailable);
@@ -175,7 +175,7 @@ fn a_server_that_is_gone_is_given_up_in_time_by_a_process_that_is_always_late() 
 }
 
 #[test]
-fn a_holders_callers_get_what_is_read_when_the_process_goes_on() {
+fn a_holders_callers_get_what_is_read_when_the_process_continues() {
     let extend: fn() -> Input = || Input::Extend(1, Amount::Own);
     let release: fn() -> Input = || Input::Release(1, Manner::Explicit);
     for ask in [extend, release] {

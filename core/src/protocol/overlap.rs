@@ -46,7 +46,7 @@ impl Refused {
         Self { time_us: reply.time_us, last_fence: reply.last_fence, run_id: reply.run_id.clone(), is_alone: reply.is_alone }
     }
 
-    /// Whether the clock has gone on from `fence`: it was neither lost nor replaced by an older one.
+    /// Whether the clock has continued from `fence`: it was neither lost nor replaced by an older one.
     pub(super) fn knows(&self, fence: u64) -> bool {
         self.last_fence >= fence
     }

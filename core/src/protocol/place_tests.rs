@@ -54,14 +54,14 @@ fn a_leave_waits_for_a_connection_until_the_client_counts_as_dead() {
 }
 
 #[test]
-fn what_takes_a_waiter_out_is_not_given_up_before_its_place_could_end_by_itself() {
+fn what_takes_a_waiter_out_is_not_cancelled_before_its_place_could_end_by_itself() {
     a_leave_waits_for_a_connection_until_the_client_counts_as_dead();
 }
 
 #[test]
-fn a_leave_that_is_given_up_early_is_noticed() {
+fn a_leave_that_is_cancelled_early_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::LeaveGivenUpEarly, a_leave_waits_for_a_connection_until_the_client_counts_as_dead);
+    assert_noticed(Mutant::LeaveCancelledEarly, a_leave_waits_for_a_connection_until_the_client_counts_as_dead);
 }
 
 fn a_place_that_another_enqueued_since_the_round_began_is_taken_out_with_the_grant() {

@@ -250,7 +250,7 @@ impl Releasing {
         Some(event)
     }
 
-    /// Answers the caller of a release, which has waited long enough for the outcome. The release goes on in the background.
+    /// Answers the caller of a release, which has waited long enough for the outcome. The release continues in the background.
     pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit | Manner::EndOfAttempt, _) => {

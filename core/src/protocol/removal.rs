@@ -235,7 +235,7 @@ impl Removal {
     }
 
     /// Notes a write of the value whose connection broke: the server may still read the write. After a close, the connection
-    /// itself takes it back.
+    /// itself undoes it.
     fn suspect(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
         if !failure.maybe_applied || failure.kind == FailureKind::Closed {
             return;
@@ -291,7 +291,7 @@ impl Removal {
             }
             let straggling = now >= self.stragglers[server];
             match self.servers[server] {
-                // Only the place is left to take back.
+                // Only the place is left to undo.
                 _ if has_expired && straggling => {
                     self.stragglers[server] = Tick::NEVER;
                     out.extend(self.leaves.iter().map(|entry| leave(recipe, server, entry, now)));

@@ -81,14 +81,14 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
 }
 
 #[test]
-fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
+fn a_vote_whose_answer_nobody_reads_is_removed_all_the_same() {
     // The last request: a close takes the write back on its own connection.
     for (kind, suspected) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
-        vote_whose_answer_nobody_reads_is_taken_off(kind, suspected);
+        vote_whose_answer_nobody_reads_is_removed(kind, suspected);
     }
 }
 
-fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, suspected: bool) {
+fn vote_whose_answer_nobody_reads_is_removed(kind: FailureKind, suspected: bool) {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
@@ -110,7 +110,7 @@ fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, suspected: boo
 }
 
 fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
-    // The waiter leaves with the removal, or while it goes on. In between the acquire ended without an answer.
+    // The waiter leaves with the removal, or while it continues. In between the acquire ended without an answer.
     for leaves_at_once in [true, false] {
         let (mut recipe, mut out) = (recipe(1), Vec::new());
         recipe.options.ttl = Duration::from_millis(100);

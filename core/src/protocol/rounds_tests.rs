@@ -71,7 +71,7 @@ fn a_renewal_does_not_wait_for_an_extension_that_asks_for_less() {
 #[test]
 fn what_ends_first_is_not_the_round_that_was_sent_last() {
     let mut rounds = three_rounds();
-    // The second of three rounds is confirmed: the first ends, the third goes on.
+    // The second of three rounds is confirmed: the first ends, the third continues.
     let RoundAnswer::Confirmed(round) = rounds.say(0, 2, &yes(Verdict::Ok)) else { panic!("not confirmed") };
     assert_eq!((round.round, round.sent), (2, at(200)));
     assert!(matches!(rounds.say(0, 1, &no()), RoundAnswer::Nothing), "what was refused before doesn't matter");

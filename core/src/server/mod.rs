@@ -174,7 +174,7 @@ pub trait Server: Send + Sync + 'static {
     /// Accepts only releases from now on: a close has begun. Other operations under way are completed with
     /// [`FailureKind::Closed`]. An acquire or a heal among them may have written a value. It is removed ([`Op::undo`]) on the
     /// same connection, where no request overtakes it.
-    fn give_up(&self) {}
+    fn cancel(&self) {}
 
     /// Closes the connections. First the releases under way get a moment to be sent. Operations that are still under way are
     /// completed with [`FailureKind::Closed`].

@@ -66,8 +66,8 @@ impl Server for OwnServer {
         caught(|| self.server.moves_with_clock()).unwrap_or(false)
     }
 
-    fn give_up(&self) {
-        self.guarded(|| self.server.give_up());
+    fn cancel(&self) {
+        self.guarded(|| self.server.cancel());
     }
 
     fn close(&self) {
@@ -94,8 +94,8 @@ mod tests {
             self.0.lock().push("warm");
         }
 
-        fn give_up(&self) {
-            self.0.lock().push("give up");
+        fn cancel(&self) {
+            self.0.lock().push("cancel");
             panic!("a fault of the server's own code");
         }
 
@@ -109,8 +109,8 @@ mod tests {
         let noting = Arc::new(Noting::default());
         let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::default());
         own.keep_warm();
-        own.give_up();
+        own.cancel();
         own.close();
-        assert_eq!(*noting.0.lock(), ["warm", "give up", "close"]);
+        assert_eq!(*noting.0.lock(), ["warm", "cancel", "close"]);
     }
 }

@@ -178,7 +178,7 @@ impl LockActor {
         self.holder_knows.store(true, Ordering::Relaxed);
     }
 
-    /// Warns if a lock is given back after a loss that its holder never learnt of: the work went on without the lock.
+    /// Warns if a lock is given back after a loss that its holder never learnt of: the work continued without the lock.
     pub(crate) fn notice_unseen_loss(&self) {
         if self.holder_knows.load(Ordering::Relaxed) {
             return;

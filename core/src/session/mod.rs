@@ -235,8 +235,8 @@ impl Session {
         for actor in actors {
             actor.send(Input::Close, &Io::Background);
         }
-        // By now each acquisition has sent its removals. On every connection, the earlier requests are taken back behind them.
-        self.servers.iter().for_each(|server| server.give_up());
+        // By now each acquisition has sent its removals. On every connection, the earlier requests are undone behind them.
+        self.servers.iter().for_each(|server| server.cancel());
         self.registry.wait_until_empty(self.response_timeout()).await;
         for server in &self.servers {
             server.close();

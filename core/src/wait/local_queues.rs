@@ -169,7 +169,7 @@ impl LocalQueues {
         wakeups
     }
 
-    /// Gives the wake-ups of the others where a waiter can't use its own, and goes on.
+    /// Gives the wake-ups of the others where a waiter can't use its own, and continues.
     #[must_use]
     pub fn pass(&self, lock: &str, waiter: u64) -> Vec<Wakeup> {
         let others = self.queues.get(lock).into_iter().flat_map(|queue| &queue.waiters).filter(|(other, _)| *other != waiter);

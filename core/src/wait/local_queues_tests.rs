@@ -162,7 +162,7 @@ fn a_waiter_that_cannot_make_use_of_its_role_lets_the_others_try() {
     assert_eq!(queues.pass(LOCK, 1), [once(2), once(3)]);
     assert_eq!(queues.pass(LOCK, 2), [once(1), once(3)]);
     assert_eq!(queues.pass("another", 2), []);
-    assert_eq!(queues.fronts().collect::<Vec<_>>(), [1], "and goes on");
+    assert_eq!(queues.fronts().collect::<Vec<_>>(), [1], "and continues");
 }
 
 #[test]

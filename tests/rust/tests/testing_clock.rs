@@ -217,7 +217,7 @@ fn holds_are_kept_while_other_threads_work() {
 }
 
 #[test]
-fn time_goes_on_by_itself_before_and_after() {
+fn time_runs_by_itself_before_and_after() {
     let (client, events) = memory("goes-on");
     let held = client.lock("orders").ttl(Duration::from_secs(3)).acquire_blocking().unwrap();
     let clock = clock();
@@ -283,7 +283,7 @@ fn a_callback_that_waits_for_the_clock_is_refused() {
 }
 
 #[test]
-fn a_wait_without_end_goes_on_for_an_hour() {
+fn a_wait_without_end_continues_for_an_hour() {
     let clock = clock();
     let (client, events) = memory("endless");
     let held = client.lock("orders").acquire_blocking().unwrap();

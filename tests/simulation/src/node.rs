@@ -167,7 +167,7 @@ impl Node {
     }
 
     /// Becomes a replica of a replica that was promoted with the data of `age` ago, and a primary again when it has that data. Its
-    /// process goes on, and so do its connections.
+    /// process continues, and so do its connections.
     pub(super) fn go_and_return(&mut self, now: Instant, age: u64) {
         let kept = self.snapshots.iter().rev().find(|(at, _)| at.saturating_add(age) <= now);
         self.state = kept.map(|(_, state)| state.clone()).unwrap_or_default();

@@ -76,7 +76,7 @@ pub(super) enum Event {
         worker: usize,
         planned: u32,
     },
-    /// A process goes on, and writes the requests that it decided before it was stopped.
+    /// A process continues, and writes the requests that it decided before it was stopped.
     Resume {
         client: usize,
     },

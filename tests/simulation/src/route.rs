@@ -193,7 +193,7 @@ impl World {
             route.asked.pop_front();
         }
         if request.op.survives_reconnect() {
-            self.take_back(client, server, &request.op);
+            self.send_undo(client, server, &request.op);
         }
         let ended = Arc::clone(&self.ended);
         self.processes[client].unanswered += 1;
@@ -206,10 +206,10 @@ impl World {
     }
 
     /// Notifies the connections of a release or a leave, if what it undoes may come late on one of them.
-    fn take_back(&mut self, client: usize, server: usize, op: &Op) {
+    fn send_undo(&mut self, client: usize, server: usize, op: &Op) {
         for way in 0..self.routes[client][server].ways.len() {
-            if self.routes[client][server].primary.has_given_up() {
-                self.bring_to(client, server, way, RedisInput::TakeBack(op.clone()));
+            if self.routes[client][server].primary.has_cancelled() {
+                self.bring_to(client, server, way, RedisInput::Undo(op.clone()));
             }
         }
     }
@@ -358,9 +358,9 @@ impl World {
         (0..self.plan.servers).for_each(|server| self.stop_listening(client, server));
     }
 
-    /// The contract's `give_up`: operations that were sent are undone behind them, except releases.
-    pub(super) fn give_up(&mut self, client: usize) {
-        self.bring_to_all(client, || RedisInput::GiveUp);
+    /// The contract's `cancel`: operations that were sent are undone behind them, except releases.
+    pub(super) fn cancel(&mut self, client: usize) {
+        self.bring_to_all(client, || RedisInput::Cancel);
     }
 
     fn bring_to_all(&mut self, client: usize, event: impl Fn() -> RedisInput) {

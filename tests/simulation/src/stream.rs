@@ -22,7 +22,7 @@ impl World {
             let (command, behind) = rest.split_at(length);
             rest = behind;
             let script = words.get(1).and_then(|word| resp::script(word));
-            // What takes back an acquire follows it, wherever that went.
+            // What undoes an acquire follows it, wherever that went.
             if script.is_some_and(|script| script != "greet") && way.1 != Role::Lingering {
                 let node = self.routes[client][server].ways[way.0].node();
                 self.writes_to(client, server, node);

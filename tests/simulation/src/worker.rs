@@ -294,7 +294,7 @@ impl World {
                 self.disown(client, slot);
             }
         }
-        self.give_up(client);
+        self.cancel(client);
         for route in &mut self.routes[client] {
             route.connects_late = route.is_connecting();
         }

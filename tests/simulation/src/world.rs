@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// A stopped process does its work when it goes on; a dead one never.
+    /// A stopped process does its work when it continues; a dead one never.
     fn postponed(&mut self, event: Event) -> Option<Event> {
         use Event::{Alarm, Bring, Broken, Close, Connected, LetGo, Listen, Resume, Return, Step, Wake};
         let (client, timer) = match event {

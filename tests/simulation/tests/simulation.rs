@@ -101,7 +101,7 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (
         50620,
-        "an acquire that was given up on a connection that went on was taken back on another one, and read when that was long over",
+        "an acquire that was cancelled on a connection that stayed open was undone on another one, and read when that was long over",
     ),
     (40086, "a vote from before a failover was answered behind it, and its loss was expected to be none"),
     (

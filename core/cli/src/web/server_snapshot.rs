@@ -35,12 +35,12 @@ pub(super) fn past<'a>(spans: &mut Spans, grants: impl DoubleEndedIterator<Item 
 /// longer `gap`, as in an outage: the picture ends it where it was last seen.
 pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, now: u64, gap: u64) {
     let end = before.filter(|before| before + gap < now).unwrap_or(now);
-    let mut goes_on = HashSet::new();
+    let mut continues = HashSet::new();
     let mut fences = HashMap::new();
     for lock in locks {
         let name = &lock.name;
         if !is_claim(&lock.owner) {
-            goes_on.insert(holder(spans, lock, before, now, end));
+            continues.insert(holder(spans, lock, before, now, end));
             fences.insert(name.clone(), lock.fence.unwrap_or_default());
         }
         for waiter in &lock.queue {
@@ -50,11 +50,11 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
             if spans.get(&key).is_none() {
                 spans.begin(Span::new(key.clone(), &row(&process), &who, now));
             }
-            goes_on.insert(key);
+            continues.insert(key);
         }
     }
     for key in spans.open_keys(|span| span.key.source == Source::Server) {
-        if !goes_on.contains(&key) {
+        if !continues.contains(&key) {
             spans.end(&key, end, "");
         }
     }
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn holds_that_had_ended_within_an_hour_before_the_first_look_are_shown() {
         let mut spans = Spans::default();
-        let goes_on = lock("Diego", (NOW - 900) * 1_000, &[]);
-        see(&mut spans, std::slice::from_ref(&goes_on), None, NOW, 1_000);
+        let continues = lock("Diego", (NOW - 900) * 1_000, &[]);
+        see(&mut spans, std::slice::from_ref(&continues), None, NOW, 1_000);
         let grant =
             |app: &str, from: u64, to, state| grant("roll", &lock(app, from * 1_000, &[]).owner, from * 1_000, (from, to), state);
         let grants = [

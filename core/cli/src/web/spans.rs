@@ -6,7 +6,7 @@ use std::mem;
 
 use serde_json::{Value, json};
 
-/// The most spans that are kept of what has ended, and of what goes on.
+/// The most spans that are kept of what has ended, and of what continues.
 const MOST_ENDED: usize = 10_000;
 const MOST_OPEN: usize = 5_000;
 
@@ -20,7 +20,7 @@ pub(super) enum Source {
     Client,
 }
 
-/// What goes on: one at a time for each of these.
+/// What continues: one at a time for each of these.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) source: Source,
@@ -108,7 +108,7 @@ pub(super) struct Spans {
     changed: HashSet<Key>,
     /// Those that have ended since they were last taken.
     fresh: Vec<Span>,
-    /// How many could not be shown, since too many went on.
+    /// How many could not be shown, since too many continued.
     pub(super) left_out: u64,
 }
 
@@ -153,7 +153,7 @@ impl Spans {
         self.ended.push_back(span);
     }
 
-    /// Changes a span that goes on.
+    /// Changes a span that continues.
     pub(super) fn change(&mut self, key: &Key, change: impl FnOnce(&mut Span)) {
         if let Some(span) = self.open.get_mut(key) {
             let before = span.clone();
@@ -173,7 +173,7 @@ impl Spans {
         true
     }
 
-    /// The keys of what goes on.
+    /// The keys of what continues.
     pub(super) fn open_keys(&self, wanted: impl Fn(&Span) -> bool) -> Vec<Key> {
         self.open.values().filter(|span| wanted(span)).map(|span| span.key.clone()).collect()
     }

@@ -106,7 +106,7 @@ impl Observer {
         let (lock, looks) = (self.lock.clone(), self.looks.get_or_make(Looks::default));
         Call::new(move |responder| {
             let number = looks.wait_for_news(lock, responder);
-            Some(Box::new(move |io| looks.give_up(number, io)))
+            Some(Box::new(move |io| looks.cancel(number, io)))
         })
     }
 }
@@ -154,7 +154,7 @@ impl Looks {
         }
     }
 
-    fn give_up(&self, number: u64, io: Io) {
+    fn cancel(&self, number: u64, io: Io) {
         let mut state = self.state.lock();
         let Some(mut call) = state.call.take_if(|call| call.number == number) else { return };
         state.alarm = None;
@@ -170,7 +170,7 @@ impl Looks {
             Ok(runtime) => {
                 let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
                 let mut state = self.state.lock();
-                // The call may have been given up meanwhile.
+                // The call may have been cancelled meanwhile.
                 state.alarm = state.call.is_some().then_some(alarm);
             }
             Err(error) => self.end(Err(error)),

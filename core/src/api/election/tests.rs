@@ -200,10 +200,10 @@ fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
     let leader = observer.next_blocking().unwrap().leader.expect("there is a leader");
     assert_eq!((leader.term, &*leader.owner), (leadership.term(), leadership.owner()));
     assert!(leader.since.is_some() && leader.remaining <= crate::Remaining::For(ms(10_000)));
-    let mut given_up = observer.next();
-    assert!(given_up.wait_for(Duration::ZERO).is_none());
+    let mut cancelled = observer.next();
+    assert!(cancelled.wait_for(Duration::ZERO).is_none());
     let waiting = observer.next();
-    drop(given_up);
+    drop(cancelled);
     leadership.resign_blocking().unwrap();
     assert_eq!(waiting.blocking().unwrap().leader, None);
     let mut waiting = observer.next();

@@ -136,7 +136,7 @@ fn what_one_node_refuses_another_may_accept() {
         assert!(account.refused("two:7000", &refused, &failure(), true, at));
         assert_eq!(account.due(), at.after(Duration::from_millis(pause)), "the pauses grow");
         assert_eq!(said(&account.need("two:7000", at)), if pause == 0 { "ask" } else { "rest" });
-        assert_eq!(said(&account.need(NODE, at)), "use", "the other node goes on");
+        assert_eq!(said(&account.need(NODE, at)), "use", "the other node continues");
         account.accepted(NODE, &login);
         // The provider gives the same ones: the node gets them once more, and the others are not.
         account.answered(credentials("one", Some(900)), at);

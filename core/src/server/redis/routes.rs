@@ -165,8 +165,8 @@ impl Routes {
     }
 
     pub(crate) fn send(&self, pending: InFlight) {
-        if pending.request.op.survives_reconnect() && self.primary.has_given_up() {
-            self.take_back(&pending.request.op);
+        if pending.request.op.survives_reconnect() && self.primary.has_cancelled() {
+            self.send_undo(&pending.request.op);
         }
         if let Some(replicated) = &self.replicated
             && Replicated::concerns(&pending.request.op)
@@ -280,11 +280,11 @@ impl Routes {
     }
 
     /// Notifies every connection of a release or a leave: what it undoes may come late on another one.
-    fn take_back(&self, op: &Op) {
+    fn send_undo(&self, op: &Op) {
         if let Some(reactor_task) = self.made() {
-            reactor_task.take_back(op.clone());
+            reactor_task.send_undo(op.clone());
         }
-        self.notify_all(|| Input::TakeBack(op.clone()));
+        self.notify_all(|| Input::Undo(op.clone()));
     }
 }
 
@@ -322,12 +322,12 @@ impl Server for Routes {
         listen(&self.listening, Channel { name: channel.into(), kind: Kind::Both }, &listener)
     }
 
-    /// Gives up all operations but releases, also those that are submitted later.
-    fn give_up(&self) {
+    /// Cancels all operations but releases, also those that are submitted later.
+    fn cancel(&self) {
         if let Some(reactor_task) = self.made() {
-            reactor_task.give_up();
+            reactor_task.cancel();
         }
-        self.notify_all(|| Input::GiveUp);
+        self.notify_all(|| Input::Cancel);
     }
 
     fn close(&self) {

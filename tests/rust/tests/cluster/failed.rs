@@ -28,7 +28,7 @@ impl Resource {
 }
 
 #[test]
-fn a_primary_is_killed_under_load_and_its_replica_goes_on() {
+fn a_primary_is_killed_under_load_and_its_replica_continues() {
     let mut cluster = ClusterOptions::new().replicas(1).start();
     let (resource, stop) = (Arc::new(Resource::default()), Arc::new(AtomicBool::new(false)));
     let all = names(&cluster, 2);

@@ -53,7 +53,7 @@ fn a_provider_that_fails_or_panics_is_denied_and_asked_again() {
 }
 
 #[test]
-fn a_provider_that_gives_no_answer_is_given_up_with_the_connection() {
+fn a_provider_that_gives_no_answer_is_cancelled_with_the_connection() {
     for turn in [Turn::Hangs, Turn::Blocks] {
         let server = tokens::server(ServerOptions::new());
         let tokens = Tokens::new(&server, None);

@@ -112,7 +112,7 @@ fn a_token_that_is_refused_under_way_is_reported_and_replaced() {
 }
 
 #[test]
-fn a_subscription_goes_on_while_new_tokens_are_refused() {
+fn a_subscription_continues_while_new_tokens_are_refused() {
     let server = tokens::server(ServerOptions::new());
     let tokens = Tokens::new(&server, Some(LIFE));
     let (client, events) = Events::of(tokens.builder());

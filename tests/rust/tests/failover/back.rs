@@ -115,7 +115,7 @@ fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
 }
 
 #[test]
-fn a_promotion_that_is_taken_back_costs_no_hold() {
+fn a_promotion_that_is_undone_costs_no_hold() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(quarantined(pair.builder()).ttl(ms(20_000)));
     client.initialize_quorum().blocking().unwrap();

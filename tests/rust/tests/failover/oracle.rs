@@ -19,7 +19,7 @@ struct State {
     asked: usize,
 }
 
-/// A listening oracle. It goes on until the test process ends.
+/// A listening oracle. It runs until the test process ends.
 #[derive(Clone)]
 pub struct Oracle {
     pub port: u16,

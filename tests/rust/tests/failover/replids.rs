@@ -167,7 +167,7 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
 }
 
 #[test]
-fn a_frozen_primary_is_left_when_its_answers_are_late_and_not_gone_back_to_when_it_goes_on() {
+fn a_frozen_primary_is_left_when_its_answers_are_late_and_not_returned_to_when_it_continues() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(pair.builder());
     let held = holds(&client, &pair);

@@ -152,7 +152,7 @@ fn planned(watched: &Watched) {
 }
 
 #[test]
-fn a_frozen_primary_is_left_and_not_gone_back_to_when_it_goes_on() {
+fn a_frozen_primary_is_left_and_not_returned_to_when_it_continues() {
     frozen(&Watched::start(&Binary::preferred()));
 }
 

@@ -10,7 +10,7 @@ use locktender_tests::{Binary, PATIENCE, Proxy, RealServer, ServerOptions, event
 pub enum Way {
     /// The primary's process is killed.
     Killed,
-    /// The primary's process stops, and goes on when the new primary is there.
+    /// The primary's process stops, and continues when the new primary is there.
     Frozen,
     /// The primary becomes a replica, and keeps its connections.
     Demoted,

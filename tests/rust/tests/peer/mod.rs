@@ -50,7 +50,7 @@ impl Received {
     }
 }
 
-/// A listening peer. It goes on until the test process ends.
+/// A listening peer. It runs until the test process ends.
 pub struct Peer {
     pub url: String,
     received: Arc<Mutex<Vec<Received>>>,

@@ -43,7 +43,7 @@ fn a_server_that_jumped_counts_once_it_has_confirmed_again() {
 }
 
 #[test]
-fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
+fn a_jump_that_expires_a_majority_is_a_loss_and_fences_continue_to_rise() {
     let servers = JumpyServer::several(3);
     let (client, _) = watched(&servers);
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();

@@ -9,7 +9,7 @@ use locktender_tests::{PROMPTLY, RealServer, TOLERANCE, eventually};
 use crate::ensemble::{Ensemble, ms};
 
 #[test]
-fn a_release_that_reaches_no_majority_is_unknown_goes_on_and_can_be_asked_again() {
+fn a_release_that_reaches_no_majority_is_unknown_continues_and_can_be_asked_again() {
     let quorum = Ensemble::start(3);
     let client = quorum.acquainted_with(|options| {
         options.response_timeout = Some(ms(1_000));

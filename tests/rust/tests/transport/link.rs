@@ -147,7 +147,7 @@ fn a_half_open_connection_is_replaced() {
 }
 
 #[test]
-fn a_slow_answer_is_given_up_but_does_not_end_the_connection() {
+fn a_slow_answer_is_cancelled_but_does_not_end_the_connection() {
     // The answer of "slow" is withheld until "next" arrives; in between, that of "swift" shows that the link lives.
     let held_back = std::sync::Mutex::new(String::new());
     let peer = Peer::start(move |received| {
@@ -192,7 +192,7 @@ fn a_server_that_hangs_up_on_every_operation_is_not_stormed() {
     let begun = Instant::now();
     // Only releases are tried again and again.
     let _unanswered = subject.submit(release("a", "b"));
-    eventually("it goes on trying", PATIENCE, || CONNECTIONS.load(Ordering::SeqCst) + 1 >= 8);
+    eventually("it continues to try", PATIENCE, || CONNECTIONS.load(Ordering::SeqCst) + 1 >= 8);
     // The second at once, the others after pauses that double up to half a second, each at least by half.
     assert!(begun.elapsed() >= Duration::from_millis(25 + 50 + 100 + 200 + 250 + 250), "{:?}", begun.elapsed());
 }

@@ -246,7 +246,7 @@ fn a_peer_that_hangs_up_when_asked_to_listen_is_asked_twice_and_disturbs_no_oper
         subject.ask(acquire("a", "owner")).unwrap();
     }
     let all = peer.received();
-    assert_eq!(asked(), 2, "it goes on asking");
+    assert_eq!(asked(), 2, "it continues to ask");
     assert_eq!(
         all.iter().map(|received| received.connection).max(),
         all.iter().map(|received| received.connection).min().map(|first| first + 2)

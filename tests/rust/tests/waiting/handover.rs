@@ -124,14 +124,14 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     let start = Instant::now();
     // No other command comes between the release and the next acquire: only a lock that is kept for the waiter can stop this.
     let mut passed = 0;
-    let taken_back = |greedy: &mut Connection| {
+    let undone = |greedy: &mut Connection| {
         greedy.command(&["MULTI"]).unwrap();
         greedy.command(&["EVAL", RELEASE, "4", "a", "{20200}:~lt:clock", "{a}:~lt:queue", "{a}:~lt:marker", GREEDY]).unwrap();
         greedy.command(&["SET", "a", GREEDY, "NX", "PX", "60000"]).unwrap();
         greedy.command(&["EXEC"]).unwrap();
         greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder.starts_with(GREEDY))
     };
-    while taken_back(&mut greedy) && start.elapsed() < PATIENCE {
+    while undone(&mut greedy) && start.elapsed() < PATIENCE {
         passed += 1;
         std::thread::sleep(ms(5));
     }

@@ -38,7 +38,7 @@ pub(super) enum Stage {
     #[default]
     Open,
     /// Only releases are accepted.
-    GivenUp,
+    Cancelled,
     Closed,
 }
 

@@ -41,7 +41,7 @@ impl Cluster {
                 };
                 drop(cluster);
                 sleep(pause).await;
-                if again == Again::Watch && !weak.upgrade().is_some_and(|cluster| cluster.goes_on_watching()) {
+                if again == Again::Watch && !weak.upgrade().is_some_and(|cluster| cluster.keeps_watching()) {
                     return;
                 }
             }
@@ -60,7 +60,7 @@ impl Cluster {
     }
 
     /// Whether nodes are to be asked because one of them fails.
-    fn goes_on_watching(&self) -> bool {
+    fn keeps_watching(&self) -> bool {
         self.nodes.stage() == Stage::Open && self.nodes.are_failing() && self.mapping.lock().watches()
     }
 

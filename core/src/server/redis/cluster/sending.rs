@@ -36,7 +36,8 @@ const UNSERVED: &str = "no node of the cluster serves this slot, or the nodes an
 impl Cluster {
     /// Sends an operation to the node that serves it. Before the map is known it waits for that.
     pub(super) fn submit(self: &Arc<Self>, routed: Routed) {
-        if self.nodes.stage() >= Stage::GivenUp && !routed.request.op.survives_reconnect() || self.nodes.stage() == Stage::Closed
+        if self.nodes.stage() >= Stage::Cancelled && !routed.request.op.survives_reconnect()
+            || self.nodes.stage() == Stage::Closed
         {
             return routed.fail(closed(false));
         }
@@ -70,7 +71,7 @@ impl Cluster {
 
     /// Has an operation wait for the first map, which may have come meanwhile. A client that closes has nothing to wait for.
     fn wait_for_map(self: &Arc<Self>, routed: Routed) {
-        if self.nodes.stage() >= Stage::GivenUp {
+        if self.nodes.stage() >= Stage::Cancelled {
             return routed.fail(closed(false));
         }
         let wait = self.mapping.lock().wait(routed.later(), Tick::now());
@@ -134,12 +135,12 @@ impl Cluster {
         }
         use FailureKind::{Closed, ClusterDown, Disconnected, Dns, ReadOnly, Refused, Timeout};
         match failure.kind {
-            // The node was given up, not the client.
+            // The node was cancelled, not the client.
             Closed if self.nodes.stage() < Stage::Closed => {
                 if routed.request.op.survives_reconnect() && routed.hops < HOPS {
                     return self.submit(Routed { hops: routed.hops + 1, ..routed });
                 }
-                if self.nodes.stage() < Stage::GivenUp {
+                if self.nodes.stage() < Stage::Cancelled {
                     let why = "the node is no primary of the cluster any more";
                     let failure = Failure { kind: Disconnected, message: why.to_owned(), ..failure };
                     return routed.fail(about(from, failure));
@@ -221,9 +222,9 @@ impl Cluster {
         }
     }
 
-    /// Gives up all operations but releases, also those that are submitted later.
-    pub(super) fn give_up(&self) {
-        self.nodes.begin(Stage::GivenUp).iter().for_each(|node| node.routes.give_up());
+    /// Cancels all operations but releases, also those that are submitted later.
+    pub(super) fn cancel(&self) {
+        self.nodes.begin(Stage::Cancelled).iter().for_each(|node| node.routes.cancel());
         let waiting = self.mapping.lock().take_waiting();
         waiting.into_iter().for_each(|routed| routed.fail(closed(false)));
     }

@@ -104,8 +104,8 @@ impl Server for ClusterServer {
         self.cluster.listen(Channel { name: channel.into(), kind }, &listener)
     }
 
-    fn give_up(&self) {
-        self.cluster.give_up();
+    fn cancel(&self) {
+        self.cluster.cancel();
     }
 
     fn close(&self) {

@@ -6,7 +6,7 @@ use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;
 
 #[test]
-fn a_close_takes_back_what_was_sent_and_not_answered() {
+fn a_close_undoes_what_was_sent_and_not_answered() {
     let mut test = Test::connected();
     let (acquired, _inspected) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
     test.wrote();
@@ -19,7 +19,7 @@ fn a_close_takes_back_what_was_sent_and_not_answered() {
 }
 
 #[test]
-fn a_close_takes_back_without_asking_whether_the_server_knows_the_script() {
+fn a_close_undoes_without_asking_whether_the_server_knows_the_script() {
     let mut test = Test::connected();
     let _received = (test.submit(acquire()), test.submit(acquire()));
     test.wrote();
@@ -30,7 +30,7 @@ fn a_close_takes_back_without_asking_whether_the_server_knows_the_script() {
 }
 
 #[test]
-fn a_close_takes_back_what_was_given_up_before() {
+fn a_close_undoes_what_was_cancelled_before() {
     let mut test = Test::connected();
     let _received = (test.submit(release("theirs", None)), test.submit(acquire()));
     test.wrote();

@@ -22,7 +22,7 @@ use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
 use crate::server::redis::connection::lingering::{Lingering, Why};
 use crate::server::redis::connection::pipeline::Landing;
-use crate::server::redis::connection::primary::{GivenUp, Primary};
+use crate::server::redis::connection::primary::{Cancelled, Primary};
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::settings::Settings;
 
@@ -47,10 +47,10 @@ pub struct Connection {
     pub(super) peer: Option<SocketAddr>,
     pub(super) rng: fastrand::Rng,
     pub(super) state: State,
-    /// The socket that was given up last, while the server may still read from it.
+    /// The socket that was left last, while the server may still read from it.
     pub(super) lingering: Option<Lingering>,
-    /// Set while something that was given up here may come late: then releases of the other connections are passed on here.
-    pub(super) given_up_here: Option<GivenUp>,
+    /// Set while something that was cancelled here may come late: then releases of the other connections are passed on here.
+    pub(super) cancelled_here: Option<Cancelled>,
     /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
     pub(super) backoff: Backoff,
@@ -62,7 +62,7 @@ pub struct Connection {
     pub(super) kept_warm_until: Tick,
     pub(super) looks_at: Tick,
     /// Whether a close has begun: then only releases are accepted.
-    pub(super) given_up: bool,
+    pub(super) cancelled: bool,
     /// The time at which a close stops waiting for releases. Set by the close.
     pub(super) closing: Option<Tick>,
     /// Whether the server has refused a password, and a newer one is tried.
@@ -81,14 +81,14 @@ impl Connection {
             rng: fastrand::Rng::with_seed(seed),
             state: State::Down,
             lingering: None,
-            given_up_here: None,
+            cancelled_here: None,
             backlog: Backlog::new(),
             backoff: Backoff::default(),
             last_failure: None,
             wanted: false,
             kept_warm_until: Tick::default(),
             looks_at: Tick::default(),
-            given_up: false,
+            cancelled: false,
             closing: None,
             tries_other: false,
         }
@@ -172,19 +172,19 @@ impl Connection {
             Input::Opened(Role::Lingering) | Input::Unopened(Role::Lingering, _) => (),
             Input::Read(Role::Lingering, count) => self.read_lingering(count, now, out),
             Input::Closed(Role::Lingering, _) => self.stop_lingering(out),
-            Input::TakeBack(op) => self.take_back(&op, now),
+            Input::Undo(op) => self.send_undo(&op, now),
             Input::LogIn => self.log_in(now),
             Input::Wake => self.wake(now, out),
-            Input::GiveUp => self.give_up(now, out),
+            Input::Cancel => self.cancel(now, out),
             Input::Close => self.close(now, out),
         }
         self.connect_if_due(now, out);
         self.end_if_over(now, out);
-        self.count_given_up();
+        self.count_cancelled();
     }
 
     fn submit(&mut self, pending: InFlight, now: Tick, out: &mut Vec<Effect>) {
-        if self.closing.is_some() || self.given_up && !pending.request.op.survives_reconnect() {
+        if self.closing.is_some() || self.cancelled && !pending.request.op.survives_reconnect() {
             return out.push(pending.end(Err(closed(false))));
         }
         if pending.request.deadline <= now {

@@ -91,7 +91,7 @@ fn why_there_is_no_connection_is_said_and_the_next_attempt_waits() {
 }
 
 #[test]
-fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
+fn a_server_that_accepts_and_says_nothing_is_left_in_time() {
     for answers_late in [false, true] {
         let mut test = Test::new();
         let received = test.submit(acquire());

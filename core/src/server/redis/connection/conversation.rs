@@ -123,7 +123,7 @@ impl Conversation {
         }
     }
 
-    /// Takes back what an acquire has written that ends without a grant, before its caller gets the answer.
+    /// Undoes what an acquire has written that ends without a grant, before its caller gets the answer.
     pub(crate) fn give_back(&mut self, pending: InFlight, answer: Answer, now: Tick) {
         let InFlight { request: Request { op, deadline, .. }, completion, .. } = pending;
         let completion = Completion::followed(move |undone: Answer, io| {
@@ -136,10 +136,10 @@ impl Conversation {
         }
     }
 
-    /// Sends an operation if it takes back what was given up on this socket, and only once: there nothing can overtake it.
-    pub(crate) fn take_back(&mut self, op: &Op, until: Tick, now: Tick) {
-        let takes_back = self.pipeline.has_given_up() && self.pipeline.undo().any(|undo| op.takes_back(undo));
-        if takes_back && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
+    /// Sends an operation if it undoes what was cancelled on this socket, and only once: there nothing can overtake it.
+    pub(crate) fn send_undo(&mut self, op: &Op, until: Tick, now: Tick) {
+        let undoes = self.pipeline.has_cancelled() && self.pipeline.undo().any(|undo| op.undoes(undo));
+        if undoes && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
             let pending = InFlight::new(Request::new(op.clone(), until), Completion::new(|_| ()));
             self.send(pending, Form::BySha, now);
         }

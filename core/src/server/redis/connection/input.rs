@@ -22,14 +22,14 @@ pub enum Input {
     Read(Role, usize),
     /// The socket is closed: by the peer, or by an error.
     Closed(Role, Option<io::Error>),
-    /// A release or a leave that was submitted to any connection to the server: what it takes back may be on its way here.
-    TakeBack(Op),
+    /// A release or a leave that was submitted to any connection to the server: what it undoes may be on its way here.
+    Undo(Op),
     /// There are new credentials: the server gets them on every socket.
     LogIn,
     /// The time of `wake_at` has come, or is over.
     Wake,
     /// From here on only releases count.
-    GiveUp,
+    Cancel,
     /// No more operations will be submitted. Releases have a moment to leave.
     Close,
 }

@@ -1,4 +1,4 @@
-//! Leaving: why a socket is given up, and what becomes of the operations on it.
+//! Leaving: why a socket is left, and what becomes of the operations on it.
 
 use std::io;
 
@@ -60,27 +60,27 @@ impl Connection {
         }
     }
 
-    /// Takes back on each socket what was given up there, and what a release or a leave takes back that was submitted to any
+    /// Undoes on each socket what was cancelled there, and what a release or a leave undoes that was submitted to any
     /// connection to the server.
-    pub(super) fn take_back(&mut self, op: &Op, now: Tick) {
+    pub(super) fn send_undo(&mut self, op: &Op, now: Tick) {
         if let Some(lingering) = &mut self.lingering {
-            lingering.take_back(op, now);
+            lingering.send_undo(op, now);
         }
         if let State::Up(conversation) = &mut self.state {
-            conversation.take_back(op, now.after(self.settings.response_timeout), now);
+            conversation.send_undo(op, now.after(self.settings.response_timeout), now);
         }
     }
 
-    /// Keeps count of whether something that was given up here may come late.
-    pub(super) fn count_given_up(&mut self) {
-        let has_given_up =
-            self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_given_up());
-        if has_given_up != self.given_up_here.is_some() {
-            self.given_up_here = has_given_up.then(|| self.primary.given_up());
+    /// Keeps count of whether something that was cancelled here may come late.
+    pub(super) fn count_cancelled(&mut self) {
+        let has_cancelled =
+            self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_cancelled());
+        if has_cancelled != self.cancelled_here.is_some() {
+            self.cancelled_here = has_cancelled.then(|| self.primary.cancelled());
         }
     }
 
-    /// Takes back everything on the lingering socket: the client goes.
+    /// Undoes everything on the lingering socket: the client goes.
     pub(super) fn take_all_back(&mut self, now: Tick) {
         if let Some(lingering) = &mut self.lingering {
             lingering.take_all_back(now);

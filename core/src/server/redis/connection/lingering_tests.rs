@@ -1,4 +1,4 @@
-//! Lingering: what may come late is taken back on its own socket, for as long as that may be.
+//! Lingering: what may come late is undone on its own socket, for as long as that may be.
 
 use super::super::staged::{ENTRY, TIMEOUT, Test, acquire, keys, release, released};
 use super::LONGEST;
@@ -8,7 +8,7 @@ use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::failure::no_answer;
 use crate::server::redis::connection::input::Input;
 
-/// A connection whose socket was given up with an acquire in it.
+/// A connection whose socket was left with an acquire in it.
 fn lingering() -> Test {
     let mut test = Test::connected();
     let _received = test.submit(acquire());
@@ -23,11 +23,11 @@ fn leave(entry: &str) -> Op {
 }
 
 #[test]
-fn an_acquire_without_an_answer_is_taken_back_behind_itself_and_once() {
+fn an_acquire_without_an_answer_is_undone_behind_itself_and_once() {
     let cases = [
         (release("ours", None), vec!["release ours ".to_owned()]),
         (release("ours", Some(ENTRY)), vec![format!("release ours {ENTRY}")]),
-        // A later round of the same waiter, which has the place of the one that was given up.
+        // A later round of the same waiter, which has the place of the one that was cancelled.
         (release("others", Some(ENTRY)), vec![format!("release others {ENTRY}")]),
         (leave(ENTRY), vec![format!("release {ENTRY} {ENTRY}")]),
         (release("others", None), vec![]),
@@ -37,7 +37,7 @@ fn an_acquire_without_an_answer_is_taken_back_behind_itself_and_once() {
     for (op, expected) in cases {
         let mut test = lingering();
         for _ in 0..2 {
-            test.bring(Input::TakeBack(op.clone()));
+            test.bring(Input::Undo(op.clone()));
         }
         let sent: Vec<String> = test.sent_on(Role::Lingering).iter().map(|sent| sent.trim_end().to_owned()).collect();
         let expected: Vec<String> = expected.iter().map(|sent| sent.trim_end().to_owned()).collect();
@@ -46,20 +46,20 @@ fn an_acquire_without_an_answer_is_taken_back_behind_itself_and_once() {
 }
 
 #[test]
-fn an_acquire_that_was_given_up_on_a_connection_that_goes_on_is_taken_back_there() {
+fn an_acquire_that_was_cancelled_on_a_connection_that_stays_open_is_undone_there() {
     let mut test = Test::connected();
     let _received = (test.submit(release("theirs", None)), test.submit(acquire()));
     test.wrote();
-    test.bring(Input::TakeBack(release("ours", None)));
+    test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent(), [""; 0], "its round may still be granted");
     // Something arrives, or the connection would count as dead.
     test.says(released());
     test.until_due();
-    test.bring(Input::TakeBack(release("others", None)));
-    test.bring(Input::TakeBack(release("ours", None)));
+    test.bring(Input::Undo(release("others", None)));
+    test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent(), ["release ours"]);
     test.says(&(released().to_owned() + released()));
-    test.bring(Input::TakeBack(release("ours", None)));
+    test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent(), [""; 0], "it was answered, and won't come late");
 }
 
@@ -68,23 +68,23 @@ fn what_the_socket_did_not_take_is_written_later_and_in_order() {
     let mut test = Test::connected();
     let _received = test.submit(acquire());
     test.until_due();
-    test.bring(Input::TakeBack(release("ours", None)));
+    test.bring(Input::Undo(release("ours", None)));
     assert!(test.connection.is_busy(), "there are bytes to write");
     assert_eq!(test.sent_on(Role::Lingering), ["acquire ours 1000", "release ours"]);
 }
 
 #[test]
-fn a_place_is_taken_back_also_after_the_value() {
+fn a_place_is_undone_also_after_the_value() {
     let mut test = lingering();
-    test.bring(Input::TakeBack(release("ours", None)));
-    test.bring(Input::TakeBack(leave(ENTRY)));
+    test.bring(Input::Undo(release("ours", None)));
+    test.bring(Input::Undo(leave(ENTRY)));
     assert_eq!(test.sent_on(Role::Lingering).len(), 2);
 }
 
 #[test]
 fn a_socket_lingers_until_the_server_has_answered_everything() {
     let mut test = lingering();
-    test.bring(Input::TakeBack(release("ours", None)));
+    test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent_on(Role::Lingering).len(), 1);
     let refused = "*5\r\n$4\r\nheld\r\n:1\r\n:7\r\n$1\r\nx\r\n:100\r\n";
     test.says_on(Role::Lingering, refused);
@@ -102,7 +102,7 @@ fn a_release_whose_script_the_server_does_not_know_is_sent_as_text() {
     test.wrote();
     test.until_due();
     test.effects();
-    test.bring(Input::TakeBack(release("ours", None)));
+    test.bring(Input::Undo(release("ours", None)));
     assert!(test.wrote_on(Role::Lingering).contains("EVALSHA"));
     test.says_on(Role::Lingering, "-NOSCRIPT No matching script\r\n-NOSCRIPT No matching script\r\n");
     assert!(test.wrote_on(Role::Lingering).contains("\r\nEVAL\r\n"));

@@ -5,7 +5,7 @@
 //! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's
 //! `handshake_facts`; a `conversation` comes after it. A `pipeline` has the commands that were sent: a caller's operation
 //! `in_flight`, or a `question` of the connection itself. Operations in the `backlog` wait for a connection, and the `backoff` says
-//! when to try again. `leaving` is how a socket is given up, and such a socket may go on `lingering`. With `login` the credentials
+//! when to try again. `leaving` is how a socket is left, and such a socket may continue `lingering`. With `login` the credentials
 //! change. All connections to a server share what is known of its `primary`: the `replids`, its `health` and its `server_clock`.
 //! Connections that only listen are in the room beside this one.
 

@@ -30,7 +30,7 @@ pub(crate) enum Landing {
     SentinelAnswer(Question, Value, Tick),
     /// The answer to new credentials.
     LoggedIn(Value),
-    /// The answer of an operation that was given up before.
+    /// The answer of an operation that was cancelled before.
     Late,
     /// The socket is of no use any more.
     Broken(RedisError),
@@ -42,7 +42,7 @@ struct Command {
     form: Form,
     /// The answers to the commands of a transaction.
     parts: Vec<Value>,
-    /// The operation that undoes this one, if this one was given up.
+    /// The operation that undoes this one, if this one was cancelled.
     undo: Option<Op>,
     question: Option<Question>,
     /// Whether it sends new credentials.
@@ -59,7 +59,7 @@ struct Command {
 /// The result of a look at the response timeouts.
 #[derive(Default)]
 pub(crate) struct Overdue {
-    /// The operations that are given up.
+    /// The operations that are cancelled.
     pub(crate) late: Vec<InFlight>,
     /// Whether an answer has not come in time, also one that still counts.
     pub(crate) slow: bool,
@@ -82,8 +82,8 @@ pub(crate) struct Pipeline {
     known: Vec<&'static Script>,
     /// The number of commands that find out whether the server knows another script.
     probes: usize,
-    /// The number of commands that were given up, may have written something, and have no answer.
-    given_up: usize,
+    /// The number of commands that were cancelled, may have written something, and have no answer.
+    cancelled: usize,
     /// Why the server refused to be asked (`ASKING`) to serve the command that is answered next.
     unasked: Option<RedisError>,
     /// The start of the present look at the late answers that still count, and the count of reads at that time.
@@ -96,9 +96,9 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     pub(crate) fn new(facts: HandshakeFacts, response_timeout: Duration, socket: u8) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
-        let (reads, answered, probes, given_up) = (0, false, 0, 0);
+        let (reads, answered, probes, cancelled) = (0, false, 0, 0);
         let (unasked, watched, more) = (None, None, None);
-        Self { commands, reads, facts, socket, response_timeout, answered, known, probes, given_up, unasked, watched, more }
+        Self { commands, reads, facts, socket, response_timeout, answered, known, probes, cancelled, unasked, watched, more }
     }
 
     /// The facts about the server from the handshake.
@@ -203,7 +203,7 @@ impl Pipeline {
             return Landing::Late;
         };
         self.probes -= usize::from(probes.is_some());
-        self.given_up -= usize::from(undo.is_some());
+        self.cancelled -= usize::from(undo.is_some());
         let is_unknown = matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT");
         if is_unknown {
             self.known.retain(|known| !probes.is_some_and(|probed| ptr::eq(*known, probed)));
@@ -234,7 +234,7 @@ impl Pipeline {
     /// Takes all answers of a transaction.
     fn executed(&mut self) -> Landing {
         let Some(Command { pending, form, mut parts, undo, at, .. }) = self.commands.pop_front() else { return Landing::Late };
-        self.given_up -= usize::from(undo.is_some());
+        self.cancelled -= usize::from(undo.is_some());
         self.answered = true;
         let floor = match pending.as_ref().and_then(|pending| pending.request.op.verb()) {
             Some(Verb::Acquire { proposal, .. }) => *proposal,
@@ -270,7 +270,7 @@ impl Pipeline {
         due.max(self.more.map_or(Tick::default(), |(until, _)| until))
     }
 
-    /// Gives up operations that have waited too long, and says whether the socket was silent all that time: half-open.
+    /// Cancels operations that have waited too long, and shows whether the socket was silent all that time: half-open.
     ///
     /// A call that comes late means that this thread did not run before. Unread answers may be there, and a server on the same
     /// machine may not have run either. So all operations get as much time more, but only once until something arrives. Otherwise a
@@ -303,13 +303,13 @@ impl Pipeline {
                 continue;
             }
             command.undo = pending.request.op.undo();
-            self.given_up += usize::from(command.undo.is_some());
+            self.cancelled += usize::from(command.undo.is_some());
             overdue.late.extend(command.pending.take());
         }
         overdue
     }
 
-    /// Gives up operations whose late answers no longer count, and looks whether anything arrives for the others.
+    /// Cancels operations whose late answers no longer count, and looks whether anything arrives for the others.
     fn check_late(&mut self, now: Tick, overdue: &mut Overdue) {
         let Some((since, before)) = self.watched else { return };
         if now < since.after(self.response_timeout) {
@@ -336,18 +336,18 @@ impl Pipeline {
         let operations = self.commands.iter_mut().filter_map(|command| {
             let pending = command.pending.take()?;
             command.undo = pending.request.op.undo();
-            self.given_up += usize::from(command.undo.is_some());
+            self.cancelled += usize::from(command.undo.is_some());
             Some(pending)
         });
         operations.collect()
     }
 
-    /// Whether an operation was given up that may have to be taken back.
-    pub(crate) fn has_given_up(&self) -> bool {
-        self.given_up > 0
+    /// Whether an operation was cancelled that may have to be undone.
+    pub(crate) fn has_cancelled(&self) -> bool {
+        self.cancelled > 0
     }
 
-    /// The operations that undo those which were given up and have no answer.
+    /// The operations that undo those which were cancelled and have no answer.
     pub(crate) fn undo(&self) -> impl Iterator<Item = &Op> {
         self.commands.iter().filter_map(|command| command.undo.as_ref())
     }
@@ -357,14 +357,14 @@ impl Pipeline {
         self.commands.iter().any(|command| command.pending.as_ref().is_some_and(|pending| pending.request.op == *op))
     }
 
-    /// Gives up the operations in flight that don't survive a close. Gives them, and the operations that undo writes of unanswered
+    /// Cancels the operations in flight that don't survive a close. Gives them, and the operations that undo writes of unanswered
     /// ones.
-    pub(crate) fn give_up(&mut self) -> (Vec<InFlight>, Vec<Op>) {
-        let given_up = self.take(|pending| !pending.request.op.survives_reconnect());
-        self.given_up = 0;
+    pub(crate) fn cancel(&mut self) -> (Vec<InFlight>, Vec<Op>) {
+        let cancelled = self.take(|pending| !pending.request.op.survives_reconnect());
+        self.cancelled = 0;
         let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
-        let undo = earlier.chain(given_up.iter().filter_map(|pending| pending.request.op.undo())).collect();
-        (given_up, undo)
+        let undo = earlier.chain(cancelled.iter().filter_map(|pending| pending.request.op.undo())).collect();
+        (cancelled, undo)
     }
 
     /// Whether a caller waits for an operation in flight.

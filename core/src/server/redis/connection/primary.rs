@@ -32,8 +32,8 @@ pub struct Primary {
     number: AtomicU64,
     /// The time in microseconds at which the last handshake ended.
     connected_at: AtomicU64,
-    /// The number of connections on which something was given up.
-    given_up: AtomicUsize,
+    /// The number of connections on which something was cancelled.
+    cancelled: AtomicUsize,
     /// The replication ids of the other nodes of its cluster, if it is in one.
     lineage: Option<Arc<Lineage>>,
     /// The replication id of the node that this one has replaced, with the clock of that, until this one's handshake.
@@ -76,12 +76,12 @@ impl Lineage {
     }
 }
 
-/// A connection on which something was given up that may come late. It counts until this is dropped.
-pub(crate) struct GivenUp(Arc<Primary>);
+/// A connection on which something was cancelled that may come late. It counts until this is dropped.
+pub(crate) struct Cancelled(Arc<Primary>);
 
-impl Drop for GivenUp {
+impl Drop for Cancelled {
     fn drop(&mut self) {
-        self.0.given_up.fetch_sub(1, Ordering::SeqCst);
+        self.0.cancelled.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -104,7 +104,7 @@ impl Primary {
             replids: Mutex::default(),
             number: AtomicU64::new(0),
             connected_at: AtomicU64::new(0),
-            given_up: AtomicUsize::new(0),
+            cancelled: AtomicUsize::new(0),
         }
     }
 
@@ -208,16 +208,16 @@ impl Primary {
         self.lineage.as_ref().map_or(&self.floors, |lineage| &lineage.floors)
     }
 
-    /// Counts a connection on which something was given up.
-    pub(crate) fn given_up(self: &Arc<Self>) -> GivenUp {
-        self.given_up.fetch_add(1, Ordering::SeqCst);
-        GivenUp(Arc::clone(self))
+    /// Counts a connection on which something was cancelled.
+    pub(crate) fn cancelled(self: &Arc<Self>) -> Cancelled {
+        self.cancelled.fetch_add(1, Ordering::SeqCst);
+        Cancelled(Arc::clone(self))
     }
 
     /// Whether something may come late on a connection, so that a release has to follow it there.
     #[must_use]
-    pub fn has_given_up(&self) -> bool {
-        self.given_up.load(Ordering::SeqCst) > 0
+    pub fn has_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst) > 0
     }
 
     /// A connection of the replication id with this number is gone.

@@ -12,7 +12,7 @@ pub enum ServerState {
     Failed(Failure),
     /// The server answers again.
     Recovered,
-    /// Something that a person should check, while the server goes on.
+    /// Something that a person should check, while the server continues.
     Warning(String),
     /// A failover: another node answers for the server, or the node was restarted.
     FailedOver(Failover),

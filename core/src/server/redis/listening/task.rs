@@ -198,7 +198,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
             opened = opened => {
                 next = None;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-                // Else the connection goes on with the earlier ones, and the provider is asked again.
+                // Else the connection continues with the earlier ones, and the provider is asked again.
                 if let Ok((opened, buffers)) = opened {
                     let (subscribed, has_others) = subscribe_to_all(&here, node, buffers, inbox);
                     (socket, pub_sub, next) = (opened, subscribed, has_others.then(|| open(&settings)));

@@ -1,6 +1,6 @@
 //! Look: whether the name of a server, or its sentinels, still lead to the node at the other end of a connection.
 //!
-//! A name may move to another node while the old one goes on answering, such as a primary that is isolated from its replicas. No
+//! A name may move to another node while the old one still answers, such as a primary that is isolated from its replicas. No
 //! error reports that. So the name is asked for again from time to time, or the sentinels are, and a node that is new there is
 //! asked. If it has another replication id, all connections leave the old node.
 

@@ -119,8 +119,8 @@ impl ReactorTask {
         self.bring(Message::Bring(Input::LogIn));
     }
 
-    pub(crate) fn give_up(&self) {
-        self.bring(Message::Bring(Input::GiveUp));
+    pub(crate) fn cancel(&self) {
+        self.bring(Message::Bring(Input::Cancel));
     }
 
     pub(crate) fn close(self: &Arc<Self>) {
@@ -136,8 +136,8 @@ impl ReactorTask {
     }
 
     /// Brings a release or a leave that another connection sends.
-    pub(crate) fn take_back(&self, op: Op) {
-        self.bring(Message::Bring(Input::TakeBack(op)));
+    pub(crate) fn send_undo(&self, op: Op) {
+        self.bring(Message::Bring(Input::Undo(op)));
     }
 
     fn work(&self, body: &mut Body, io: &Io) {
