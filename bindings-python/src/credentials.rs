@@ -163,7 +163,7 @@ impl CredentialsProvider for Provider {
         });
         queue.notify();
         // It blocks this thread, which is there for that.
-        Box::pin(async move { Ok(answer.recv().map_err(|_| Raised::saying("the interpreter ends"))??) })
+        Box::pin(async move { Ok(answer.recv().map_err(|_| Raised::of_text("the interpreter ends"))??) })
     }
 }
 

@@ -13,7 +13,7 @@ use locktender::{Client, Code, Error, Wait};
 use super::exit;
 use super::holder::code_of;
 use super::messages::Messages;
-use super::operator::{Stop, say};
+use super::operator::{Stop, print};
 use super::private_server::PrivateServer;
 use super::servers::Servers;
 use super::signals::ENDS;
@@ -84,7 +84,7 @@ impl Demo {
         }
         let clients: Vec<Client> =
             FIGHTERS.iter().map(|who| self.servers.client_for(url.as_deref(), who)).collect::<Result<_, _>>()?;
-        say(&format!(
+        print(&format!(
             "They fight for {LOCK:?} on {}, with a ttl of {}.\n",
             clients[0].addresses().join(", "),
             humantime::format_duration(TTL)
@@ -99,7 +99,7 @@ impl Demo {
             drop(sender);
             let mut judge = Judge::default();
             // The others must not fight on if nothing can be written.
-            let shown = notices.iter().try_for_each(|notice| say(&judge.line(began.elapsed(), notice)?));
+            let shown = notices.iter().try_for_each(|notice| print(&judge.line(began.elapsed(), notice)?));
             over.store(true, Ordering::Relaxed);
             shown.and_then(|()| judge.verdict())
         });
@@ -191,10 +191,10 @@ impl Judge {
 
     fn verdict(&self) -> Result<u8, Stop> {
         if self.violations > 0 {
-            say(&format!("{} of {} holds were wrong: this is a bug of locktender\n", self.violations, self.holds))?;
+            print(&format!("{} of {} holds were wrong: this is a bug of locktender\n", self.violations, self.holds))?;
             return Ok(exit::WORTH_A_LOOK);
         }
-        say(&format!("{} holds, no two at the same time, and fences only rose.\n", self.holds))?;
+        print(&format!("{} holds, no two at the same time, and fences only rose.\n", self.holds))?;
         Ok(0)
     }
 }

@@ -103,7 +103,7 @@ impl Holder<'_> {
                     cancel.cancel();
                     return Err(AcquireFailure::Own);
                 }
-                Ok(Event::Seen(holder)) => self.say_for_whom(holder.as_deref(), began.elapsed()),
+                Ok(Event::Seen(holder)) => self.print_holder(holder.as_deref(), began.elapsed()),
                 Err(RecvTimeoutError::Timeout) => {
                     next = looks.next();
                     self.look();
@@ -121,7 +121,7 @@ impl Holder<'_> {
         });
     }
 
-    fn say_for_whom(&self, holder: Option<&LockInfo>, waited: Duration) {
+    fn print_holder(&self, holder: Option<&LockInfo>, waited: Duration) {
         let by =
             holder.map(|holder| format!(", held by {} for {}", shown::holder(holder), shown::age(holder))).unwrap_or_default();
         let text = format!("waiting for {:?}{by}", self.lock_options.name);

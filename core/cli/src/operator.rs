@@ -76,6 +76,6 @@ impl Asked {
 }
 
 /// Writes a text to standard output.
-pub(super) fn say(text: &str) -> Result<(), Stop> {
+pub(super) fn print(text: &str) -> Result<(), Stop> {
     write_out(text.as_bytes()).map_err(Stop::Unwritten)
 }

@@ -230,13 +230,13 @@ impl Kept {
 
 /// A text of at most `most` bytes, with whole lines if that is possible.
 fn reason(how: &str, errors: &[u8], most: usize) -> String {
-    let said = String::from_utf8_lossy(errors);
-    let said = said.trim();
+    let text = String::from_utf8_lossy(errors);
+    let text = text.trim();
     let room = most.saturating_sub(how.len() + ": ".len());
-    let begin = (said.len().saturating_sub(room)..said.len()).find(|at| said.is_char_boundary(*at));
+    let begin = (text.len().saturating_sub(room)..text.len()).find(|at| text.is_char_boundary(*at));
     let Some(begin) = begin else { return how.to_owned() };
-    let line = if begin == 0 { None } else { said[begin..].split_once('\n').map(|(_, lines)| lines) };
-    format!("{how}: {}", line.unwrap_or(&said[begin..]).trim_start())
+    let line = if begin == 0 { None } else { text[begin..].split_once('\n').map(|(_, lines)| lines) };
+    format!("{how}: {}", line.unwrap_or(&text[begin..]).trim_start())
 }
 
 /// The output as a JSON string of at most `most` bytes.

@@ -8,7 +8,7 @@ use locktender::{Error, FailureKind};
 use serde_json::json;
 
 use super::exit;
-use super::operator::{Asked, Stop, say};
+use super::operator::{Asked, Stop, print};
 use super::span::span;
 
 /// Shows and changes whether the servers belong to a quorum
@@ -104,7 +104,7 @@ fn report(asked: &Asked, markers: &Markers, text: impl Fn(&str, Option<&str>) ->
         Ok(marker) => text(&on_one_line(server), marker.as_deref().map(on_one_line).as_deref()),
         Err(error) => format!("{}\n  error  {}\n", on_one_line(server), on_one_line(&error.message)),
     });
-    say(&shown.collect::<String>())?;
+    print(&shown.collect::<String>())?;
     let failed = markers.iter().filter_map(|(_, marker)| marker.as_ref().err()).map(|error| error.kind);
     Ok(match failed.max_by_key(|kind| *kind != FailureKind::Denied) {
         Some(FailureKind::Denied) => exit::CONFIGURATION,

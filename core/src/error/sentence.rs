@@ -321,18 +321,18 @@ mod tests {
 
     #[test]
     fn an_attempt_that_waits_for_nothing_fails_at_once() {
-        for (micros, said) in [(0, "at once"), (999, "at once"), (1_000, "within 1ms")] {
+        for (micros, words) in [(0, "at once"), (999, "at once"), (1_000, "within 1ms")] {
             let (waited, holder) = (Duration::from_micros(micros), Holder { owner: "a".into(), remaining: Remaining::Gone });
             let error = Error::acquire_timeout("b", waited, holder, None);
-            assert!(error.to_string().starts_with(&format!("lock \"b\" was not acquired {said}: it is held by")), "{error}");
+            assert!(error.to_string().starts_with(&format!("lock \"b\" was not acquired {words}: it is held by")), "{error}");
             let error = Error::not_due("b", waited, Duration::from_secs(1), "c");
-            assert!(error.to_string().starts_with(&format!("job \"b\" did not begin {said}: its next attempt")), "{error}");
+            assert!(error.to_string().starts_with(&format!("job \"b\" did not begin {words}: its next attempt")), "{error}");
         }
     }
 
     #[test]
     fn a_broken_clock_is_named_with_its_cure() {
-        for (found, said) in [
+        for (found, words) in [
             (
                 "string at {7}:~lt:clock",
                 "lock \"a\": the clock of its slot, {7}:~lt:clock, is a string, not a clock, and was not changed; delete it by DEL \
@@ -349,7 +349,7 @@ mod tests {
             ),
         ] {
             let error = Error::key_conflict("a", found);
-            assert_eq!((error.to_string().as_str(), error.code()), (said, Code::KeyConflict));
+            assert_eq!((error.to_string().as_str(), error.code()), (words, Code::KeyConflict));
         }
     }
 

@@ -146,10 +146,10 @@ mod tests {
             (100, Language::Node, None),
             (10_000_000, Language::Node, None),
         ] {
-            let said = suspicious(Duration::from_millis(millis), unit);
+            let advice = suspicious(Duration::from_millis(millis), unit);
             match suspect {
-                None => assert_eq!(said, None, "{millis} ms"),
-                Some(part) => assert!(said.as_ref().is_some_and(|said| said.contains(part)), "{millis} ms: {said:?}"),
+                None => assert_eq!(advice, None, "{millis} ms"),
+                Some(part) => assert!(advice.as_ref().is_some_and(|advice| advice.contains(part)), "{millis} ms: {advice:?}"),
             }
         }
     }

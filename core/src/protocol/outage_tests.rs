@@ -20,7 +20,7 @@ const fn at(n: u64) -> Tick {
     Tick::from_micros(n * 1_000)
 }
 
-fn say(verdict: Verdict) -> Answer {
+fn answer_with(verdict: Verdict) -> Answer {
     Ok(Reply::new(verdict, 0, 7))
 }
 
@@ -115,7 +115,7 @@ fn an_answer_that_is_read_when_the_process_continues_counts_however_long_it_stoo
             let mut process = Process::start(wait, one_shot, None);
             process.stand_still_until(at(still));
             process.now = at(still).after(ms(1).min(ms(still - 1_000) / 2));
-            process.answer(say(Verdict::Vote));
+            process.answer(answer_with(Verdict::Vote));
             assert!(process.is_granted(), "{still}: {:?}", process.acquired);
         }
     }
@@ -152,7 +152,7 @@ fn a_connection_that_is_found_broken_when_the_process_continues_is_no_outage_of_
         assert!(process.acquired.is_none(), "{still}: {:?}", process.acquired);
         process.now = process.machine.wake_at();
         process.bring(Input::Wake);
-        process.answer(say(Verdict::Vote));
+        process.answer(answer_with(Verdict::Vote));
         assert!(process.is_granted(), "{still}: {:?}", process.acquired);
     }
 }
@@ -180,13 +180,13 @@ fn a_holders_callers_get_what_is_read_when_the_process_continues() {
     let release: fn() -> Input = || Input::Release(1, Manner::Explicit);
     for ask in [extend, release] {
         let mut process = Process::start(Wait::Forever, false, None);
-        process.answer(say(Verdict::Vote));
+        process.answer(answer_with(Verdict::Vote));
         process.now = at(100);
         process.bring(ask());
         process.ended = Some(Code::Internal);
         process.stand_still_until(at(9_000));
         assert_eq!(process.ended, Some(Code::Internal), "nothing is reported yet");
-        process.answer(say(Verdict::Ok));
+        process.answer(answer_with(Verdict::Ok));
         assert_eq!(process.ended, None, "it was done");
     }
 }
@@ -194,7 +194,7 @@ fn a_holders_callers_get_what_is_read_when_the_process_continues() {
 #[test]
 fn a_holder_that_stood_still_beyond_its_validity_has_lost_the_lock_all_the_same() {
     let mut process = Process::start(Wait::Forever, false, None);
-    process.answer(say(Verdict::Vote));
+    process.answer(answer_with(Verdict::Vote));
     process.stand_still_until(at(20_000));
     assert!(process.machine.check(process.now).is_err());
 }
@@ -210,7 +210,7 @@ fn an_outage_that_a_queue_has_survived_is_not_held_against_those_behind() {
     assert!(waiters[0].slot.unavailable_since().is_some(), "a round has failed");
     first.now = first.machine.wake_at();
     first.bring(Input::Wake);
-    first.answer(say(Verdict::Vote));
+    first.answer(answer_with(Verdict::Vote));
     assert!(first.is_granted());
     queues.quit("l", 1, LeaveReason::Granted { until: at(20_000), stays: true });
     second.now = at(30_000);

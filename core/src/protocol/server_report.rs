@@ -390,9 +390,9 @@ mod tests {
             ),
         ];
         for (facts, terms, expected) in cases {
-            let said = watched(&facts, terms);
-            assert_eq!(said.len(), expected.len(), "{said:?}");
-            assert!(said.iter().zip(expected).all(|(said, words)| said.contains(words)), "{said:?}");
+            let messages = watched(&facts, terms);
+            assert_eq!(messages.len(), expected.len(), "{messages:?}");
+            assert!(messages.iter().zip(expected).all(|(message, words)| message.contains(words)), "{messages:?}");
         }
     }
 }

@@ -69,7 +69,7 @@ impl Stub {
     }
 
     /// Sends a notice to the client that listens; gives whether one listens.
-    pub(super) fn say(&self, notice: Notice) -> bool {
+    pub(super) fn publish(&self, notice: Notice) -> bool {
         let listener = self.listener.lock().clone();
         listener.map(|listener| listener(notice)).is_some()
     }

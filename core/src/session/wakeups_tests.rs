@@ -55,11 +55,11 @@ fn a_message_for_a_waiter_that_has_left_takes_its_entry_off_the_queue_once_in_a_
     let _waiter = waits(&client, "a", false);
     let before = stub.submitted();
     for _ in 0..3 {
-        assert!(stub.say(Notice::Message("free 200 b999 a".to_owned())));
+        assert!(stub.publish(Notice::Message("free 200 b999 a".to_owned())));
     }
     assert_eq!(stub.submitted() - before, 1);
     for nonsense in ["", "free", "later 200 b1 a", "free 200 b1 another prefix's"] {
-        assert!(stub.say(Notice::Message(nonsense.to_owned())));
+        assert!(stub.publish(Notice::Message(nonsense.to_owned())));
     }
     assert!(stub.submitted() - before <= 2, "a message of a lock without waiters costs no more than one operation");
 }
@@ -70,9 +70,9 @@ fn a_server_that_refuses_to_answer_is_warned_of_and_one_that_broke_is_not() {
     let (client, events) = client(&stub);
     let _held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
     let _waiter = waits(&client, "a", false);
-    stub.say(Notice::NotListening(Failure::unknown(FailureKind::Disconnected, "the connection broke")));
+    stub.publish(Notice::NotListening(Failure::unknown(FailureKind::Disconnected, "the connection broke")));
     assert_eq!(warnings(&events), Vec::<String>::new());
-    stub.say(Notice::NotListening(Failure::unknown(FailureKind::Denied, "no right to subscribe")));
+    stub.publish(Notice::NotListening(Failure::unknown(FailureKind::Denied, "no right to subscribe")));
     let received = warnings(&events);
     assert!(received.len() == 1 && received[0].starts_with("waiters poll"), "{received:?}");
 }
@@ -85,7 +85,7 @@ fn the_first_waiter_looks_for_itself_when_messages_begin_or_end() {
     let _waiters = [waits(&client, "a", false), waits(&client, "a", false)];
     for notice in [Notice::NotListening(Failure::unknown(FailureKind::Disconnected, "broke")), Notice::Listening] {
         let before = stub.submitted();
-        stub.say(notice.clone());
+        stub.publish(notice.clone());
         assert!(stub.submitted() - before <= 1, "{notice:?}: one looks for all");
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use locktender::internals::clock::Tick;
-use locktender::internals::redis::{Buffers, Channel, Handshake, Kind, PubSub, Said, Settings};
+use locktender::internals::redis::{Buffers, Channel, ChannelEvent, Handshake, Kind, PubSub, Settings};
 
 use super::clock::{Instant, ms};
 use super::queue::Event;
@@ -96,7 +96,7 @@ impl World {
         let (replid, timeout) = (self.routes[client][server].primary.replid_number(), self.plan.response_timeout);
         let channel = Channel { name: locktender::machine::channel(&Self::client_id(client)).into(), kind: Kind::Both };
         let listening = self.listening(client, server);
-        let said = match &mut listening.stage {
+        let events = match &mut listening.stage {
             Stage::Handshake(handshake) => match handshake.introduced(count) {
                 None => return,
                 Some(Err(_)) => return self.listener_broke(client, server),
@@ -111,12 +111,12 @@ impl World {
             Stage::Up(pub_sub) => pub_sub.read(count, tick),
             Stage::Off | Stage::Down | Stage::Opening => return,
         };
-        let Ok(said) = said else { return self.listener_broke(client, server) };
-        for said in said {
-            match said {
-                Said::Subscribed(_) => self.set_listening(client, server, true),
-                Said::Message(_, message) => self.receive(client, server, &message),
-                Said::Refused(..) | Said::Ended(_) => self.violate(format!("c{client}-s{server}: {said:?}")),
+        let Ok(events) = events else { return self.listener_broke(client, server) };
+        for events in events {
+            match events {
+                ChannelEvent::Subscribed(_) => self.set_listening(client, server, true),
+                ChannelEvent::Message(_, message) => self.receive(client, server, &message),
+                ChannelEvent::Refused(..) | ChannelEvent::Ended(_) => self.violate(format!("c{client}-s{server}: {events:?}")),
             }
         }
         self.listener_acts(client, server);

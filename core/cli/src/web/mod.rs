@@ -30,7 +30,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::end::Ending;
 use super::exit;
 use super::messages::Messages;
-use super::operator::{Stop, say};
+use super::operator::{Stop, print};
 use super::signals::{ENDS, take};
 use gate::Gate;
 use history::{Feed, History, Shared};
@@ -125,7 +125,7 @@ impl Web {
         let signal = signal().map_err(Stop::Unwritten)?;
         let gate = Gate { token: page::random(), port };
         let url = format!("http://127.0.0.1:{port}/{}/", gate.token);
-        say(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
+        print(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
         let site = Arc::new(Site::new(gate, Arc::clone(history)));
         tokio::spawn(Arc::clone(&site).serve(listener));
         tokio::spawn(push_changes(site));

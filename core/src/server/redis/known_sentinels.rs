@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::SentinelFacts;
 use crate::server::redis::address::Address;
-use crate::server::redis::sentinel::Said;
+use crate::server::redis::sentinel::PrimaryReply;
 use crate::server::redis::sentinel_groups::Ids;
 
 /// The most sentinels that are remembered besides those of the URL.
@@ -37,7 +37,7 @@ pub(crate) struct SentinelAnswer {
     pub(crate) from: Address,
     /// The address of its socket.
     pub(crate) peer: Option<Address>,
-    pub(crate) said: Said,
+    pub(crate) reply: PrimaryReply,
     pub(crate) others: Vec<Address>,
     pub(crate) ids: Ids,
 }
@@ -113,10 +113,10 @@ pub(crate) fn facts(answers: &[SentinelAnswer], foreign: &[Address]) -> Sentinel
     let answers = || answers.iter().filter(|answer| !foreign.contains(&answer.from));
     let place = |answer: &SentinelAnswer| answer.peer.clone().unwrap_or_else(|| answer.from.clone());
     let mut places: Vec<(Address, bool)> =
-        answers().map(|answer| (place(answer), matches!(answer.said, Said::Named(_)))).collect();
+        answers().map(|answer| (place(answer), matches!(answer.reply, PrimaryReply::Named(_)))).collect();
     places.sort_unstable();
     places.dedup();
-    let named = answers().filter_map(|answer| if let Said::Named(named) = &answer.said { Some(named) } else { None });
+    let named = answers().filter_map(|answer| if let PrimaryReply::Named(named) = &answer.reply { Some(named) } else { None });
     let latest = named.max_by_key(|named| named.epoch);
     SentinelFacts {
         known: places.len(),
@@ -140,7 +140,7 @@ mod tests {
 
     fn answers(from: &str, peer: Option<&str>, others: &[&str]) -> SentinelAnswer {
         let others = others.iter().map(|place| address(place)).collect();
-        SentinelAnswer { from: address(from), peer: peer.map(address), said: Said::Unknown, others, ids: Ids::default() }
+        SentinelAnswer { from: address(from), peer: peer.map(address), reply: PrimaryReply::Unknown, others, ids: Ids::default() }
     }
 
     #[test]
@@ -167,12 +167,13 @@ mod tests {
 
     #[test]
     fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
-        let says = |from: &str, peer: Option<&str>, said: Said| SentinelAnswer { said, ..answers(from, peer, &[]) };
+        let answers_with =
+            |from: &str, peer: Option<&str>, reply: PrimaryReply| SentinelAnswer { reply, ..answers(from, peer, &[]) };
         let all = [
-            says("one:1", Some("10.0.0.1:1"), Said::Named(named())),
-            says("10.0.0.1:1", Some("10.0.0.1:1"), Said::Named(named())),
-            says("two:1", Some("10.0.0.2:1"), Said::Unknown),
-            says("10.0.0.3:1", None, Said::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
+            answers_with("one:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            answers_with("10.0.0.1:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            answers_with("two:1", Some("10.0.0.2:1"), PrimaryReply::Unknown),
+            answers_with("10.0.0.3:1", None, PrimaryReply::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
         ];
         assert_eq!(
             facts(&all, &[]),

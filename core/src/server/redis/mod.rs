@@ -38,7 +38,7 @@ pub use self::connection::in_flight::InFlight;
 pub use self::connection::input::Input;
 pub use self::connection::primary::Primary;
 pub use self::connection::server_state::{Failover, ServerState};
-pub use self::listening::pub_sub::{Channel, Kind, PubSub, Said};
+pub use self::listening::pub_sub::{Channel, ChannelEvent, Kind, PubSub};
 pub(crate) use self::redacted::redacted;
 pub use self::routes::Routes as RedisServer;
 pub use self::settings::Settings;

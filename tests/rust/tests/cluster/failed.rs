@@ -133,8 +133,8 @@ fn a_node_that_gives_no_answer_is_named() {
     node.pause();
     let error = client.lock(&name).acquire_blocking().unwrap_err();
     node.resume();
-    let said = &error.servers()[0].message;
+    let message = &error.servers()[0].message;
     // "no answer within …"; on a busy machine also "no connection was made …", to the node all the same.
-    assert!(said.starts_with(&format!("127.0.0.1:{}: no ", node.port())), "{error}");
-    assert!(error.to_string().contains(said), "{error}");
+    assert!(message.starts_with(&format!("127.0.0.1:{}: no ", node.port())), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
 }

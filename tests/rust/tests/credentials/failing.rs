@@ -35,7 +35,7 @@ fn a_second_wrong_answer_is_an_error() {
 
 #[test]
 fn a_provider_that_fails_or_panics_is_denied_and_asked_again() {
-    for (turn, said, has_cause) in [
+    for (turn, message, has_cause) in [
         (Turn::Fails, "`credentials` failed: the token server is down", true),
         (Turn::Panics, "`credentials` panicked: the token server was forgotten", false),
     ] {
@@ -44,7 +44,7 @@ fn a_provider_that_fails_or_panics_is_denied_and_asked_again() {
         tokens.next([turn.clone()]);
         let client = tokens.builder().build().unwrap();
         let error = client.lock("a").acquire_blocking().unwrap_err();
-        assert_eq!((error.code(), &*error.servers()[0].message), (Code::Denied, said), "{error}");
+        assert_eq!((error.code(), &*error.servers()[0].message), (Code::Denied, message), "{error}");
         assert_eq!(error.source().map(ToString::to_string), has_cause.then(|| "the token server is down".to_owned()));
         // For a moment the last failure is the answer.
         eventually("it is asked again", PATIENCE, || client.lock("a").try_acquire_blocking().is_ok());

@@ -272,8 +272,8 @@ fn a_sentinel_of_another_group_is_not_followed() {
     }
     let client = Client::open(url(&[&foreign, first, second])).unwrap();
     let warnings = client.check_servers().blocking().unwrap()[0].warnings.join("\n");
-    let said = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
-    assert!(warnings.contains(&said), "{warnings}");
+    let message = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
+    assert!(warnings.contains(&message), "{warnings}");
     let error = Client::open(url(&[&foreign, first])).unwrap().lock("b").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
     assert!(error.to_string().contains("don't know each other"), "{error}");

@@ -112,8 +112,8 @@ impl Scene {
         let mut program = Command::new("/bin/sh");
         // A program of another user is started by a copy of the process, also where it is the same user.
         program.uid(rustix::process::getuid().as_raw()).args(["-c", "ls -l /proc/self/fd | grep -c socket"]);
-        let said = program.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap().stdout;
-        *self.inherited.lock().unwrap() = Some(String::from_utf8(said).unwrap().trim().to_owned());
+        let output = program.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap().stdout;
+        *self.inherited.lock().unwrap() = Some(String::from_utf8(output).unwrap().trim().to_owned());
     }
 
     fn answered(&self, held: Result<Hold, locktender::Error>) {
@@ -137,8 +137,8 @@ impl Scene {
     }
 
     fn warnings(&self) -> usize {
-        let said = |event: &&LockEvent| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
-        self.events.lock().unwrap().iter().filter(said).count()
+        let is_ours = |event: &&LockEvent| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
+        self.events.lock().unwrap().iter().filter(is_ours).count()
     }
 
     fn purpose(&self) -> String {
@@ -186,7 +186,7 @@ impl Scene {
         let reports = || match self.place {
             Place::Body | Place::AsyncBody => 1, // the user's own thread reported
             Place::Subscriber | Place::SubscriberOnBeats | Place::Loss | Place::Server => self.warnings(),
-            Place::Sink | Place::SinkOnBeats | Place::Callback | Place::Waker => subscriber::said(&self.purpose()),
+            Place::Sink | Place::SinkOnBeats | Place::Callback | Place::Waker => subscriber::count_of(&self.purpose()),
         };
         eventually(&format!("{}: the panic is reported", self.name), PATIENCE, || reports() > 0);
         if self.place != Place::Server {

@@ -63,8 +63,8 @@ async fn next(socket: &mut OpenSocket, buffers: &mut Buffers) -> RedisResult<Val
 /// The failure of a node that gives no map.
 fn refused(error: &redis::RedisError) -> Failure {
     let failure = Failure { maybe_applied: false, ..refusal::failure(error, true) };
-    let says = |words| error.detail().is_some_and(|detail| detail.contains(words));
-    match (says("cluster support disabled"), says("unknown command")) {
+    let mentions = |words| error.detail().is_some_and(|detail| detail.contains(words));
+    match (mentions("cluster support disabled"), mentions("unknown command")) {
         (true, _) => Failure::not_applied(FailureKind::Mismatch, refusal::NO_CLUSTER),
         (_, true) => Failure::not_applied(FailureKind::Mismatch, format!("{} ({})", refusal::KNOWS_NO_CLUSTER, failure.message)),
         _ => failure,

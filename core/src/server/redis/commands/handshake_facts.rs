@@ -160,9 +160,9 @@ mod tests {
             ("no_mode", "at_all", Place::Cluster, None),
         ] {
             let assessed = HandshakeFacts::default().server(&info(&[&format!("{field}:{mode}")]), place);
-            let said = assessed.err().map(|failure| (failure.kind, failure.message));
-            assert_eq!(said.is_some(), words.is_some(), "{mode}");
-            if let (Some((kind, message)), Some(words)) = (said, words) {
+            let message = assessed.err().map(|failure| (failure.kind, failure.message));
+            assert_eq!(message.is_some(), words.is_some(), "{mode}");
+            if let (Some((kind, message)), Some(words)) = (message, words) {
                 assert!(kind == FailureKind::Mismatch && message.contains(words), "{message}");
             }
         }

@@ -35,7 +35,7 @@ fn a_close_undoes_what_was_cancelled_before() {
     let _received = (test.submit(release("theirs", None)), test.submit(acquire()));
     test.wrote();
     // Something arrives, or the connection would count as dead.
-    test.says(released());
+    test.replies(released());
     test.after(TIMEOUT).bring(Input::Wake);
     assert_eq!(test.effects(), ["complete", "failed", "complete"]);
     test.bring(Input::Close);
@@ -50,7 +50,7 @@ fn a_release_that_waits_for_a_connection_leaves_after_a_close_too() {
     assert!(!test.connection.is_over(), "not before there was an attempt to connect");
     test.connect();
     assert_eq!(test.sent(), [format!("release ours {ENTRY}")]);
-    test.says(released());
+    test.replies(released());
     assert_eq!(test.effects(), ["complete", "drop"]);
     assert!(test.connection.is_over());
 }
@@ -76,6 +76,6 @@ fn a_release_whose_connection_breaks_during_a_close_is_sent_again() {
     assert_eq!(test.effects(), ["failed", "drop", "open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(GREETED);
+    test.replies(GREETED);
     assert_eq!(test.sent(), ["release ours"]);
 }

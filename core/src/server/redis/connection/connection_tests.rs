@@ -15,11 +15,11 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
     assert!(!test.wrote().contains("orders:42") && test.connection.is_busy());
     for byte in GREETED.split_inclusive("") {
         assert_eq!(test.sent(), [""; 0]);
-        test.says(byte);
+        test.replies(byte);
     }
     assert_eq!(test.sent(), ["release one", "release two"], "in their order");
     for byte in (released().to_owned() + released()).split_inclusive("") {
-        test.says(byte);
+        test.replies(byte);
     }
     assert_eq!(test.effects(), ["complete", "complete"]);
     for received in [one, two] {
@@ -34,16 +34,16 @@ fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
     // A connection's first release is sent as text.
     let _received = test.submit(release("ours", None));
     test.wrote();
-    test.says(released());
+    test.replies(released());
     test.effects();
     for (passes, expected) in [(Duration::ZERO, 1), (TIMEOUT / 2, 0)] {
         let received = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
         let by_sha = test.wrote();
         assert!(by_sha.contains("EVALSHA") && by_sha.len() < 700, "{by_sha}");
-        test.after(passes).says("-NOSCRIPT No matching script\r\n");
+        test.after(passes).replies("-NOSCRIPT No matching script\r\n");
         assert_eq!(test.wrote().matches("EVAL\r\n").count(), expected);
         if expected == 1 {
-            test.says(released());
+            test.replies(released());
             assert_eq!(test.effects(), ["complete"]);
             assert!(received.try_recv().unwrap().is_ok());
         } else {
@@ -64,9 +64,9 @@ fn a_socket_that_breaks_leaves_all_unknown_but_the_releases_which_are_repeated()
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
     let two = test.submit(release("two", None));
-    test.says(GREETED);
+    test.replies(GREETED);
     assert_eq!(test.sent(), ["release one", "release two"]);
-    test.says(&(released().to_owned() + released()));
+    test.replies(&(released().to_owned() + released()));
     assert_eq!(test.effects(), ["recovered", "complete", "complete"]);
     assert!(one.try_recv().unwrap().unwrap().repeated && !two.try_recv().unwrap().unwrap().repeated);
 }
@@ -98,7 +98,7 @@ fn a_server_that_accepts_and_says_nothing_is_left_in_time() {
         assert_eq!(test.effects(), ["open"]);
         test.after(TIMEOUT / 2).bring(Input::Opened(Role::Operations));
         if answers_late {
-            test.says("+OK\r\n");
+            test.replies("+OK\r\n");
         }
         assert_eq!(test.until_due(), TIMEOUT / 2, "as long as connecting may take in all");
         assert_eq!(test.effects(), ["drop", "failed", "complete"]);
@@ -119,7 +119,7 @@ fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
     assert_eq!(kind(&received), Some((FailureKind::Timeout, false)));
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(GREETED);
+    test.replies(GREETED);
     assert_eq!(test.sent(), [""; 0]);
 }
 
@@ -131,7 +131,7 @@ fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
         test.wrote();
         if !silent {
             // The error answers the acquire. It promises nothing, so the acquire may have been done.
-            test.says("-ERR no\r\n");
+            test.replies("-ERR no\r\n");
             assert_eq!((test.effects(), kind(&received)), (vec!["complete"], Some((FailureKind::Other, true))));
         }
         assert_eq!(test.until_due(), TIMEOUT);
@@ -143,14 +143,14 @@ fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
 
 #[test]
 fn answers_that_can_not_be_ours_end_the_connection() {
-    for said in ["+OK\r\n", ">2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n", "HTTP/1.1 400\r\n"] {
+    for message in ["+OK\r\n", ">2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n", "HTTP/1.1 400\r\n"] {
         let mut test = Test::connected();
-        test.says(said);
-        assert_eq!(test.effects(), ["drop"], "{said:?}");
+        test.replies(message);
+        assert_eq!(test.effects(), ["drop"], "{message:?}");
     }
     let mut test = Test::connected();
     let received = test.submit(release("ours", None));
-    test.says("*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$6\r\ntheirs\r\n:-2\r\n");
+    test.replies("*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$6\r\ntheirs\r\n:-2\r\n");
     assert_eq!(test.effects()[..2], ["failed", "drop"]);
     assert_eq!(kind(&received), None, "it is sent again");
 }
@@ -159,7 +159,7 @@ fn answers_that_can_not_be_ours_end_the_connection() {
 fn a_primary_that_became_a_replica_is_left() {
     let mut test = Test::connected();
     let received = test.submit(acquire());
-    test.says("-READONLY You can't write against a read only replica.\r\n");
+    test.replies("-READONLY You can't write against a read only replica.\r\n");
     assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is reported before the answer");
     assert_eq!(kind(&received), Some((FailureKind::ReadOnly, false)));
     test.bring(Input::KeepWarm);

@@ -22,7 +22,7 @@ fn the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again
             assert!(written.contains(&format!("\r\n{command}\r\n")), "{command}: {written}");
             assert_eq!(test.connection.is_probing(), probes, "{command}: {written}");
         }
-        test.says(EXTENDED);
+        test.replies(EXTENDED);
         test.bring(Input::Closed(Role::Operations, None));
         test.effects();
         // The next socket may lead to a server that was started again, and knows no script.
@@ -51,11 +51,11 @@ fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips(
     test.bring(Input::Opened(Role::Operations));
     // The second: the operation `greet`. The server may belong to a quorum, so it gets no operation before its answer.
     assert!(!test.wrote().contains("orders:42"));
-    test.says(GREETED);
+    test.replies(GREETED);
     // The third: the extension, on a server that has never seen the script.
     let written = test.wrote();
     assert!(written.contains("\r\nEVAL\r\n") && written.contains("orders:42"), "{written}");
-    test.says(EXTENDED);
+    test.replies(EXTENDED);
     assert_eq!(test.effects(), ["complete"]);
     assert!(received.try_recv().unwrap().is_ok());
 }

@@ -25,7 +25,7 @@ impl Test {
         self.connection.reached(Some(PEER.into()));
         self.bring(Input::Opened(Role::Operations));
         self.wrote();
-        self.says(&handshake_answers(replid));
+        self.replies(&handshake_answers(replid));
     }
 }
 
@@ -54,7 +54,7 @@ fn a_connection_to_the_old_primary_is_left_when_another_one_has_found_the_new_on
         "a release is kept, and no news reported twice"
     );
     // The name leads back to the old primary, which calls itself one still.
-    other.says(released());
+    other.replies(released());
     other.bring(Input::Closed(Role::Operations, None));
     other.effects();
     other.handshake("old");
@@ -113,7 +113,7 @@ fn the_servers_clock_is_read_by_the_handshake_and_ahead_of_an_acquire_once_a_sec
         test.wrote().find(time)
     };
     assert_eq!([asks(999), asks(1), asks(0), asks(999)], [None, Some(4), None, None], "ahead of the acquire");
-    test.says("-ERR no acquire\r\n*2\r\n$2\r\n90\r\n$1\r\n7\r\n");
+    test.replies("-ERR no acquire\r\n*2\r\n$2\r\n90\r\n$1\r\n7\r\n");
     assert_eq!(test.connection.server_clock(test.now), Some(90_000_007));
 }
 
@@ -125,13 +125,13 @@ fn a_server_that_changes_its_replid_under_an_open_connection_has_a_handshake_aga
     test.handshake("old");
     let (received, other) = (test.submit(acquire()), test.submit(Op::inspect(keys())));
     assert_eq!(test.sent().len(), 2);
-    test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
+    test.replies("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
     assert_eq!(test.effects(), ["drop", "complete", "open"]);
     assert_eq!((kind(&received), kind(&other)), (None, Some((FailureKind::Disconnected, true))));
     test.handshake("new");
     assert_eq!((test.effects(), test.sent()), (vec!["failed over"], vec!["acquire ours 1000".to_owned()]));
     // A proxy that asks one node for its INFO, and another one for a script, would have the handshake repeated without end.
-    test.says("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
+    test.replies("*5\r\n$3\r\nera\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n");
     assert_eq!((test.effects(), kind(&received)), (vec!["complete"], Some((FailureKind::Protocol, false))));
 }
 
@@ -150,7 +150,7 @@ fn while_something_is_held_the_node_is_asked_whether_it_has_another_replid_or_is
         test.after(LOOK).bring(Input::KeepWarm);
         assert_eq!(test.effects(), ["look"]);
         assert!(test.wrote().contains("replication"));
-        test.says(&answer.map_or_else(str::to_owned, |info| format!("${}\r\n{info}\r\n", info.len())));
+        test.replies(&answer.map_or_else(str::to_owned, |info| format!("${}\r\n{info}\r\n", info.len())));
         assert_eq!(test.effects().contains(&"drop"), is_left, "{answer:?}");
     }
 }
@@ -168,7 +168,7 @@ fn a_node_that_may_have_followed_another_is_asked_at_once_also_on_a_connection_t
     assert_eq!(test.effects(), ["look"]);
     assert!(test.wrote().contains("replication"));
     let info = "role:master\r\nmaster_replid:third\r\nmaster_replid2:second";
-    test.says(&format!("${}\r\n{info}\r\n", info.len()));
+    test.replies(&format!("${}\r\n{info}\r\n", info.len()));
     assert!(test.effects().contains(&"drop"), "the handshake is repeated");
 }
 
@@ -180,7 +180,7 @@ fn a_replid_that_comes_back_has_no_votes_before_max_ttl_has_passed_and_all_else(
     let handshake = |test: &mut Test, replid: &str| {
         test.bring(Input::Opened(Role::Operations));
         test.wrote();
-        test.says(handshake_answers(replid).rsplit_once("*5").unwrap().0);
+        test.replies(handshake_answers(replid).rsplit_once("*5").unwrap().0);
     };
     test.bring(Input::KeepWarm);
     for replid in ["old", "new"] {
@@ -224,12 +224,12 @@ fn the_answer_of_a_script_shows_the_servers_clock_unless_its_replid_was_left() {
     let handshake_us = one.connection.server_clock(one.now);
     let held = |time_us: u64| format!("*5\r\n$4\r\nheld\r\n:{time_us}\r\n:7\r\n$6\r\ntheirs\r\n:500\r\n");
     let _received = one.submit(acquire());
-    one.says(&held(9_000_000));
+    one.replies(&held(9_000_000));
     assert_eq!((handshake_us, one.connection.server_clock(one.now)), (Some(5_000_000), Some(9_000_000)));
     let _late = one.submit(acquire());
     other.bring(Input::Closed(Role::Operations, None));
     other.effects();
     other.handshake("new");
-    one.says(&held(10_000_000));
+    one.replies(&held(10_000_000));
     assert_eq!(one.connection.server_clock(one.now), Some(5_000_000), "it is the new node's");
 }

@@ -184,13 +184,13 @@ pub(crate) fn assess(
     settings: &Settings,
     login: &Login,
 ) -> Result<HandshakeFacts, Failure> {
-    let (mut said, mut asked, mut began) = (None, false, false);
+    let (mut reason, mut asked, mut began) = (None, false, false);
     let mut facts = HandshakeFacts { in_cluster: settings.in_cluster, ..HandshakeFacts::default() };
     for (step, answer) in answers {
         asked |= step == Step::Replication;
         let value = match answer.and_then(Value::extract_error) {
             Ok(value) => value,
-            Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, settings))),
+            Err(error) if is_transport(&error) => return Err(reason.unwrap_or_else(|| hung_up(&error, settings))),
             Err(error) => {
                 let failure = refused(step, &error, (settings, login));
                 match step {
@@ -202,11 +202,11 @@ pub(crate) fn assess(
                         return Err(Failure::not_applied(FailureKind::Protocol, why));
                     }
                     // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
-                    Step::Name => said = said.or(Some(failure)),
+                    Step::Name => reason = reason.or(Some(failure)),
                     Step::Server | Step::Replication | Step::Marker if error.code() == Some("NOPERM") => {}
                     // A server that doesn't know the command shows no facts.
                     Step::Server | Step::Replication if error.code() == Some("ERR") && error.detail() != Some(FULL) => {}
-                    _ => return Err(said.unwrap_or(failure)),
+                    _ => return Err(reason.unwrap_or(failure)),
                 }
                 continue;
             }
@@ -252,8 +252,8 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
             Failure::not_applied(failure.kind, format!("a new connection broke before the server answered: {}", failure.message))
         }
         None => {
-            let said = failure.message.replace("rediss://", &format!("{with_tls}://"));
-            Failure::not_applied(failure.kind, format!("no Redis answered: {said}{hint}"))
+            let reason = failure.message.replace("rediss://", &format!("{with_tls}://"));
+            Failure::not_applied(failure.kind, format!("no Redis answered: {reason}{hint}"))
         }
     }
 }
@@ -300,8 +300,8 @@ fn refused(step: Step, error: &RedisError, (settings, login): (&Settings, &Login
 
 /// Whether the server refuses to select a database because it has none of this number, or only one. That lasts.
 fn is_about_the_database(error: &RedisError) -> bool {
-    let says = |words| error.detail().is_some_and(|detail| detail.contains(words));
-    error.code() == Some("ERR") && (says("DB index") || says("out of range") || says("SELECT"))
+    let mentions = |words| error.detail().is_some_and(|detail| detail.contains(words));
+    error.code() == Some("ERR") && (mentions("DB index") || mentions("out of range") || mentions("SELECT"))
 }
 
 /// The text of a full server, which gives it instead of any other answer.

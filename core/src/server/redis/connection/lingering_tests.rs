@@ -53,12 +53,12 @@ fn an_acquire_that_was_cancelled_on_a_connection_that_stays_open_is_undone_there
     test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent(), [""; 0], "its round may still be granted");
     // Something arrives, or the connection would count as dead.
-    test.says(released());
+    test.replies(released());
     test.until_due();
     test.bring(Input::Undo(release("others", None)));
     test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent(), ["release ours"]);
-    test.says(&(released().to_owned() + released()));
+    test.replies(&(released().to_owned() + released()));
     test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent(), [""; 0], "it was answered, and won't come late");
 }
@@ -87,9 +87,9 @@ fn a_socket_lingers_until_the_server_has_answered_everything() {
     test.bring(Input::Undo(release("ours", None)));
     assert_eq!(test.sent_on(Role::Lingering).len(), 1);
     let refused = "*5\r\n$4\r\nheld\r\n:1\r\n:7\r\n$1\r\nx\r\n:100\r\n";
-    test.says_on(Role::Lingering, refused);
+    test.replies_on(Role::Lingering, refused);
     assert_eq!(test.effects(), [""; 0], "the release has no answer yet");
-    test.says_on(Role::Lingering, released());
+    test.replies_on(Role::Lingering, released());
     assert_eq!(test.effects(), ["drop lingering"]);
 }
 
@@ -97,14 +97,14 @@ fn a_socket_lingers_until_the_server_has_answered_everything() {
 fn a_release_whose_script_the_server_does_not_know_is_sent_as_text() {
     let mut test = Test::connected();
     let _received = (test.submit(release("theirs", None)), test.wrote());
-    test.says(released());
+    test.replies(released());
     let _received = test.submit(acquire());
     test.wrote();
     test.until_due();
     test.effects();
     test.bring(Input::Undo(release("ours", None)));
     assert!(test.wrote_on(Role::Lingering).contains("EVALSHA"));
-    test.says_on(Role::Lingering, "-NOSCRIPT No matching script\r\n-NOSCRIPT No matching script\r\n");
+    test.replies_on(Role::Lingering, "-NOSCRIPT No matching script\r\n-NOSCRIPT No matching script\r\n");
     assert!(test.wrote_on(Role::Lingering).contains("\r\nEVAL\r\n"));
 }
 

@@ -61,10 +61,10 @@ impl Connection {
 
 /// The failure of a connection whose server refuses new credentials. A server may repeat what it doesn't understand.
 fn refused(error: &redis::RedisError, login: &Login) -> Failure {
-    let said = refusal::failure(error, false);
-    let said = if login.is_repeated_in(&said.message) { String::new() } else { format!(" ({})", said.message) };
+    let message = refusal::failure(error, false);
+    let message = if login.is_repeated_in(&message.message) { String::new() } else { format!(" ({})", message.message) };
     let why = format!(
-        "the server refused new credentials{said}; the connection continues with the earlier ones, and `credentials` is asked again"
+        "the server refused new credentials{message}; the connection continues with the earlier ones, and `credentials` is asked again"
     );
     Failure::not_applied(FailureKind::Denied, why)
 }

@@ -30,7 +30,7 @@ fn connected() -> Test {
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().ends_with("*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nEXEC\r\n"));
-    test.says(&handshake_answers("+OK\r\n*0\r\n"));
+    test.replies(&handshake_answers("+OK\r\n*0\r\n"));
     test.connection.kept_warm_until = Tick::default();
     test
 }
@@ -62,7 +62,7 @@ fn commands(test: &mut Test) -> Vec<String> {
 fn by_script(test: &mut Test, answer: &str) {
     let received = test.submit(newcomer());
     assert_eq!(commands(test), ["EVALSHA"]);
-    test.says(answer);
+    test.replies(answer);
     test.effects();
     assert!(received.try_recv().unwrap().is_ok());
 }
@@ -79,7 +79,7 @@ fn a_free_lock_is_taken_by_a_transaction_in_one_write() {
          *1\r\n$4\r\nEXEC\r\n"
     );
     for byte in (QUEUED.to_owned() + GRANTED).split_inclusive("") {
-        test.says(byte);
+        test.replies(byte);
     }
     assert_eq!(test.effects(), ["complete"]);
     let reply = received.try_recv().unwrap().unwrap();
@@ -91,16 +91,16 @@ fn a_name_that_was_met_held_is_asked_for_by_script_until_it_was_got_twice() {
     let mut test = connected();
     let received = test.submit(newcomer());
     test.wrote();
-    test.says(&(QUEUED.to_owned() + "*2\r\n$-1\r\n$16\r\n1795227730123-46\r\n"));
+    test.replies(&(QUEUED.to_owned() + "*2\r\n$-1\r\n$16\r\n1795227730123-46\r\n"));
     assert_eq!(commands(&mut test), ["EVALSHA"], "behind what the transaction could not do");
-    test.says(HELD);
+    test.replies(HELD);
     assert_eq!(test.effects(), ["complete"]);
     assert!(matches!(received.try_recv().unwrap().unwrap().verdict, Verdict::Held { .. }));
     by_script(&mut test, VOTED);
     // Nor is it compared: a client may wait.
     let _received = release_of(&mut test, "ours");
     assert_eq!(commands(&mut test), ["EVAL"]);
-    test.says(released());
+    test.replies(released());
     by_script(&mut test, VOTED);
     let _received = test.submit(newcomer());
     assert_eq!(commands(&mut test), ["MULTI", "SET", "XADD", "EXEC"]);
@@ -111,12 +111,12 @@ fn what_was_taken_is_given_back() {
     let mut test = connected();
     let received = test.submit(newcomer());
     test.wrote();
-    test.says(&(QUEUED.to_owned() + "*2\r\n+OK\r\n$18\r\n1795227730123-1000\r\n"));
+    test.replies(&(QUEUED.to_owned() + "*2\r\n+OK\r\n$18\r\n1795227730123-1000\r\n"));
     assert_eq!(commands(&mut test), ["EVALSHA"]);
-    test.says("*5\r\n$8\r\nconflict\r\n:7\r\n:0\r\n$4\r\nlist\r\n:-2\r\n");
+    test.replies("*5\r\n$8\r\nconflict\r\n:7\r\n:0\r\n$4\r\nlist\r\n:-2\r\n");
     assert_eq!(commands(&mut test), ["EVAL"]);
     assert_eq!(test.effects(), [""; 0], "its caller gets the answer when the key is deleted");
-    test.says(released());
+    test.replies(released());
     assert_eq!(test.effects(), ["complete"]);
     assert!(matches!(received.try_recv().unwrap().unwrap().verdict, Verdict::Conflict { .. }));
 }
@@ -132,9 +132,9 @@ fn where_transactions_are_of_no_use_they_are_not_tried_again_on_the_connection()
     let mut test = connected();
     let _received = test.submit(newcomer());
     test.wrote();
-    test.says("+OK\r\n+QUEUED\r\n-NOPERM no permissions to run the 'xadd' command\r\n-EXECABORT Transaction discarded\r\n");
+    test.replies("+OK\r\n+QUEUED\r\n-NOPERM no permissions to run the 'xadd' command\r\n-EXECABORT Transaction discarded\r\n");
     assert_eq!(commands(&mut test), ["EVALSHA"]);
-    test.says(VOTED);
+    test.replies(VOTED);
     test.effects();
     by_script(&mut test, VOTED);
 }
@@ -146,16 +146,16 @@ fn without_transactions(answer: Option<&str>) {
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(&handshake_answers(answer.unwrap_or_default()));
+    test.replies(&handshake_answers(answer.unwrap_or_default()));
     if answer.is_none() {
         test.bring(Input::Closed(Role::Operations, None));
     }
     assert_eq!(test.effects(), ["drop", "open"], "at once, and it is not reported");
     test.bring(Input::Opened(Role::Operations));
     assert!(!test.wrote().contains("MULTI"));
-    test.says(&handshake_answers(""));
+    test.replies(&handshake_answers(""));
     assert_eq!(commands(&mut test), ["EVALSHA"]);
-    test.says(VOTED);
+    test.replies(VOTED);
     assert_eq!(test.effects(), ["complete"]);
     assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Vote);
 }
@@ -174,7 +174,7 @@ fn a_server_that_hangs_up_on_a_transaction_is_not_asked_again() {
 fn an_answer_of_another_form_ends_the_connection_with_an_unknown_outcome() {
     let mut test = connected();
     let received = test.submit(newcomer());
-    test.says(&(QUEUED.to_owned() + ":1\r\n"));
+    test.replies(&(QUEUED.to_owned() + ":1\r\n"));
     assert!(test.effects().contains(&"drop"));
     assert_eq!(kind(&received), Some((FailureKind::Disconnected, true)));
 }
@@ -184,15 +184,15 @@ fn a_lock_is_released_by_comparison_and_by_the_script_where_that_does_not_do() {
     let mut test = connected();
     let received = release_of(&mut test, "ours fence=7");
     assert!(test.wrote().ends_with("\r\n$1\r\n1\r\n$9\r\norders:42\r\n$12\r\nours fence=7\r\n"));
-    test.says(":1\r\n");
+    test.replies(":1\r\n");
     assert_eq!(test.effects(), ["complete"]);
     assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
     for (answer, again) in [(":0\r\n", "EVAL"), ("-NOSCRIPT No matching script\r\n", "EVALSHA")] {
         let received = release_of(&mut test, "ours");
         test.wrote();
-        test.says(answer);
+        test.replies(answer);
         assert_eq!(commands(&mut test), [again]);
-        test.says(released());
+        test.replies(released());
         assert_eq!(test.effects(), ["complete"]);
         assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
     }

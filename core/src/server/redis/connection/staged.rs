@@ -124,16 +124,16 @@ impl Test {
         assert_eq!(self.effects(), ["open"]);
         self.bring(Input::Opened(Role::Operations));
         assert!(self.wrote().contains("SETNAME"), "who we are is said first");
-        self.says(GREETED);
+        self.replies(GREETED);
         // A connection that breaks stays down until it is wanted.
         self.connection.kept_warm_until = Tick::default();
     }
 
-    pub(super) fn says(&mut self, bytes: &str) {
-        self.says_on(Role::Operations, bytes);
+    pub(super) fn replies(&mut self, bytes: &str) {
+        self.replies_on(Role::Operations, bytes);
     }
 
-    pub(super) fn says_on(&mut self, role: Role, bytes: &str) {
+    pub(super) fn replies_on(&mut self, role: Role, bytes: &str) {
         let Some(buffers) = self.connection.buffers(role) else { panic!("there is no socket to say it on") };
         buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
         self.bring(Input::Read(role, bytes.len()));

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::channels::{Moved, Order, REFUSED};
-use super::pub_sub::{PubSub, Said};
+use super::pub_sub::{ChannelEvent, PubSub};
 use super::{NodeMap, notify, place_channels, send};
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind, Redirect};
@@ -26,19 +26,19 @@ use crate::server::redis::transport::stream::Limit;
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Takes what a node says.
-fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
+fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, events: Vec<ChannelEvent>) {
     let (mut out, mut moved) = (Vec::new(), Vec::new());
     {
         let mut channels = map.listening().channels.lock();
-        for said in said {
-            match said {
-                Said::Subscribed(name) => channels.subscribed(node, &name, &mut out),
-                Said::Message(name, message) => channels.message(node, &name, message, &mut out),
-                Said::Ended(name) => {
+        for events in events {
+            match events {
+                ChannelEvent::Subscribed(name) => channels.subscribed(node, &name, &mut out),
+                ChannelEvent::Message(name, message) => channels.message(node, &name, message, &mut out),
+                ChannelEvent::Ended(name) => {
                     channels.ended(node, &name);
                     moved.push(Moved::Nothing);
                 }
-                Said::Refused(name, failure) => match failure.redirect.as_deref() {
+                ChannelEvent::Refused(name, failure) => match failure.redirect.as_deref() {
                     Some(Redirect::Moved { slot, host, port }) if map.moved(*slot, node, (host, *port)) => {
                         channels.ended(node, &name);
                         moved.push(Moved::Slot(*slot));
@@ -179,10 +179,10 @@ async fn listen_until_it_breaks<M: NodeMap>(
         tokio::select! {
             biased;
             count = read(&mut socket, &mut pub_sub.buffers) => {
-                let said = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
-                let said = said.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
+                let events = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
+                let events = events.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-                deliver(&here, node, said);
+                deliver(&here, node, events);
             }
             order = inbox.recv() => match order {
                 Some(Order::Subscribe(channel)) => pub_sub.subscribe(channel, Tick::now()),

@@ -12,7 +12,7 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::primary::Primary;
-use crate::server::redis::listening::pub_sub::{Channel, Kind, PubSub, Said};
+use crate::server::redis::listening::pub_sub::{Channel, ChannelEvent, Kind, PubSub};
 use crate::server::redis::pauses::Pauses;
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
@@ -82,17 +82,17 @@ async fn listen(
     pub_sub.subscribe(Channel { name: CHANNEL.into(), kind: Kind::Plain }, Tick::now());
     loop {
         let wake_at = Instant::now() + pub_sub.wake_at().since(Tick::now());
-        let said = match timeout_at(wake_at, read(&mut socket, &mut pub_sub.buffers)).await {
+        let reply = match timeout_at(wake_at, read(&mut socket, &mut pub_sub.buffers)).await {
             Ok(count) => pub_sub.read(count.map_err(broke_by)?, Tick::now())?,
             Err(_) if pub_sub.wake(Tick::now()) => return Err(no_answer(settings.response_timeout)),
             Err(_) => Vec::new(),
         };
-        for said in said {
-            let is_hint = match said {
-                Said::Subscribed(_) => is_back,
-                Said::Message(_, text) => is_about(&text, &service.name),
-                Said::Refused(_, failure) => return Err(failure),
-                Said::Ended(_) => false,
+        for reply in reply {
+            let is_hint = match reply {
+                ChannelEvent::Subscribed(_) => is_back,
+                ChannelEvent::Message(_, text) => is_about(&text, &service.name),
+                ChannelEvent::Refused(_, failure) => return Err(failure),
+                ChannelEvent::Ended(_) => false,
             };
             if is_hint {
                 look(Arc::clone(settings), Arc::clone(primary), None).await;

@@ -16,7 +16,7 @@ use crate::server::Completion;
 use crate::server::redis::address::Address;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::known_sentinels::{SentinelAnswer, facts};
-use crate::server::redis::sentinel::{Named, Poll, Said, logged_in, others, own_id, questions, said};
+use crate::server::redis::sentinel::{Named, Poll, PrimaryReply, logged_in, others, own_id, primary_reply, questions};
 use crate::server::redis::sentinel_groups::Ids;
 use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
@@ -71,7 +71,7 @@ fn poll_of(service: &Service) -> (Vec<Address>, Poll) {
 }
 
 fn take(poll: &mut Poll, answer: &SentinelAnswer) {
-    poll.take(answer.from.clone(), answer.said.clone(), answer.ids.clone(), Tick::now());
+    poll.take(answer.from.clone(), answer.reply.clone(), answer.ids.clone(), Tick::now());
 }
 
 /// Those of another group.
@@ -127,7 +127,7 @@ fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> Jo
             asked.flatten().unwrap_or_else(|failure| SentinelAnswer {
                 from: address,
                 peer: None,
-                said: Said::Failed(advised(&service, failure)),
+                reply: PrimaryReply::Failed(advised(&service, failure)),
                 others: Vec::new(),
                 ids: Ids::default(),
             })
@@ -138,17 +138,17 @@ fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> Jo
 
 async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<SentinelAnswer, Failure> {
     let mut talk = Talk::begin(service, address, limit).await?;
-    questions(&service.name).iter().for_each(|question| talk.say(question));
+    questions(&service.name).iter().for_each(|question| talk.send(question));
     talk.log_in(service).await?;
-    let said = match said(talk.next().await) {
-        Said::Failed(failure) => return Err(failure),
-        said => said,
+    let reply = match primary_reply(talk.next().await) {
+        PrimaryReply::Failed(failure) => return Err(failure),
+        reply => reply,
     };
-    let ((others, ids), own) = match said {
-        Said::Named(_) => (others(talk.next().await), own_id(talk.next().await)),
+    let ((others, ids), own) = match reply {
+        PrimaryReply::Named(_) => (others(talk.next().await), own_id(talk.next().await)),
         _ => Default::default(),
     };
-    Ok(SentinelAnswer { from: address.clone(), peer: talk.peer, said, others, ids: Ids { own, others: ids } })
+    Ok(SentinelAnswer { from: address.clone(), peer: talk.peer, reply, others, ids: Ids { own, others: ids } })
 }
 
 /// A failure with advice, where the port may speak TLS: then it answers everything else with an alert, or hangs up without a word.
@@ -174,12 +174,12 @@ impl Talk {
         let socket = open(service, address, limit).await?;
         let peer = socket.peer().map(|peer| Address { host: peer.ip().to_string(), port: peer.port() });
         let mut talk = Self { socket: OpenSocket::new(socket), buffers: Buffers::default(), peer };
-        service.login.command().iter().for_each(|command| talk.say(command));
+        service.login.command().iter().for_each(|command| talk.send(command));
         Ok(talk)
     }
 
     /// Adds a command to what is sent next.
-    pub(crate) fn say(&mut self, command: &[u8]) {
+    pub(crate) fn send(&mut self, command: &[u8]) {
         self.buffers.output.end().extend_from_slice(command);
     }
 

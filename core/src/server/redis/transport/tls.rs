@@ -201,18 +201,18 @@ fn plain(plain: &str) -> Failure {
 fn failure(error: &io::Error, plain_scheme: Option<&str>) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let said = quoted(&error.to_string());
+    let message = quoted(&error.to_string());
     match (refusal, plain_scheme) {
         (Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)), _) => failed(
             "the server's certificate was signed by an authority that is not trusted here; \
              the option tls_ca (in Node tlsCa) takes the file of its certificate",
         )
         .for_good(),
-        (Some(rustls::Error::InvalidCertificate(_)), _) => failed(&said).for_good(),
+        (Some(rustls::Error::InvalidCertificate(_)), _) => failed(&message).for_good(),
         // A server without TLS answers with other bytes, or hangs up.
         (Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(scheme)) => plain(scheme),
-        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(said + &advice(scheme))),
-        _ => failed(&said),
+        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(message + &advice(scheme))),
+        _ => failed(&message),
     }
 }
 
