@@ -93,7 +93,7 @@ pub enum Verdict {
     Logged(Arc<[HistoryEntry]>),
 }
 
-/// What a server says of itself.
+/// What a server reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// The product and its version.
@@ -112,7 +112,7 @@ pub struct ServerFacts {
     pub is_writable_replica: bool,
     /// The number of replicas that are connected to it.
     pub replicas: u32,
-    /// What its sentinels say, if it has some.
+    /// What its sentinels report, if it has some.
     pub sentinels: Option<SentinelFacts>,
     /// If it is a whole cluster, what that is.
     pub cluster: Option<ClusterFacts>,

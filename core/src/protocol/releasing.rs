@@ -69,7 +69,7 @@ pub(super) struct Released {
     pub(super) explicit: bool,
     /// How the attempt ended, of a job.
     pub(super) ending: Option<Ending>,
-    /// The end of an attempt of which no server has said whether it is noted.
+    /// The end of an attempt of which no server has reported whether it is noted.
     pub(super) unended: Option<Box<Releasing>>,
 }
 

@@ -30,7 +30,7 @@ impl State {
         }
     }
 
-    /// A server may have lost the key since this time. Says whether there is a hold to confirm.
+    /// A server may have lost the key since this time. Returns whether there is a hold to confirm.
     pub(super) fn suspect(&mut self, now: Tick) -> bool {
         match self {
             Self::Held(hold) if !mutant!(FailoverIgnored) => hold.suspect(now),

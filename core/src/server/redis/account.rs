@@ -143,8 +143,8 @@ impl Account {
         is_first && self.given.is_some()
     }
 
-    /// A node refuses these, to a connection that is live or to a new one. Says whether that is news. It isn't if others have come
-    /// since, or another connection to the node was refused.
+    /// A node refuses these, to a connection that is live or to a new one. Returns whether that is news. It isn't if others have
+    /// come since, or another connection to the node was refused.
     pub(crate) fn refused(&mut self, node: &str, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
         if !self.login(node).is_some_and(|known| Arc::ptr_eq(known, login)) {
             return false;

@@ -108,7 +108,7 @@ impl Known {
     }
 }
 
-/// The sum of what the sentinels say, but for those of another group. One that answers at two addresses counts once.
+/// The sum of what the sentinels report, but for those of another group. One that answers at two addresses counts once.
 pub(crate) fn facts(answers: &[SentinelAnswer], foreign: &[Address]) -> SentinelFacts {
     let answers = || answers.iter().filter(|answer| !foreign.contains(&answer.from));
     let place = |answer: &SentinelAnswer| answer.peer.clone().unwrap_or_else(|| answer.from.clone());

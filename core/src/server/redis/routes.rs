@@ -48,7 +48,7 @@ pub struct Routes {
     listening: Arc<OneServer>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
-    /// What a sentinel says of failovers, where sentinels name the server.
+    /// What a sentinel reports of failovers, where sentinels name the server.
     hints: Option<Hints>,
     /// The connection for what replicas have to confirm, where they have to.
     replicated: Option<Arc<Replicated>>,

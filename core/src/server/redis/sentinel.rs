@@ -1,4 +1,4 @@
-//! Sentinel: what sentinels say of a service, and which node that makes its primary. Pure: answers in, the choice out.
+//! Sentinel: what sentinels report of a service, and which node that makes its primary. Pure: answers in, the choice out.
 //!
 //! The role that a node shows is not enough: an old primary that is started again calls itself `master` for some ten seconds, until
 //! a sentinel finds it. So the choice goes by the *config epoch*, a number that rises with each failover.
@@ -36,7 +36,7 @@ pub(crate) struct Named {
     pub(crate) down_after_ms: u64,
 }
 
-/// What a sentinel says of a service.
+/// What a sentinel reports about a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PrimaryReply {
     Named(Named),

@@ -54,7 +54,7 @@ impl Settings {
         }
     }
 
-    /// The server refuses these credentials, to a live connection or a new one; says whether that is news for their provider.
+    /// The server refuses these credentials, to a live connection or a new one; returns whether that is news for their provider.
     pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
         let refused = |provided: &Arc<Provided>| provided.refused(&self.target.address, login, failure, is_live, now);
         self.provided.as_ref().is_some_and(refused)

@@ -15,7 +15,7 @@ use crate::server::redis::transport::connect::{connect, read};
 use crate::server::redis::transport::socket::OpenSocket;
 use crate::server::redis::transport::stream::Limit;
 
-/// What a node says: the map, and the nodes that it names.
+/// What a node reports: the map, and the nodes that it names.
 pub(crate) type NodeReport = Result<(Topology, Vec<Address>), Failure>;
 
 /// Begins to ask nodes, each on a connection of its own that ends with the answer. The questions end with the set.

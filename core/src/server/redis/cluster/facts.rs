@@ -1,4 +1,4 @@
-//! Facts of a cluster: what its primaries say of themselves, as one server. Pure.
+//! Facts of a cluster: what its primaries report about themselves, as one server. Pure.
 
 use crate::op::{Answer, ClusterFacts, Reply, ServerFacts, Verdict};
 

@@ -215,7 +215,7 @@ impl Mapping {
         if self.unchanged < OFTEN { PAUSE } else { LONG_PAUSE }
     }
 
-    /// A node that fails may have a successor by now. Says whether to ask: nodes may be asked already.
+    /// A node that fails may have a successor by now. Returns whether to ask: nodes may be asked already.
     pub(super) fn watches(&mut self) -> bool {
         self.watches = !std::mem::replace(&mut self.asks, true);
         self.watches

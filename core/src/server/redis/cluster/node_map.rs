@@ -44,7 +44,7 @@ impl NodeMap for Cluster {
 }
 
 impl Cluster {
-    /// Has the listener get the messages of a channel; says whether the cluster is open.
+    /// Has the listener get the messages of a channel; returns whether the cluster is open.
     pub(super) fn listen(self: &Arc<Self>, channel: Channel, listener: &Listener) -> bool {
         let listens = listen(self, channel, listener);
         if listens && self.mapping.lock().primaries().is_none() {

@@ -64,7 +64,7 @@ impl Cluster {
         self.nodes.stage() == Stage::Open && self.nodes.are_failing() && self.mapping.lock().watches()
     }
 
-    /// Asks nodes once, and takes the map that they give. Says when they have to be asked again.
+    /// Asks nodes once, and takes the map that they give. Returns when they have to be asked again.
     async fn ask_once(self: &Arc<Self>) -> Again {
         let some = self.mapping.lock().some_primaries();
         let mut found = self.ask_in_time(some).await;

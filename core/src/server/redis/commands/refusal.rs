@@ -49,7 +49,7 @@ fn lacks_rights(failure: &Failure) -> bool {
     failure.kind == FailureKind::Denied && failure.maybe_applied
 }
 
-/// What the server said that ended TLS. One that wants a client certificate says so only after the handshake, in the place of an answer.
+/// What the server sent that ended TLS. One that wants a client certificate sends that only after the handshake.
 #[cfg(feature = "tls")]
 pub(crate) fn tls_alert(error: &RedisError) -> Option<String> {
     let shared = std::error::Error::source(error)?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;

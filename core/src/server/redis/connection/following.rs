@@ -22,7 +22,7 @@ use crate::server::redis::connection::question::Question;
 /// The pause between two looks for a successor.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// The time for which a connection is replaced at once when it breaks, after it was last said that something is held. It is longer
+/// The time for which a connection is replaced at once when it breaks, after the last notice that something is held. It is longer
 /// than the pause between two such notices.
 const KEPT_WARM: Duration = Duration::from_secs(40);
 

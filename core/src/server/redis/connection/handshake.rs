@@ -38,7 +38,7 @@ impl Handshake {
         Self::of_steps(settings, until, |_| true)
     }
 
-    /// The same on a socket that only listens, or asks for a map: it says who we are. Such a connection needs no database, and a
+    /// The same on a socket that only listens, or asks for a map: it names the client. Such a connection needs no database, and a
     /// replica is good enough.
     #[must_use]
     pub fn introduce(settings: &Arc<Settings>) -> Self {
@@ -97,7 +97,7 @@ impl Handshake {
         None
     }
 
-    /// Takes `count` bytes that were read, in a handshake that only says who we are. Gives its end.
+    /// Takes `count` bytes that were read, in a handshake that only names the client. Gives its end.
     pub fn introduced(&mut self, count: usize) -> Option<Result<(), Failure>> {
         self.buffers.replies.filled(count);
         self.read().map(|assessed| assessed.map(drop))
@@ -117,7 +117,7 @@ impl Handshake {
     }
 
     fn assessed(&mut self) -> Result<HandshakeFacts, Failure> {
-        // The credentials come first, and what they make the server say is the reason of all that follows.
+        // The credentials come first, and the server's answer to them is the reason of all that follows.
         let is_refusal =
             self.steps.first() == Some(&Step::Credentials) && matches!(self.answers.first(), Some(Ok(Value::ServerError(_))));
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));

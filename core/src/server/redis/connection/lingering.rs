@@ -66,7 +66,7 @@ impl Lingering {
         undo.iter().for_each(|op| self.send_undo(op, now));
     }
 
-    /// Reads what the server says; says whether it has something left to answer.
+    /// Reads what the server reports; returns whether it has something left to answer.
     pub(super) fn read(&mut self, count: usize, now: Tick) -> bool {
         self.conversation.buffers.replies.filled(count);
         while let Some(answer) = self.conversation.next() {

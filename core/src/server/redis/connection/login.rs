@@ -47,7 +47,7 @@ impl Connection {
         self.settings.accepted(login);
     }
 
-    /// Connects once more, with other credentials, where a provider may have some. Says whether it does.
+    /// Connects once more, with other credentials, where a provider may have some. Returns whether it does.
     pub(super) fn has_others(&mut self, login: &Arc<Login>, failure: &Failure, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.settings.refused(login, failure, false, now);
         self.tries_other = self.settings.provided.is_some() && self.closing.is_none() && !self.tries_other;

@@ -22,7 +22,7 @@ pub(super) const REFUSED: Duration = Duration::from_secs(30);
 /// The most channels at one node. Who waits beyond that polls.
 const MOST: usize = 4_096;
 
-/// What to say to a node.
+/// What to send to a node.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Subscribe(Channel),
@@ -112,7 +112,7 @@ impl Channels {
         );
     }
 
-    /// Gives what to say to whom, so that each channel is at the node that serves its slot.
+    /// Gives what to send to whom, so that each channel is at the node that serves its slot.
     pub(super) fn place(
         &mut self,
         moved: Moved,
@@ -166,7 +166,7 @@ impl Channels {
         self.count(node) > 0
     }
 
-    /// Takes a channel from its node; gives what to say to that.
+    /// Takes a channel from its node; gives what to send to it.
     fn unsubscribed(&mut self, name: &str) -> Option<(Address, Order)> {
         let known = self.known.get_mut(name)?;
         let node = known.node.take()?;
@@ -245,7 +245,7 @@ impl Channels {
     pub(super) fn ended(&mut self, node: &Address, name: &str) {
         let Some(known) = self.known_at(node, name) else { return };
         let name = Arc::clone(&known.channel.name);
-        // It has said so itself.
+        // It has reported so itself.
         let _ = self.unsubscribed(&name);
         self.unplaced.push(name);
     }
@@ -266,7 +266,7 @@ impl Channels {
     }
 
     pub(super) fn message(&self, node: &Address, name: &str, message: String, out: &mut Notices) {
-        // A message of the node that has lost the slot counts, too: it was said before.
+        // A message of the node that has lost the slot counts, too: it was sent before.
         if let Some(known) = self.known.get(name).filter(|known| known.node.is_none() || known.node.as_ref() == Some(node)) {
             known.listeners.iter().for_each(|listener| listener.notify(Notice::Message(message.clone()), out));
         }

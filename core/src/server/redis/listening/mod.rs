@@ -47,7 +47,7 @@ pub(crate) trait NodeMap: Send + Sync + 'static {
     /// The number of the server's replication id. A connection of an earlier one leads to a node that publishes nothing any more.
     fn replid(&self) -> u64;
 
-    /// A node says that a slot is at another node; gives whether the client goes there.
+    /// A node reports that a slot is at another node; gives whether the client goes there.
     fn moved(&self, slot: u16, from: &Address, to: (&str, u16)) -> bool;
 
     /// The map may be wrong.
@@ -104,7 +104,7 @@ impl Listening {
     }
 }
 
-/// Has the listener get the messages of a channel, at the node of the channel's slot; says whether the server is open.
+/// Has the listener get the messages of a channel, at the node of the channel's slot; returns whether the server is open.
 pub(crate) fn listen<M: NodeMap>(map: &Arc<M>, channel: Channel, listener: &Listener) -> bool {
     if map.listening().connections.lock().is_none() {
         return false;

@@ -1,4 +1,4 @@
-//! Publish and subscribe: what is said on a connection that carries the subscriptions to many channels, and nothing else. Decided
+//! Publish and subscribe: what is sent on a connection that carries the subscriptions to many channels, and nothing else. Decided
 //! without I/O.
 //!
 //! A node of a cluster has channels that belong to a slot. It ends a subscription by itself when the slot goes to another node.
@@ -49,7 +49,7 @@ enum Asked {
     Ping,
 }
 
-/// What a node says of a channel.
+/// What a node reports about a channel.
 #[derive(Debug, PartialEq)]
 pub enum ChannelEvent {
     /// Messages arrive from now on.
@@ -127,7 +127,7 @@ impl PubSub {
         self.idle_check.due()
     }
 
-    /// Looks at the clock; says whether the socket is dead.
+    /// Looks at the clock; returns whether the socket is dead.
     pub fn wake(&mut self, now: Tick) -> bool {
         match self.idle_check.look(now, self.reads) {
             Finding::Nothing => false,
@@ -140,7 +140,7 @@ impl PubSub {
         }
     }
 
-    /// Takes what was read, and gives what the node says.
+    /// Takes what was read, and gives what the node reports.
     ///
     /// # Errors
     /// The socket is of no use any more.

@@ -1,4 +1,4 @@
-//! Conversations about channels: what is said, and what is made of the answers.
+//! Conversations about channels: what is sent, and what is made of the answers.
 
 use std::time::Duration;
 

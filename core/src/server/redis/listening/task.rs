@@ -25,7 +25,7 @@ use crate::server::redis::transport::stream::Limit;
 /// The time between two looks for channels that nobody listens to.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Takes what a node says.
+/// Takes what a node reports.
 fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, events: Vec<ChannelEvent>) {
     let (mut out, mut moved) = (Vec::new(), Vec::new());
     {
@@ -58,7 +58,7 @@ fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, events: Vec<ChannelEvent>) 
     }
 }
 
-/// Forgets channels that are no longer needed. Says whether a node has one left; else its connection has ended.
+/// Forgets channels that are no longer needed. Returns whether a node has one left; else its connection has ended.
 fn is_listened_to<M: NodeMap>(map: &Arc<M>, node: &Address) -> bool {
     let orders = map.listening().channels.lock().sweep(Tick::now());
     send(map, orders);
@@ -124,7 +124,7 @@ impl From<Failure> for Broken {
 
 type Opening = Pin<Box<dyn Future<Output = Result<(OpenSocket, Buffers), Failure>> + Send>>;
 
-/// Opens a socket, and says who we are.
+/// Opens a socket, and names the client.
 fn open(settings: &Arc<Settings>) -> Opening {
     let settings = Arc::clone(settings);
     Box::pin(async move {

@@ -11,7 +11,7 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::socket::OpenSocket;
 
-/// Connects to a node, and says who we are. A provider whose credentials the node refuses is asked for others, once.
+/// Connects to a node, and names the client. A provider whose credentials the node refuses is asked for others, once.
 pub(crate) async fn connect(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers), Failure> {
     match connect_once(settings).await {
         Err(failure) if failure.kind == FailureKind::Denied && settings.provided.is_some() => connect_once(settings).await,

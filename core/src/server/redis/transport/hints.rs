@@ -1,5 +1,5 @@
-//! Hints: what a sentinel says by itself, that a service has a new primary. They cause a look at once, where a command that fails
-//! or the look that comes from time to time would find out later. A hint that is lost is no harm.
+//! Hints: what a sentinel reports by itself, that a service has a new primary. They cause a look at once, where a command that
+//! fails or the look that comes from time to time would find out later. A hint that is lost is no harm.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -83,7 +83,7 @@ impl Provided {
         self.state.lock().account.accepted(node, login);
     }
 
-    /// A node refuses these, to a live connection or a new one; says whether that is news.
+    /// A node refuses these, to a live connection or a new one; returns whether that is news.
     pub(crate) fn refused(&self, node: &str, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
         let is_news = self.state.lock().account.refused(node, login, failure, is_live, now);
         self.refused.notify_one();

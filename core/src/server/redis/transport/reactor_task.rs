@@ -227,7 +227,7 @@ impl Body {
         }
     }
 
-    /// Writes the bytes that the socket takes. A server that accepts no more bytes may have said why.
+    /// Writes the bytes that the socket takes. A server that accepts no more bytes may have sent the reason.
     fn write(&mut self, role: Role, now: Tick, io: &Io) {
         let Some((socket, buffers)) = self.socket(role) else { return };
         if let Err(error) = socket.write(buffers) {

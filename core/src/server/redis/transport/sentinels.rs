@@ -81,7 +81,7 @@ fn foreign(service: &Service, answers: &[SentinelAnswer]) -> Vec<Address> {
     poll.foreign()
 }
 
-/// A completion for the answer of the primary to what it is: it adds what all sentinels say, who are asked meanwhile.
+/// A completion for the answer of the primary to what it is: it adds what all sentinels report, who are asked meanwhile.
 pub(crate) fn with_facts(service: &Arc<Service>, span: Duration, host: &Handle, completion: Completion) -> Completion {
     let (sender, received) = oneshot::channel();
     let service = Arc::clone(service);
