@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use locktender::internals::clock::Tick;
-use locktender::internals::redis::{Buffers, Channel, ChannelEvent, Handshake, Kind, PubSub, Settings};
+use locktender::internals::redis::{Buffers, Channel, Handshake, Kind, PubSub, Push, Settings};
 
 use super::clock::{Instant, ms};
 use super::queue::Event;
@@ -114,9 +114,9 @@ impl World {
         let Ok(events) = events else { return self.listener_broke(client, server) };
         for events in events {
             match events {
-                ChannelEvent::Subscribed(_) => self.set_listening(client, server, true),
-                ChannelEvent::Message(_, message) => self.receive(client, server, &message),
-                ChannelEvent::Refused(..) | ChannelEvent::Ended(_) => self.violate(format!("c{client}-s{server}: {events:?}")),
+                Push::Subscribed(_) => self.set_listening(client, server, true),
+                Push::Message(_, message) => self.receive(client, server, &message),
+                Push::Refused(..) | Push::Ended(_) => self.violate(format!("c{client}-s{server}: {events:?}")),
             }
         }
         self.listener_acts(client, server);

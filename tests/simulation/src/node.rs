@@ -190,8 +190,7 @@ impl Node {
     }
 }
 
-/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is
-/// none.
+/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is none.
 fn number(entry: &Entry) -> Option<u64> {
     match &entry.value {
         Value::Clock(ms, count) => Some(ms * 1_000 + (*count).min(999)),

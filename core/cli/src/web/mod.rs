@@ -89,7 +89,7 @@ impl Web {
         let messages = Messages::for_operators(look.is_json);
         let unwritten = |error: io::Error| {
             let path = self.report.as_deref().unwrap_or(Path::new("")).display();
-            failed(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
+            fail(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
         };
         let report =
             self.report.as_deref().map(|path| Report::check(path, self.events.as_deref())).transpose().map_err(unwritten)?;
@@ -113,13 +113,11 @@ impl Web {
         }
         let messages = Messages::for_operators(look.is_json);
         let wanted = self.port.unwrap_or(0);
-        let busy = |error| {
-            failed(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE)
-        };
+        let busy =
+            |error| fail(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE);
         let (listener, port) = listen(wanted).map_err(busy)?;
         if let Some(path) = &self.events {
-            let unread =
-                |error| failed(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
+            let unread = |error| fail(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
             feed::read(path, Arc::clone(history)).map_err(unread)?;
         }
         let signal = signal().map_err(Stop::Unwritten)?;
@@ -137,7 +135,7 @@ impl Web {
 }
 
 /// Says why the page can't be shown.
-fn failed(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
+fn fail(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
     messages.error(code, text);
     Stop::Reported(exit)
 }

@@ -112,8 +112,7 @@ impl Known {
 pub(crate) fn facts(answers: &[SentinelAnswer], foreign: &[Address]) -> SentinelFacts {
     let answers = || answers.iter().filter(|answer| !foreign.contains(&answer.from));
     let place = |answer: &SentinelAnswer| answer.peer.clone().unwrap_or_else(|| answer.from.clone());
-    let mut places: Vec<(Address, bool)> =
-        answers().map(|answer| (place(answer), matches!(answer.reply, PrimaryReply::Named(_)))).collect();
+    let mut places: Vec<_> = answers().map(|each| (place(each), matches!(each.reply, PrimaryReply::Named(_)))).collect();
     places.sort_unstable();
     places.dedup();
     let named = answers().filter_map(|answer| if let PrimaryReply::Named(named) = &answer.reply { Some(named) } else { None });
@@ -167,13 +166,12 @@ mod tests {
 
     #[test]
     fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
-        let answers_with =
-            |from: &str, peer: Option<&str>, reply: PrimaryReply| SentinelAnswer { reply, ..answers(from, peer, &[]) };
+        let with = |from: &str, peer: Option<&str>, reply: PrimaryReply| SentinelAnswer { reply, ..answers(from, peer, &[]) };
         let all = [
-            answers_with("one:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
-            answers_with("10.0.0.1:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
-            answers_with("two:1", Some("10.0.0.2:1"), PrimaryReply::Unknown),
-            answers_with("10.0.0.3:1", None, PrimaryReply::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
+            with("one:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            with("10.0.0.1:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            with("two:1", Some("10.0.0.2:1"), PrimaryReply::Unknown),
+            with("10.0.0.3:1", None, PrimaryReply::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
         ];
         assert_eq!(
             facts(&all, &[]),

@@ -143,8 +143,7 @@ pub fn well(received: &Received) -> Act {
     Act::Answer(success(received))
 }
 
-/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came
-/// with.
+/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came with.
 pub fn success(received: &Received) -> String {
     let number = |at: usize| received.words.get(at).and_then(|word| word.parse::<u64>().ok());
     // An extension has only the key of the lock, its owner, the ttl and the fence.

@@ -53,12 +53,11 @@ fn answering(answers: Vec<String>) -> String {
 
 #[test]
 fn a_node_of_a_cluster() {
-    for message in ["MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001", "CROSSSLOT Keys in request don't hash to the same slot"]
-    {
-        let peer = Peer::start(move |_| Act::Answer(format!("-{message}\r\n")));
+    for text in ["MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001", "CROSSSLOT Keys in request don't hash to the same slot"] {
+        let peer = Peer::start(move |_| Act::Answer(format!("-{text}\r\n")));
         let error = fails(&at(&peer.url));
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        for words in ["node of a cluster", "write redis+cluster://host:port", message] {
+        for words in ["node of a cluster", "write redis+cluster://host:port", text] {
             assert!(error.to_string().contains(words), "{error}");
         }
     }
