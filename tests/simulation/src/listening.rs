@@ -1,4 +1,4 @@
-//! Listening: the connection of a client to one server that carries its subscription, over the modelled byte streams. What is said
+//! Listening: the connection of a client to one server that carries its subscription, over the modelled byte streams. What is sent
 //! there is decided by the real [`PubSub`]; this file has the order of the task that opens and leaves such connections.
 
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl World {
         self.listener_acts(client, server);
     }
 
-    /// Writes what is to be said, and sets the timer.
+    /// Writes what is to be sent, and sets the timer.
     fn listener_acts(&mut self, client: usize, server: usize) {
         self.write(client, server, SOCKET);
         let now = self.now;

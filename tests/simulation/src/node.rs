@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    /// Crashes, and `forgets` the changes of that span; says whether the server was up.
+    /// Crashes, and `forgets` the changes of that span; returns whether the server was up.
     pub(super) fn crash(&mut self, now: Instant, forgets: Option<u64>) -> bool {
         if !self.up {
             return false;

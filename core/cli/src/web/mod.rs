@@ -41,7 +41,7 @@ use locktender::{Client, Code, Error};
 use report::Report;
 
 /// How often changes are sent to pages.
-const TELL: Duration = Duration::from_millis(250);
+const PUSH_EVERY: Duration = Duration::from_millis(250);
 
 /// A look takes at most this part of the time: servers with many keys are asked more rarely.
 const PART: u32 = 10;
@@ -134,7 +134,7 @@ impl Web {
     }
 }
 
-/// Says why the page can't be shown.
+/// Prints why the page can't be shown.
 fn fail(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
     messages.error(code, text);
     Stop::Reported(exit)
@@ -161,7 +161,7 @@ fn signal() -> io::Result<oneshot::Receiver<Signal>> {
 
 /// Sends changes to the pages, again and again.
 async fn push_changes(site: Arc<Site>) {
-    let mut moments = interval(TELL);
+    let mut moments = interval(PUSH_EVERY);
     moments.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         moments.tick().await;

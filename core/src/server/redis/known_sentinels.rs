@@ -14,7 +14,7 @@ const LEARNED: usize = 32;
 
 /// The time after which a lower epoch is believed, in which a majority of the sentinels agrees. They begin to count again when an
 /// operator has them watch the service again.
-const COUNTED_ANEW: Duration = Duration::from_secs(60);
+const COUNTED_AGAIN: Duration = Duration::from_secs(60);
 
 /// What is known of the sentinels of a service, for all connections to it.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl Known {
             return;
         };
         let since = *self.agreed_below_since.get_or_insert(now);
-        if now >= since.after(COUNTED_ANEW) {
+        if now >= since.after(COUNTED_AGAIN) {
             (self.epoch, self.agreed_below_since) = (epoch, None);
         }
     }

@@ -26,7 +26,7 @@ pub enum Act {
     Answer(String),
     /// Answers it, and what came with it, byte by byte.
     Drip(String),
-    /// Says nothing, now or later.
+    /// Answers nothing, now or later.
     Silence,
     /// Closes the connection: after the command was received, before any answer.
     Cut,

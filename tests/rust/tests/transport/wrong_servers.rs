@@ -91,7 +91,7 @@ fn a_node_of_a_cluster_among_several_servers() {
 
 #[test]
 fn a_sentinel() {
-    // Word by word what Valkey 9.1 and Redis 8.2 say.
+    // Word by word what Valkey 9.1 and Redis 8.2 answer.
     let unknown = "-ERR unknown command 'EVAL', with args beginning with: '-- Asks whether' '1' '{~lt}:marker' \r\n";
     for mode in ["server_mode", "redis_mode"] {
         let bulk = |info: &str| format!("${}\r\n{info}\r\n", info.len());

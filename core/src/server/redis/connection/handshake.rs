@@ -19,7 +19,7 @@ use crate::server::redis::login::Login;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::url::Endpoint;
 
-/// A handshake under way: all questions leave at once, and are judged when all are answered.
+/// A handshake under way: all questions leave at once, and are assessed when all are answered.
 pub struct Handshake {
     settings: Arc<Settings>,
     /// The buffers of the socket.
