@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// The options of a client without options. Where there is an answer it is waited for: an attempt that isn't repeated
+    /// The options of a client where a case gives none. Where there is an answer it is waited for: an attempt that isn't repeated
     /// may meet a stalled machine.
     pub fn options(&self) -> ClientOptions {
         let mut options = ClientOptions::default();

@@ -178,7 +178,7 @@ fn expected_mode(settings: &Settings) -> Place {
     }
 }
 
-/// The facts about the server, or the reason why there is no connection. A server that hangs up first sends the reason.
+/// The facts about the server, or the reason why there is no connection. A server sends the reason before it hangs up.
 pub(crate) fn assess(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,
