@@ -25,6 +25,6 @@ pub mod wait {
 }
 pub mod redis {
     pub use crate::server::redis::{Buffers, Connection, Effect, InFlight, Input, Primary, Role, Script, Settings};
-    pub use crate::server::redis::{Channel, ChannelEvent, Handshake, Kind, PubSub};
+    pub use crate::server::redis::{Channel, Handshake, Kind, PubSub, Push};
     pub use crate::server::redis::{Failover, RedisServer, ServerState};
 }

@@ -44,7 +44,7 @@ pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, 
     match (&end.lost, end.status) {
         (Some(why), _) => failed(guard, &attempt, why),
         (None, Status::Code(0)) => return done(guard, &attempt, &output).and(written).err().unwrap_or(0).into(),
-        // It was asked to end, and says by its exit code that the work is not done.
+        // It was asked to end, and reports by its exit code that the work is not done.
         (None, _) if end.was_asked() => given_back(guard, &attempt),
         (None, status) => failed(guard, &attempt, &output.reason(&status.to_string())),
     }
@@ -92,7 +92,7 @@ fn noted(guard: &Guard<'_>, call: Call<()>, event: &str, text: &str, fields: &[(
     }
 }
 
-/// Says that an output could not be written. Who closed it doesn't read it.
+/// Reports that an output could not be written. A closed one has no reader.
 pub(super) fn report_unwritten(guard: &Guard<'_>, error: Option<&io::Error>) -> Result<(), u8> {
     match error.filter(|error| error.kind() != ErrorKind::BrokenPipe) {
         Some(error) => {

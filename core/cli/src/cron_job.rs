@@ -119,7 +119,7 @@ fn since_1970(scheduled_time: SystemTime) -> String {
     }
 }
 
-/// Says why nothing ran: a run that is too late always, the rest only if that is wanted, because cron sends a mail for any message.
+/// Prints why nothing ran: a run that is too late always, the rest only if that is wanted, because cron mails any message.
 fn not_run(guard: &Guard<'_>, name: &str, outcome: &JobOutcome, code: u8) -> u8 {
     let why = match outcome.reason {
         Some(NotRunReason::Dead) => {

@@ -97,11 +97,11 @@ impl Demo {
                 scope.spawn(move || fighter.fight());
             }
             drop(sender);
-            let mut judge = Judge::default();
+            let mut checker = Checker::default();
             // The others must not fight on if nothing can be written.
-            let shown = notices.iter().try_for_each(|notice| print(&judge.line(began.elapsed(), notice)?));
+            let shown = notices.iter().try_for_each(|notice| print(&checker.line(began.elapsed(), notice)?));
             over.store(true, Ordering::Relaxed);
-            shown.and_then(|()| judge.verdict())
+            shown.and_then(|()| checker.verdict())
         });
         clients.iter().for_each(|client| drop(client.close_blocking()));
         shown
@@ -158,14 +158,14 @@ impl Fighter<'_> {
 
 /// Looks whether the lock keeps its promise.
 #[derive(Default)]
-struct Judge {
+struct Checker {
     holder: Option<&'static str>,
     last_fence: u64,
     holds: u32,
     violations: u32,
 }
 
-impl Judge {
+impl Checker {
     fn line(&mut self, at: Duration, notice: Notice) -> Result<String, Stop> {
         let line = |who: &str, text: &dyn Display| format!("{:6.2} s  {who:<6}  {text}\n", at.as_secs_f64());
         Ok(match notice {

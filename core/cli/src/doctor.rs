@@ -47,7 +47,7 @@ fn verdict(reports: &[ServerReport]) -> u8 {
     }
 }
 
-/// Whether this is what the server says, and asking it again changes nothing.
+/// Whether this is the server's answer, and asking it again changes nothing.
 fn is_an_answer(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Denied | FailureKind::Mismatch)
 }

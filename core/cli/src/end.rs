@@ -96,7 +96,7 @@ mod tests {
             (Code(0), false, None, false, false, code(0)),
             (Code(3), false, None, true, false, code(3)),
             (Code(0), false, None, false, true, code(79)),
-            // It handles the signal, and says itself how it ended.
+            // It handles the signal, and reports itself how it ended.
             (Code(7), false, Some(SIGTERM), false, false, code(7)),
             (Code(0), false, Some(SIGINT), false, false, code(0)),
             // Ctrl-C while this process has the terminal, and while the command has it.

@@ -38,7 +38,7 @@ const MEANINGS: [(u8, &str); 11] = [
 /// Those that only a subcommand gives that runs a command.
 pub(super) const OF_COMMANDS: [u8; 4] = [DEAD, UNENDED, CANNOT_RUN, NOT_FOUND];
 
-/// Where all is said.
+/// Where all is documented.
 const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/command.md");
 
 /// The end of a subcommand's help: examples, the codes except those that it `never` gives, and what it reads and writes of the

@@ -195,7 +195,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Sends a signal to the command; gives whether it got it. A command of another user gets none, which is said once.
+    /// Sends a signal to the command; gives whether it got it. A command of another user gets none, which is reported once.
     fn send(&self, child: &Child, signal: Signal, is_foreign: &mut bool) -> bool {
         let is_sent = child.signal(signal);
         if !is_sent && signal != Signal::SIGWINCH && !mem::replace(is_foreign, true) {
@@ -223,7 +223,7 @@ impl Guard<'_> {
         output.kept()
     }
 
-    /// Says that the lock of a command that ended by itself was lost meanwhile, if so. This process may have been stopped.
+    /// Prints that the lock of a command that ended by itself was lost meanwhile, if so. This process may have been stopped.
     pub(super) fn was_lost(&self, held: &Hold) -> bool {
         if self.on_lost == OnLost::Warn {
             return false;
@@ -249,7 +249,7 @@ impl Guard<'_> {
         }
     }
 
-    /// Says which processes the command has left behind, if it did. Many programs end a moment after the one that started them.
+    /// Prints which processes the command has left behind, if it did. Many programs end a moment after the one that started them.
     pub(super) fn report_left(&self) {
         let until = Instant::now() + SOON;
         while family::is_left() && Instant::now() < until {

@@ -117,7 +117,7 @@ pub(super) fn wait(options: &Wait) -> u8 {
     })
 }
 
-/// What a look says.
+/// The result of a look.
 enum Look {
     Over(u8),
     /// It is worth another look after this time, and why it is.

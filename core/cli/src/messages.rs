@@ -1,4 +1,4 @@
-//! Messages: what the command says on standard error. Standard output belongs to the program that it runs.
+//! Messages: what the command writes to standard error. Standard output belongs to the program that it runs.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::run_options::LockOptions;
 
-/// Whether and how something is said.
+/// Whether and how something is written.
 pub(super) struct Messages {
     is_quiet: bool,
     is_verbose: bool,
@@ -26,38 +26,38 @@ impl Messages {
         Self { is_quiet: false, is_verbose: false, is_json }
     }
 
-    /// Says something beside the result.
+    /// Writes something beside the result.
     pub(super) fn note(&self, text: &str) {
         self.write("info", "NOTE", text, &[]);
     }
 
-    /// Says why the command does not do what it was asked for.
+    /// Writes why the command does not do what it was asked for.
     pub(super) fn error(&self, code: &str, text: &str) {
         if !self.is_quiet {
             self.write("error", code, text, &[]);
         }
     }
 
-    /// Says the error that stands in the way.
+    /// Writes the error that stands in the way.
     pub(super) fn failure(&self, error: &Error) {
         self.error(error.code().as_str(), &in_words(error));
     }
 
-    /// Says that something is not as good as it could be.
+    /// Writes that something is not as good as it could be.
     pub(super) fn warning(&self, code: &str, text: &str) {
         if !self.is_quiet {
             self.write("warning", code, text, &[]);
         }
     }
 
-    /// Says how it goes, to a person who would see nothing else.
+    /// Writes the progress, for a person who would see nothing else.
     pub(super) fn for_a_person(&self, text: &str) {
         if !self.is_quiet && !self.is_json {
             self.note(text);
         }
     }
 
-    /// Says how it goes, to who wants to know.
+    /// Writes the progress, if that is wanted.
     pub(super) fn progress(&self, event: &str, text: &str, fields: &[(&str, Value)]) {
         if self.is_verbose {
             self.write("info", event, text, fields);

@@ -29,7 +29,7 @@ pub(super) enum Stop {
     Failed(Error),
     /// The output can't be written. If nobody reads it, that is no error.
     Unwritten(io::Error),
-    /// With this code, after it was said why.
+    /// With this code, after a message.
     Reported(u8),
 }
 

@@ -222,7 +222,7 @@ impl Kept {
         text(&self.bytes, MOST_RESULT)
     }
 
-    /// The reason of a failure: how the command ended, and what it said last.
+    /// The reason of a failure: how the command ended, and what it wrote last.
     pub(super) fn reason(&self, how: &str) -> String {
         reason(how, &self.errors, MOST_ERROR)
     }

@@ -253,7 +253,7 @@ impl Client {
     }
 
     /// Asks every server all of `ops`. No caller waits for a lock here: a server may take its time to connect.
-    fn ask_servers<T: Send + 'static, J>(&self, ops: Vec<Op>, judge: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
+    fn ask_servers<T: Send + 'static, J>(&self, ops: Vec<Op>, assess: impl FnOnce(Arc<[String]>) -> J + Send + 'static) -> Call<T>
     where
         J: Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
     {
@@ -262,7 +262,7 @@ impl Client {
             match client.0.session(None) {
                 Ok(session) => {
                     let timeout = session.options.connect_timeout + session.response_timeout();
-                    AskAll::begin(&session, &ops, timeout, judge(Arc::clone(&session.addresses)), responder);
+                    AskAll::begin(&session, &ops, timeout, assess(Arc::clone(&session.addresses)), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

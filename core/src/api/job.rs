@@ -36,7 +36,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// What a server's answer means, for the job of this name on these servers; `None` while there is none.
-type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
+type Assess<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
 
 /// A job, as a name and options: work that must be done once in a cluster.
 ///
@@ -263,7 +263,7 @@ impl Job {
         self.ask(Verb::Reset, job_reset)
     }
 
-    fn ask<T: Send + 'static>(&self, verb: Verb, judge: Judge<T>) -> Call<T> {
+    fn ask<T: Send + 'static>(&self, verb: Verb, assess: Assess<T>) -> Call<T> {
         let job = self.clone();
         Call::new(move |responder| {
             match job.validate().and_then(|_| job.lock.keys()) {
@@ -271,7 +271,7 @@ impl Job {
                     let op = Op::on_nobodys_behalf(keys, verb);
                     let (name, servers) = (job.name().to_owned(), Arc::clone(&session.addresses));
                     let timeout = session.response_timeout();
-                    AskAll::begin(&session, &[op], timeout, move |answers| judge(&name, &servers, answers), responder);
+                    AskAll::begin(&session, &[op], timeout, move |answers| assess(&name, &servers, answers), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

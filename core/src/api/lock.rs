@@ -53,7 +53,7 @@ struct Spec {
 }
 
 /// What the servers' answers mean, for the lock of this name on these servers; `None` while there is no result.
-type Judge<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
+type Assess<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
 
 #[derive(Clone)]
 struct Prepared {
@@ -290,20 +290,20 @@ impl Lock {
         )
     }
 
-    /// Begins to acquire the lock, or an attempt of the job whose lock this is. `judge` makes the result of how that ended, which `undo`
-    /// gives back if the caller is gone by then.
+    /// Begins to acquire the lock, or an attempt of the job whose lock this is. `assess` makes the result of how that ended, which
+    /// `undo` gives back if the caller is gone by then.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         tries_once: bool,
         job: Option<Terms>,
         undo: Undo<T>,
-        judge: impl FnOnce(Result<Acquired, Error>) -> Result<T, Error> + Send + 'static,
+        assess: impl FnOnce(Result<Acquired, Error>) -> Result<T, Error> + Send + 'static,
     ) -> Call<T> {
         let (lock, context) = (self.clone(), self.spec.contexts.last().copied());
         Call::undoing(undo, move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
                 let io = responder.io().clone();
-                let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(judge(answered.map(Acquired::of))));
+                let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(assess(answered.map(Acquired::of))));
                 let actor = LockActor::begin(session, recipe, context, acquirer, &io);
                 let actor = Arc::downgrade(&actor);
                 Some(Box::new(move |io| {
@@ -367,8 +367,8 @@ impl Lock {
         self.look(inspect)
     }
 
-    /// Looks at the lock on every server. `judge` gives the result of the answers so far, if there is one.
-    pub(super) fn look<T: Send + 'static>(&self, judge: Judge<T>) -> Call<T> {
+    /// Looks at the lock on every server. `assess` gives the result of the answers so far, if there is one.
+    pub(super) fn look<T: Send + 'static>(&self, assess: Assess<T>) -> Call<T> {
         let lock = self.clone();
         Call::new(move |responder| {
             match lock.session() {
@@ -376,7 +376,7 @@ impl Lock {
                     let op = Op::inspect(Arc::clone(&prepared.keys));
                     let (name, servers) = (lock.spec.name.clone(), Arc::clone(&session.addresses));
                     let timeout = session.response_timeout();
-                    AskAll::begin(&session, &[op], timeout, move |answers| judge(&name, &servers, answers), responder);
+                    AskAll::begin(&session, &[op], timeout, move |answers| assess(&name, &servers, answers), responder);
                 }
                 Err(error) => responder.respond(Err(error)),
             }

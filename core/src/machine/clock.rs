@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(tick(T + 1_000, T), T + 1_002, "above the floor already");
         assert_eq!(tick(T + 5_000, T), T + 5_001);
         assert_eq!(tick(T + 5_000 + FAR_US + 3, T), T + 5_002, "a floor too far ahead");
-        // The id of a transaction is judged alike.
+        // The id of a transaction is assessed alike.
         let fence = |floor| fence_of_id((T / 1_000, 2), floor);
         assert_eq!([fence(T + 1), fence(T + 2), fence(T + 3 + FAR_US)], [Some(T + 2), None, Some(T + 2)]);
     }

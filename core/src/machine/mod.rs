@@ -7,8 +7,7 @@
 //!
 //! The *lock* is a plain string with an expiry: the owner's value, and on one server notes behind it; other lock libraries write
 //! it, too. On one server the *clock* of the lock's slot gives the fences. On a server of a quorum the *fence* is a key of the
-//! lock's own, which counts the votes cast and is kept for two hours after its last use, and the server has one more key, its
-//! *marker*.
+//! lock's own, which counts votes and is kept for two hours after its last use, and the server has a key of its own, its *marker*.
 //!
 //! | operation | refused | done |
 //! | --- | --- | --- |

@@ -39,7 +39,7 @@ const BATCHES: usize = 3;
 const CLIENTS: usize = 10;
 
 /// The most waiters that one operation notifies of the end of a job.
-const TOLD: usize = 8;
+const NOTIFIED: usize = 8;
 
 /// The most waiters that an inspection names.
 const SHOWN: usize = 100;
@@ -228,7 +228,7 @@ pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next:
 /// Notifies the first waiters of a job that is over: none of them has to wait any longer. Each that learns of the end by itself
 /// makes the server notify more.
 pub(super) fn wake_many(state: &mut State, keys: &Keys, now_us: u64) {
-    for _ in 0..TOLD {
+    for _ in 0..NOTIFIED {
         let Some(head) = first(state, keys, now_us) else { return };
         leave(state, keys, &head.entry, now_us);
         notify(state, keys, &head.entry, "free", CLAIM_MS);

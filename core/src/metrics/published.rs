@@ -16,7 +16,7 @@ mod facade {
     use crate::metrics::table::Row;
 
     /// Whether a panic of the recorder was reported. It is reported once, also if every number panics.
-    static TOLD: AtomicBool = AtomicBool::new(false);
+    static REPORTED: AtomicBool = AtomicBool::new(false);
 
     const METADATA: Metadata<'static> = Metadata::new("locktender", Level::INFO, Some("locktender"));
 
@@ -54,7 +54,7 @@ mod facade {
         fn record(&self, record: impl FnOnce(&Key, &dyn Recorder)) {
             let recorded = callback::call(|| with_recorder(|recorder| record(&self.0, recorder)));
             if let Err(panic) = recorded
-                && !TOLD.swap(true, Ordering::Relaxed)
+                && !REPORTED.swap(true, Ordering::Relaxed)
             {
                 let _ = callback::call(|| trace(&panic.warning("the recorder of `metrics`")));
             }

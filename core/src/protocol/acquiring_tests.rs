@@ -110,18 +110,18 @@ fn a_grant_shows_how_long_the_queue_has_to_wait_and_whether_it_is_in_it() {
         let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
         acquire.bring(Input::Start);
         let ended = acquire.answer(Verdict::Vote, Queued::Nothing);
-        let Some(LeaveReason::Granted { until, stays: reported }) = reason(&ended) else { panic!("it was granted") };
-        assert_eq!((until, reported), (acquire.machine.valid_until(), stays));
+        let Some(LeaveReason::Granted { until, stays: given }) = reason(&ended) else { panic!("it was granted") };
+        assert_eq!((until, given), (acquire.machine.valid_until(), stays));
     }
 }
 
 #[test]
-fn the_next_in_the_queue_looks_within_a_second_however_long_the_lock_was_granted_for() {
+fn the_next_waiter_looks_within_a_second_however_long_the_lock_was_granted_for() {
     let (_queues, waiters) = waiters(2, false);
     let mut acquire = Acquire::new(Some(waiters[1].clone()), LockOptions::default());
     acquire.bring(Input::Start);
-    let reported = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
-    assert!(reported.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
+    let commands = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
+    assert!(commands.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
     assert!(acquire.machine.wake_at() <= at(1_000), "{:?}", acquire.machine.wake_at());
     acquire.now = at(5);
     acquire.bring(Input::Role(Role::First, None));
@@ -141,7 +141,7 @@ fn a_wait_is_reported_once_when_it_is_long() {
         let (_queues, waiters) = waiters(2, false);
         let waiter = waiters[usize::from(parked)].clone();
         let mut acquire = Acquire::new(Some(waiter), LockOptions { wait, ..LockOptions::default() });
-        let mut reported = Vec::new();
+        let mut times = Vec::new();
         let mut commands = acquire.bring(Input::Start);
         while acquire.now < at(20_000) {
             if commands.iter().any(|command| matches!(command, Command::Send { .. })) {
@@ -151,10 +151,10 @@ fn a_wait_is_reported_once_when_it_is_long() {
             acquire.now = acquire.machine.wake_at().min(at(20_000));
             commands = acquire.bring(Input::Wake);
             if commands.iter().any(|command| matches!(command, Command::WaitsLong { since } if *since == at(0))) {
-                reported.push(acquire.now);
+                times.push(acquire.now);
             }
         }
-        assert_eq!(reported, expected, "{wait:?}, parked: {parked}");
+        assert_eq!(times, expected, "{wait:?}, parked: {parked}");
     }
 }
 
@@ -226,10 +226,7 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_reports_a_
 #[test]
 fn bugs_planted_in_an_acquire_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(
-        Mutant::FirstRoleDoesNotListen,
-        the_next_in_the_queue_looks_within_a_second_however_long_the_lock_was_granted_for,
-    );
+    assert_noticed(Mutant::FirstRoleDoesNotListen, the_next_waiter_looks_within_a_second_however_long_the_lock_was_granted_for);
 }
 
 fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
@@ -292,14 +289,14 @@ fn an_acquire_that_ends_without_the_lock_reports_how_and_how_long_it_waited() {
         acquire.bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
         acquire.now = at(if input.is_some() { 200 } else { 300 });
-        let mut reported = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
+        let mut commands = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
         acquire.now = at(300);
-        reported.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
+        commands.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
         let ended = |command: Command| match command {
             Command::Emit(event) if event.kind.as_str() == kind => Some(event),
             _ => None,
         };
-        let ended: Vec<_> = reported.into_iter().filter_map(ended).collect();
+        let ended: Vec<_> = commands.into_iter().filter_map(ended).collect();
         let [event] = &ended[..] else { panic!("{kind}: {ended:?}") };
         assert_eq!((event.took, event.holder.as_deref(), event.message.is_some()), (Some(ms(300)), holder, message), "{kind}");
         assert_eq!((event.lock_name.as_deref(), event.key.as_deref()), (Some("l"), Some("l")), "{kind}");

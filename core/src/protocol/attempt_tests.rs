@@ -16,7 +16,7 @@ struct Bench {
     machine: Acquisition,
     /// The last request, its tag and its time.
     asked: Option<(Tag, Op)>,
-    reported: Vec<Command>,
+    sent: Vec<Command>,
 }
 
 impl Bench {
@@ -27,7 +27,7 @@ impl Bench {
         let keys = Arc::new(Keys::new(Kind::Job, "", "l", true).unwrap());
         let recipe = Recipe { keys, options, job, ..recipe };
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
-        let mut bench = Self { machine, asked: None, reported: Vec::new() };
+        let mut bench = Self { machine, asked: None, sent: Vec::new() };
         bench.bring(at(0), Input::Start);
         bench
     }
@@ -54,7 +54,7 @@ impl Bench {
         for command in out {
             match command {
                 Command::Send { tag, request, .. } => self.asked = Some((tag, request.op)),
-                reported => self.reported.push(reported),
+                sent => self.sent.push(sent),
             }
         }
     }
@@ -70,12 +70,12 @@ impl Bench {
 
     fn events(&self) -> Vec<EventKind> {
         let kind = |command: &Command| if let Command::Emit(event) = command { Some(event.kind) } else { None };
-        self.reported.iter().filter_map(kind).collect()
+        self.sent.iter().filter_map(kind).collect()
     }
 
     /// What the caller of the end of the attempt receives: the outcome, or the error's code.
     fn received(&self) -> Option<Result<&'static str, Code>> {
-        self.reported.iter().find_map(|command| match command {
+        self.sent.iter().find_map(|command| match command {
             Command::Released(_, Ok(release)) => Some(Ok(release.outcome.as_str())),
             Command::Released(_, Err(error)) => Some(Err(error.code())),
             _ => None,
@@ -152,7 +152,7 @@ fn an_end_that_the_record_refuses_is_a_loss() {
     bench.bring(at(5), Input::EndAttempt(1, done()));
     bench.answer(at(6), Ok(reply(gone())));
     assert_eq!(bench.received(), Some(Err(Code::LockLost)));
-    bench.reported.clear();
+    bench.sent.clear();
     bench.bring(at(7), Input::EndAttempt(2, done()));
     assert_eq!(bench.received(), Some(Err(Code::NotHeld)));
 }
@@ -199,12 +199,9 @@ fn a_schedule_is_warned_of_a_plain_job_of_its_name_and_of_another_lateness() {
             Command::Emit(event) if event.kind == EventKind::Warning => event.message.clone(),
             _ => None,
         };
-        let reported = bench.reported.iter().find_map(warning);
-        assert!(
-            reported.as_deref().map_or(warned.is_none(), |reported| warned.is_some_and(|warned| reported.contains(warned))),
-            "{reported:?}"
-        );
-        assert!(!bench.reported.iter().any(|command| matches!(command, Command::EmitOfAnother(_))));
+        let sent = bench.sent.iter().find_map(warning);
+        assert!(sent.as_deref().map_or(warned.is_none(), |sent| warned.is_some_and(|warned| sent.contains(warned))), "{sent:?}");
+        assert!(!bench.sent.iter().any(|command| matches!(command, Command::EmitOfAnother(_))));
     }
 }
 
@@ -218,7 +215,7 @@ fn a_run_that_was_left_unfinished_is_reported_when_a_later_one_begins() {
         Command::EmitOfAnother(event) => Some(event.clone()),
         _ => None,
     };
-    let event = bench.reported.iter().find_map(dead).expect("it is reported");
+    let event = bench.sent.iter().find_map(dead).expect("it is reported");
     assert_eq!((event.kind, event.attempt, event.last_owner.as_deref()), (EventKind::Dead, Some(1), Some("w")));
     assert_eq!(event.message.as_deref(), Some("for the scheduled time 2027-01-15T08:00:00Z: it died"));
 }
@@ -239,7 +236,7 @@ fn unended(ending: Ending) -> Bench {
         bench.bring(at(time), Input::Wake);
     }
     assert_eq!(bench.received(), Some(Err(Code::Unavailable)));
-    bench.reported.clear();
+    bench.sent.clear();
     bench
 }
 
@@ -256,7 +253,7 @@ fn the_end_of_an_attempt_is_asked_for_again_after_an_outage() {
             (Some(Ok("released")), vec![event]),
             "the hold has ended before, with an event"
         );
-        bench.reported.clear();
+        bench.sent.clear();
         bench.bring(at(40_002), Input::EndAttempt(3, ending));
         assert_eq!(bench.received(), Some(Err(Code::NotHeld)));
     }
@@ -276,7 +273,7 @@ fn another_end_than_the_one_under_way_is_refused() {
             bench.bring(at(time), Input::Wake);
         }
         assert_eq!(bench.received(), Some(Err(Code::Unavailable)));
-        bench.reported.clear();
+        bench.sent.clear();
         bench.bring(at(6_000), Input::EndAttempt(2, second.clone()));
         assert_eq!(bench.received(), Some(Err(Code::NotHeld)), "it is under way");
         let mut bench = unended(first);
@@ -298,8 +295,8 @@ fn a_job_that_is_over_ends_the_wait_with_an_answer() {
         let end = JobEnd { why, text: "x".into(), attempts: 2, max_attempts: 3, by: "w".into(), time_us: 7 };
         let mut bench = Bench::started();
         bench.answer(at(1), Ok(reply(Verdict::Over(Box::new(end.clone())))));
-        let answered = |command: &Command| matches!(command, Command::Acquired(Ok(Answered::Over(reported))) if *reported == end);
-        assert!(bench.reported.iter().any(answered));
+        let answered = |command: &Command| matches!(command, Command::Acquired(Ok(Answered::Over(sent))) if *sent == end);
+        assert!(bench.sent.iter().any(answered));
         assert_eq!(bench.events().last(), Some(&event));
         assert!(bench.machine.is_finished());
     }
@@ -309,7 +306,7 @@ fn a_job_that_is_over_ends_the_wait_with_an_answer() {
 fn a_job_whose_next_attempt_may_not_begin_yet_is_asked_for_again_then() {
     let mut bench = Bench::started();
     bench.answer(at(1), Ok(reply(Verdict::Later { left: ms(60_000), error: "no".into() })));
-    assert!(!bench.reported.iter().any(|command| matches!(command, Command::Acquired(_))));
+    assert!(!bench.sent.iter().any(|command| matches!(command, Command::Acquired(_))));
     assert!(bench.machine.wake_at() <= at(60_010));
 }
 
@@ -317,5 +314,5 @@ fn a_job_whose_next_attempt_may_not_begin_yet_is_asked_for_again_then() {
 fn a_loss_is_reported_as_of_any_lock() {
     let bench = Bench::lost();
     let lost = |command: &Command| matches!(command, Command::Lost(loss) if loss.reason == LossReason::Expired);
-    assert!(bench.reported.iter().any(lost));
+    assert!(bench.sent.iter().any(lost));
 }

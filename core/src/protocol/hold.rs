@@ -345,8 +345,7 @@ impl Hold {
         if recipe.logs() && !std::mem::replace(&mut self.is_noted, true) {
             out.push(Command::Log(self.note(recipe, HoldState::Holds)));
         }
-        self.suspected_at =
-            self.suspected_at.filter(|suspected_at| extension.sent < *suspected_at && !mutant!(EarlierReplidConfirms));
+        self.suspected_at = self.suspected_at.filter(|since| extension.sent < *since && !mutant!(EarlierReplidConfirms));
         if !self.requests.is_empty() || self.suspected_at.is_some() {
             self.next_renewal = now;
         }

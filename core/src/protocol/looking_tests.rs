@@ -1,4 +1,4 @@
-//! One server in virtual time: the look at the history by a release that finds nobody, what holders note there and report
+//! One server in virtual time: the look at the history by a release that finds nobody, what holders note there, and how they raise
 //! the clock behind a failover.
 
 use std::sync::Arc;

@@ -372,8 +372,7 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(LockEvent),
-    /// Emit an event about an attempt of another worker, that was not reported: it belongs to no acquire and no hold of this
-    /// client.
+    /// Emit an event about an attempt of another worker that was not reported. It belongs to no acquire and no hold of this client.
     EmitOfAnother(LockEvent),
     /// End the acquire.
     Acquired(Result<Answered, Error>),

@@ -373,8 +373,7 @@ impl Removal {
 
     /// The errors of the servers that have not answered.
     pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerFailure> {
-        let open =
-            |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unanswered);
+        let open = |each: &Progress| matches!(each, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unanswered);
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
         silent
             .map(|(server, _)| match &self.failed[server] {

@@ -83,12 +83,12 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
 #[test]
 fn a_vote_whose_answer_nobody_reads_is_removed_all_the_same() {
     // The last request: a close takes the write back on its own connection.
-    for (kind, suspected) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
-        vote_whose_answer_nobody_reads_is_removed(kind, suspected);
+    for (kind, unsure) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
+        vote_whose_answer_nobody_reads_is_removed(kind, unsure);
     }
 }
 
-fn vote_whose_answer_nobody_reads_is_removed(kind: FailureKind, suspected: bool) {
+fn vote_whose_answer_nobody_reads_is_removed(kind: FailureKind, unsure: bool) {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
@@ -102,11 +102,7 @@ fn vote_whose_answer_nobody_reads_is_removed(kind: FailureKind, suspected: bool)
     removal.answer((0, then), then, &answer_with(Verdict::Ok));
     assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits for the answer to the acquire");
     removal.late_write(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
-    assert_eq!(
-        (removal.wake_at().is_some(), !removal.is_over()),
-        (suspected, suspected),
-        "it may yet be read from its connection"
-    );
+    assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (unsure, unsure), "it may yet be read from its connection");
 }
 
 fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {

@@ -177,7 +177,7 @@ impl Waiting {
     /// waiter is to try.
     pub(super) fn listens(&mut self, server: usize) -> bool {
         let is_first =
-            !self.split && !mutant!(ListeningIgnored) && self.waiter.as_ref().is_some_and(|waiter| waiter.role == Role::First);
+            !self.split && !mutant!(ListeningIgnored) && self.waiter.as_ref().is_some_and(|own| own.role == Role::First);
         if is_first {
             self.hints[server] = true;
         }

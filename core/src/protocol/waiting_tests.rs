@@ -244,11 +244,7 @@ fn a_vote_that_was_split_is_tried_again_soon_in_every_role() {
         let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
         assert!(is_within(again, at(0), 10, 20), "{role:?}: {again:?}");
         let hints = (0..3).map(|server| bench.hint(server, Hint::Free, at(1))).min();
-        assert_eq!(
-            (hints, bench.waiting.listens(0)),
-            (Some(Tick::NEVER), false),
-            "{role:?}: they notify about undoing such rounds"
-        );
+        assert_eq!((hints, bench.waiting.listens(0)), (Some(Tick::NEVER), false), "{role:?}: they come from undoing such rounds");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ask all: questions to every server, judged after every answer.
+//! Ask all: questions to every server, assessed after every answer.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::server::{Completion, Request};
 use crate::session::Session;
 use crate::sync::Mutex;
 
-/// The judge of the answers so far: gives the result, or `None` to wait for more. When no answer is missing, it has to give a
+/// The assessment of the answers so far: gives the result, or `None` to wait for more. When no answer is missing, it has to give a
 /// result.
-type Judge<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
+type Assess<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
 
 /// Questions to all servers. The servers' completions keep it alive.
 pub(crate) struct AskAll<T> {
     id: u64,
-    judge: Judge<T>,
+    assess: Assess<T>,
     most: Duration,
     no_answer: Failure,
     state: Mutex<State<T>>,
@@ -37,18 +37,18 @@ struct State<T> {
 }
 
 impl<T: Send + 'static> AskAll<T> {
-    /// Asks all servers all of `ops`. An answer that is missing after `timeout` counts as failed. The judge gets the answers of
+    /// Asks all servers all of `ops`. An answer that is missing after `timeout` counts as failed. `assess` gets the answers of
     /// all servers to the first operation, then those to the next.
     pub(crate) fn begin(
         session: &Session,
         ops: &[Op],
         timeout: Duration,
-        judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
+        assess: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
         responder: Responder<T>,
     ) {
         let servers = session.server_count();
         let questions = ops.iter().flat_map(|op| (0..servers).map(|server| (op.clone(), server))).collect();
-        Self::ask(session, questions, timeout, judge, responder);
+        Self::ask(session, questions, timeout, assess, responder);
     }
 
     /// Asks each question of its server.
@@ -56,14 +56,14 @@ impl<T: Send + 'static> AskAll<T> {
         session: &Session,
         questions: Vec<(Op, usize)>,
         timeout: Duration,
-        judge: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
+        assess: impl Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync + 'static,
         responder: Responder<T>,
     ) {
         let (until, io) = (Tick::now().after(timeout), responder.io().clone());
         let message = format!("no answer within {} ms", timeout.as_millis());
         let asked = Arc::new(Self {
             id: session.next_id(),
-            judge: Box::new(judge),
+            assess: Box::new(assess),
             most: timeout,
             no_answer: Failure::unknown(FailureKind::Timeout, message),
             state: Mutex::new(State {
@@ -96,7 +96,7 @@ impl<T: Send + 'static> AskAll<T> {
     fn step(&self, change: impl FnOnce(&mut [Option<Answer>])) {
         let mut state = self.state.lock();
         change(&mut state.answers);
-        let Some(result) = (self.judge)(&state.answers) else { return };
+        let Some(result) = (self.assess)(&state.answers) else { return };
         let (responder, alarm) = (state.responder.take(), std::mem::replace(&mut state.alarm, Tick::NEVER));
         drop(state);
         if let Ok(runtime) = Runtime::current() {
@@ -112,8 +112,8 @@ impl<T: Send + 'static> AskAll<T> {
 pub(crate) fn ask_one(session: &Arc<Session>, server: usize, op: Op, timeout: Duration) -> Call<Answer> {
     let session = Arc::clone(session);
     Call::new(move |responder| {
-        let judge = |answers: &[Option<Answer>]| answers.first().cloned().flatten().map(Ok);
-        AskAll::ask(&session, vec![(op, server)], timeout, judge, responder);
+        let assess = |answers: &[Option<Answer>]| answers.first().cloned().flatten().map(Ok);
+        AskAll::ask(&session, vec![(op, server)], timeout, assess, responder);
         None
     })
 }

@@ -54,7 +54,7 @@ impl ClusterOptions {
         self
     }
 
-    /// Starts the nodes, and waits until every node knows all others and says that the cluster is ready.
+    /// Starts the nodes, and waits until every node knows all others and reports that the cluster is ready.
     pub fn start(self) -> Cluster {
         Cluster::with(&self)
     }

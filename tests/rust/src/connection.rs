@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::PATIENCE;
 
-/// One reply of a server, as RESP2 says it.
+/// One reply of a server, in RESP2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// `nil`, of a missing key or an array that isn't one.

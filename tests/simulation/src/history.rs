@@ -10,7 +10,7 @@ use super::failover::Failover;
 use super::session::Late;
 use super::world::World;
 
-/// A stretch of time in which a handle said it was valid.
+/// A stretch of time in which a handle showed that it was valid.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
     pub(super) from: Instant,

@@ -1,10 +1,10 @@
-//! Listening: the connection of a client to one server that carries its subscription, over the modelled byte streams. What is said
+//! Listening: the connection of a client to one server that carries its subscription, over the modelled byte streams. What is sent
 //! there is decided by the real [`PubSub`]; this file has the order of the task that opens and leaves such connections.
 
 use std::sync::Arc;
 
 use locktender::internals::clock::Tick;
-use locktender::internals::redis::{Buffers, Channel, ChannelEvent, Handshake, Kind, PubSub, Settings};
+use locktender::internals::redis::{Buffers, Channel, Handshake, Kind, PubSub, Push, Settings};
 
 use super::clock::{Instant, ms};
 use super::queue::Event;
@@ -114,9 +114,9 @@ impl World {
         let Ok(events) = events else { return self.listener_broke(client, server) };
         for events in events {
             match events {
-                ChannelEvent::Subscribed(_) => self.set_listening(client, server, true),
-                ChannelEvent::Message(_, message) => self.receive(client, server, &message),
-                ChannelEvent::Refused(..) | ChannelEvent::Ended(_) => self.violate(format!("c{client}-s{server}: {events:?}")),
+                Push::Subscribed(_) => self.set_listening(client, server, true),
+                Push::Message(_, message) => self.receive(client, server, &message),
+                Push::Refused(..) | Push::Ended(_) => self.violate(format!("c{client}-s{server}: {events:?}")),
             }
         }
         self.listener_acts(client, server);
@@ -134,7 +134,7 @@ impl World {
         self.listener_acts(client, server);
     }
 
-    /// Writes what is to be said, and sets the timer.
+    /// Writes what is to be sent, and sets the timer.
     fn listener_acts(&mut self, client: usize, server: usize) {
         self.write(client, server, SOCKET);
         let now = self.now;

@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    /// Crashes, and `forgets` the changes of that span; says whether the server was up.
+    /// Crashes, and `forgets` the changes of that span; returns whether the server was up.
     pub(super) fn crash(&mut self, now: Instant, forgets: Option<u64>) -> bool {
         if !self.up {
             return false;
@@ -190,8 +190,7 @@ impl Node {
     }
 }
 
-/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is
-/// none.
+/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is none.
 fn number(entry: &Entry) -> Option<u64> {
     match &entry.value {
         Value::Clock(ms, count) => Some(ms * 1_000 + (*count).min(999)),

@@ -194,8 +194,8 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// The number that a script may answer in place of a list, where it does what was asked for and there is nothing more to say. Which
-/// one it answers depends on what it finds; here it is one of the two.
+/// The number that a script may answer in place of a list, where it does what was asked for and there is nothing more to answer.
+/// Which one it answers depends on what it finds; here it is one of the two.
 fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
     let is_quorum = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum);
     let is_number = !is_quorum && matches!(op.verb(), Some(Verb::Extend { .. }));

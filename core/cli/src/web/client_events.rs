@@ -8,7 +8,7 @@ use super::spans::{Key, Place, Source, Span, Spans};
 /// The shortest wait that is shown if no event came at its begin.
 const SHORTEST_WAIT: u64 = 20;
 
-/// For how long a hold is shown that is over by all that is known, and whose client says nothing: it may be dead.
+/// For how long a hold is shown that is over by all that is known, and whose client reports nothing: it may be dead.
 const SILENT_HOLD: u64 = 30_000;
 /// The same of a wait, which is silent while it stands in the queue.
 const SILENT_WAIT: u64 = 600_000;
@@ -16,7 +16,7 @@ const SILENT_WAIT: u64 = 600_000;
 /// How a span ended of whose client no event came any more.
 pub(super) const SILENT: &str = "unheard";
 
-/// Changes the spans as the event says.
+/// Changes the spans by the event.
 pub(super) fn apply(spans: &mut Spans, event: &ClientEvent) {
     let Some(lock) = event.lock.as_deref() else { return };
     match event.kind {
@@ -114,7 +114,7 @@ fn ended(spans: &mut Spans, event: &ClientEvent, lock: &str, change: impl Fn(&mu
         return;
     }
     let late = |span: &mut Span| {
-        // A release after a loss says nothing new, and what it found says more.
+        // A release after a loss reports nothing new, and what it found reports more.
         if event.kind != Kind::Released {
             (span.to, span.end) = (Some(event.at.max(span.from)), end);
             change(span);

@@ -29,7 +29,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// `hosts` are all names by which the request calls this server.
-    pub(super) fn judge<'a>(
+    pub(super) fn allow<'a>(
         &self,
         method: &str,
         hosts: impl IntoIterator<Item = &'a [u8]>,
@@ -72,7 +72,7 @@ mod tests {
         use Refusal::{NotFound, WrongHost, WrongMethod, WrongToken};
         let gate = Gate { token: "secret".to_owned(), port: 9_000 };
         let own: &[&str] = &["127.0.0.1:9000"];
-        for (method, hosts, path, judged) in [
+        for (method, hosts, path, allowed) in [
             ("GET", own, "/secret/", Ok(Wanted::Page)),
             ("HEAD", own, "/secret/", Ok(Wanted::Page)),
             ("GET", &["localhost:9000"], "/secret/events", Ok(Wanted::Stream)),
@@ -98,20 +98,20 @@ mod tests {
             ("POST", own, "/secre/", Err(WrongToken)),
         ] {
             let asked = hosts.iter().map(|host| host.as_bytes());
-            assert_eq!(gate.judge(method, asked, path), judged, "{method} {hosts:?} {path}");
+            assert_eq!(gate.allow(method, asked, path), allowed, "{method} {hosts:?} {path}");
         }
     }
 
     #[test]
     fn a_browser_does_not_say_the_usual_port() {
         let gate = Gate { token: "secret".to_owned(), port: HTTP };
-        for (host, judged) in [
+        for (host, allowed) in [
             ("localhost", Ok(Wanted::Page)),
             ("127.0.0.1:80", Ok(Wanted::Page)),
             ("evil.example", Err(Refusal::WrongHost)),
             ("localhost:81", Err(Refusal::WrongHost)),
         ] {
-            assert_eq!(gate.judge("GET", [host.as_bytes()], "/secret/"), judged, "{host}");
+            assert_eq!(gate.allow("GET", [host.as_bytes()], "/secret/"), allowed, "{host}");
         }
     }
 }

@@ -82,7 +82,7 @@ impl Site {
                 sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            // Who says nothing makes room: otherwise any program of this machine could keep browsers away, without the token.
+            // A silent connection makes room: otherwise any program of this machine could keep browsers away, without the token.
             let full = places.available_permits() == 0;
             if let Some(oldest) = full.then(|| self.silent.lock().pop_front()).flatten() {
                 oldest.notify_one();
@@ -142,7 +142,7 @@ impl Site {
         let named = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let hosts = request.headers().get_all(header::HOST).iter().map(HeaderValue::as_bytes).chain(named);
         let is_head = request.method() == hyper::Method::HEAD;
-        match self.gate.judge(request.method().as_str(), hosts, request.uri().path()) {
+        match self.gate.allow(request.method().as_str(), hosts, request.uri().path()) {
             Ok(Wanted::Stream) if is_head => answer(StatusCode::OK, "text/event-stream", Bytes::new()),
             Ok(Wanted::Stream) => self.stream(connection),
             Ok(Wanted::Page) => shown(&self.proof),

@@ -41,7 +41,7 @@ use locktender::{Client, Code, Error};
 use report::Report;
 
 /// How often changes are sent to pages.
-const TELL: Duration = Duration::from_millis(250);
+const PUSH_EVERY: Duration = Duration::from_millis(250);
 
 /// A look takes at most this part of the time: servers with many keys are asked more rarely.
 const PART: u32 = 10;
@@ -89,7 +89,7 @@ impl Web {
         let messages = Messages::for_operators(look.is_json);
         let unwritten = |error: io::Error| {
             let path = self.report.as_deref().unwrap_or(Path::new("")).display();
-            failed(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
+            fail(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
         };
         let report =
             self.report.as_deref().map(|path| Report::check(path, self.events.as_deref())).transpose().map_err(unwritten)?;
@@ -113,13 +113,11 @@ impl Web {
         }
         let messages = Messages::for_operators(look.is_json);
         let wanted = self.port.unwrap_or(0);
-        let busy = |error| {
-            failed(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE)
-        };
+        let busy =
+            |error| fail(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE);
         let (listener, port) = listen(wanted).map_err(busy)?;
         if let Some(path) = &self.events {
-            let unread =
-                |error| failed(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
+            let unread = |error| fail(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
             feed::read(path, Arc::clone(history)).map_err(unread)?;
         }
         let signal = signal().map_err(Stop::Unwritten)?;
@@ -136,8 +134,8 @@ impl Web {
     }
 }
 
-/// Says why the page can't be shown.
-fn failed(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
+/// Prints why the page can't be shown.
+fn fail(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
     messages.error(code, text);
     Stop::Reported(exit)
 }
@@ -163,7 +161,7 @@ fn signal() -> io::Result<oneshot::Receiver<Signal>> {
 
 /// Sends changes to the pages, again and again.
 async fn push_changes(site: Arc<Site>) {
-    let mut moments = interval(TELL);
+    let mut moments = interval(PUSH_EVERY);
     moments.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         moments.tick().await;

@@ -31,8 +31,8 @@ pub(super) fn past<'a>(spans: &mut Spans, grants: impl DoubleEndedIterator<Item 
     }
 }
 
-/// Changes the spans as the list of `now` says; the list before it is of `before`. Nobody knows when a hold ended that is missing after a
-/// longer `gap`, as in an outage: the picture ends it where it was last seen.
+/// Changes the spans by the list of `now`; the list before it is of `before`. Nobody knows when a hold ended that is missing after
+/// a longer `gap`, as in an outage: the picture ends it where it was last seen.
 pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, now: u64, gap: u64) {
     let end = before.filter(|before| before + gap < now).unwrap_or(now);
     let mut continues = HashSet::new();

@@ -1,5 +1,4 @@
-//! Spans: who held a lock or waited for it, and from when to when, by what the servers show and by what clients report. Pure, and
-//! bounded.
+//! Spans: who held a lock or waited for it, from when to when, by what servers show and clients report. Pure, and bounded.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem;

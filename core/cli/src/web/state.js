@@ -1,5 +1,5 @@
 'use strict'
-// State: what the server has told, in one place. A part has the same shape as all of it, and is merged into it.
+// State: what the server has sent, in one place. A part has the same shape as all of it, and is merged into it.
 
 const MOST_SPANS = 12_000
 const MOST_EVENTS = 1_000

@@ -87,7 +87,7 @@ function redraw(made) {
 
 const x = (at) => ((at - view.end) / view.width) * view.pixels
 
-/** A span: thin and above what the servers show, thick and below what the client tells, if clients do. */
+/** A span: thin and above what the servers show, thick and below what the client reports, if clients do. */
 function bar(span, top, signs) {
   const hasClients = state.feed !== 'nowhere'
   const isServer = span.source === 'server'
@@ -98,7 +98,7 @@ function bar(span, top, signs) {
   const over = overOf(span)
   const kind = span.what === 'waits' ? 'waits' : `holds ${span.end === 'dropped' ? 'dropped' : ''}`
   const made = svg('g', { class: `${kind} ${hasClients && isServer ? 'thin' : ''}` }, svg('title'))
-  // A hold that goes on is longer by now.
+  // A hold that continues is longer by now.
   made.addEventListener('pointerenter', () => write(made.firstChild, sentence(span)))
   const rect = (kind, from, to) => svg('rect', { class: kind, x: from, y: top + y, width: Math.max(2, to - from), height, rx: 2 })
   made.append(rect('whole', from, to))

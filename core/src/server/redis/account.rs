@@ -135,7 +135,7 @@ impl Account {
         self.refusals.retain(|_, refusal| now < refusal.not_before.after(FORGOTTEN));
     }
 
-    /// The provider has failed. Shows whether that is news that nobody else reports: live connections keep older credentials.
+    /// The provider has failed. Returns whether that is news that nobody else reports: live connections keep older credentials.
     pub(crate) fn failed(&mut self, failure: Failure, now: Tick) -> bool {
         let is_first = self.failure.replace(failure).is_none();
         self.not_before = now.after(PAUSES.after(self.failures));

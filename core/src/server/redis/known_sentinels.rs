@@ -14,7 +14,7 @@ const LEARNED: usize = 32;
 
 /// The time after which a lower epoch is believed, in which a majority of the sentinels agrees. They begin to count again when an
 /// operator has them watch the service again.
-const COUNTED_ANEW: Duration = Duration::from_secs(60);
+const COUNTED_AGAIN: Duration = Duration::from_secs(60);
 
 /// What is known of the sentinels of a service, for all connections to it.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl Known {
             return;
         };
         let since = *self.agreed_below_since.get_or_insert(now);
-        if now >= since.after(COUNTED_ANEW) {
+        if now >= since.after(COUNTED_AGAIN) {
             (self.epoch, self.agreed_below_since) = (epoch, None);
         }
     }
@@ -112,8 +112,7 @@ impl Known {
 pub(crate) fn facts(answers: &[SentinelAnswer], foreign: &[Address]) -> SentinelFacts {
     let answers = || answers.iter().filter(|answer| !foreign.contains(&answer.from));
     let place = |answer: &SentinelAnswer| answer.peer.clone().unwrap_or_else(|| answer.from.clone());
-    let mut places: Vec<(Address, bool)> =
-        answers().map(|answer| (place(answer), matches!(answer.reply, PrimaryReply::Named(_)))).collect();
+    let mut places: Vec<_> = answers().map(|each| (place(each), matches!(each.reply, PrimaryReply::Named(_)))).collect();
     places.sort_unstable();
     places.dedup();
     let named = answers().filter_map(|answer| if let PrimaryReply::Named(named) = &answer.reply { Some(named) } else { None });
@@ -167,13 +166,12 @@ mod tests {
 
     #[test]
     fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
-        let answers_with =
-            |from: &str, peer: Option<&str>, reply: PrimaryReply| SentinelAnswer { reply, ..answers(from, peer, &[]) };
+        let with = |from: &str, peer: Option<&str>, reply: PrimaryReply| SentinelAnswer { reply, ..answers(from, peer, &[]) };
         let all = [
-            answers_with("one:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
-            answers_with("10.0.0.1:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
-            answers_with("two:1", Some("10.0.0.2:1"), PrimaryReply::Unknown),
-            answers_with("10.0.0.3:1", None, PrimaryReply::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
+            with("one:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            with("10.0.0.1:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            with("two:1", Some("10.0.0.2:1"), PrimaryReply::Unknown),
+            with("10.0.0.3:1", None, PrimaryReply::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
         ];
         assert_eq!(
             facts(&all, &[]),

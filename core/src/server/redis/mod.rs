@@ -38,7 +38,7 @@ pub use self::connection::in_flight::InFlight;
 pub use self::connection::input::Input;
 pub use self::connection::primary::Primary;
 pub use self::connection::server_state::{Failover, ServerState};
-pub use self::listening::pub_sub::{Channel, ChannelEvent, Kind, PubSub};
+pub use self::listening::pub_sub::{Channel, Kind, PubSub, Push};
 pub(crate) use self::redacted::redacted;
 pub use self::routes::Routes as RedisServer;
 pub use self::settings::Settings;

@@ -2,8 +2,7 @@
 //!
 //! `WAIT` blocks its connection until enough replicas have confirmed what that connection wrote, or for all of its timeout. So
 //! grants, extensions and the ends of attempts have a connection of their own, on which one `WAIT` follows behind each batch of
-//! them. What comes meanwhile is the next batch. A script can't wait, and a `WAIT` of another connection is about that connection's
-//! writes alone.
+//! them. What comes meanwhile is the next batch. A script can't wait. A `WAIT` is about the writes of its own connection alone.
 
 use std::sync::Arc;
 use std::time::Duration;

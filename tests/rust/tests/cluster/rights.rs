@@ -1,4 +1,4 @@
-//! The rights of a user on a cluster: what the report names, and what a lock says whose slot moves.
+//! The rights of a user on a cluster: what the report names, and the error of a lock whose slot moves.
 
 use std::fs;
 

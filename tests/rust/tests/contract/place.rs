@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// The options of a client without options. Where there is an answer it is waited for: an attempt that isn't repeated
+    /// The options of a client where a case gives none. Where there is an answer it is waited for: an attempt that isn't repeated
     /// may meet a stalled machine.
     pub fn options(&self) -> ClientOptions {
         let mut options = ClientOptions::default();
@@ -85,7 +85,7 @@ impl Place {
         options
     }
 
-    /// What each of the servers says that have to do with a command: in a cluster the one that serves its key.
+    /// What each of the servers answers that have to do with a command: in a cluster the one that serves its key.
     pub fn replies(&self, words: &[&str]) -> Vec<Reply> {
         match self.cluster {
             Some(cluster) if !KEYLESS.contains(&words[0]) => vec![cluster.command(words[1], words)],
@@ -93,7 +93,7 @@ impl Place {
         }
     }
 
-    /// What all servers say together. In a cluster each has a part of a list; elsewhere they should not differ.
+    /// What all servers answer together. In a cluster each has a part of a list; elsewhere they should not differ.
     pub fn reply(&self, words: &[&str]) -> Reply {
         let mut replies = self.replies(words);
         let last = replies.pop().expect("this place has no server to command");

@@ -1,4 +1,4 @@
-//! The differential test: the scripts do what the machine says. Random operations run on both, and every reply and every
+//! The differential test: the scripts do what the machine does. Random operations run on both, and every reply and every
 //! remaining key is compared.
 //!
 //! A sequence is made from its seed alone. A failing one names it; to run only that one, step by step on the terminal:

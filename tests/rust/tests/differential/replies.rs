@@ -1,4 +1,4 @@
-//! Replies: what a server and the machine say, compared.
+//! Replies: what a server and the machine answer, compared.
 
 use std::mem::take;
 use std::time::Duration;

@@ -75,7 +75,7 @@ impl Twins {
         let options = ClientOptions::default();
         let subject = |config| RedisServer::new(&server.unix_url(), &options, PATIENCE, config, host.clone(), |_| {}).unwrap();
         let dialects = [subject(quorum_config), subject(None)];
-        // This comes before there is a marker, which would be refused.
+        // `greet` comes before there is a marker, which it would refuse.
         let (answered, until_answered) = channel();
         let completion = Completion::new(move |answer| answered.send(answer.is_ok()).unwrap_or_default());
         dialects[1].submit(Request::new(Op::Marker { remove: true }, Tick::NEVER), completion);

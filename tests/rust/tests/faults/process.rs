@@ -44,7 +44,7 @@ fn holder() {
     }
 }
 
-/// Has threads take and give back locks, their own and each other's, until its standard input ends, and says what fails; does
+/// Has threads take and give back locks, their own and each other's, until its standard input ends, and prints what fails; does
 /// nothing as a test of its own.
 #[test]
 fn crowd() {

@@ -26,7 +26,7 @@ pub enum Act {
     Answer(String),
     /// Answers it, and what came with it, byte by byte.
     Drip(String),
-    /// Says nothing, now or later.
+    /// Answers nothing, now or later.
     Silence,
     /// Closes the connection: after the command was received, before any answer.
     Cut,
@@ -143,8 +143,7 @@ pub fn well(received: &Received) -> Act {
     Act::Answer(success(received))
 }
 
-/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came
-/// with.
+/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came with.
 pub fn success(received: &Received) -> String {
     let number = |at: usize| received.words.get(at).and_then(|word| word.parse::<u64>().ok());
     // An extension has only the key of the lock, its owner, the ttl and the fence.

@@ -89,8 +89,7 @@ impl Ensemble {
         self.values(key).iter().flatten().filter(|found| *found == value).count()
     }
 
-    /// Waits until every server has the hold, and the client has the answers: what is asked behind the acquire is answered after
-    /// it.
+    /// Waits until every server has the hold, and the client has the answers: later questions are answered after the acquire.
     pub fn settled(&self, client: &Client, held: &Hold) {
         eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
         assert!(client.check_servers().blocking().unwrap().iter().all(|report| report.failure.is_none()));

@@ -49,7 +49,7 @@ fn a_push_of_giant_length_ends_the_connection_too() {
 fn a_reply_that_trickles_is_no_sign_of_life() {
     let peer = Peer::start(|received| match received.connection {
         0 if received.is_for("odd") => Act::Answer("$1000\r\n".to_owned()),
-        // What the next operation makes it say belongs to the reply that has no end.
+        // The answer to the next operation belongs to the reply that has no end.
         0 if received.is_for("more") => Act::Answer("x".to_owned()),
         _ => well(received),
     });

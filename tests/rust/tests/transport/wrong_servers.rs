@@ -52,12 +52,11 @@ fn answering(answers: Vec<String>) -> String {
 
 #[test]
 fn a_node_of_a_cluster() {
-    for message in ["MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001", "CROSSSLOT Keys in request don't hash to the same slot"]
-    {
-        let peer = Peer::start(move |_| Act::Answer(format!("-{message}\r\n")));
+    for text in ["MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001", "CROSSSLOT Keys in request don't hash to the same slot"] {
+        let peer = Peer::start(move |_| Act::Answer(format!("-{text}\r\n")));
         let error = fails(&at(&peer.url));
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        for words in ["node of a cluster", "write redis+cluster://host:port", message] {
+        for words in ["node of a cluster", "write redis+cluster://host:port", text] {
             assert!(error.to_string().contains(words), "{error}");
         }
     }
@@ -91,7 +90,7 @@ fn a_node_of_a_cluster_among_several_servers() {
 
 #[test]
 fn a_sentinel() {
-    // Word by word what Valkey 9.1 and Redis 8.2 say.
+    // Word by word what Valkey 9.1 and Redis 8.2 answer.
     let unknown = "-ERR unknown command 'EVAL', with args beginning with: '-- Asks whether' '1' '{~lt}:marker' \r\n";
     for mode in ["server_mode", "redis_mode"] {
         let bulk = |info: &str| format!("${}\r\n{info}\r\n", info.len());

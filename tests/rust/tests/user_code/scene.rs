@@ -181,7 +181,7 @@ impl Scene {
         assert_eq!(kept.release().blocking().unwrap().outcome, Outcome::Released, "{}", self.name);
     }
 
-    /// The other listeners for events got the panic, and once that of a sink or a subscriber that panics every time.
+    /// The other listeners got the event of the panic, and once that of a sink or a subscriber that panics every time.
     fn reports(&self) {
         let reports = || match self.place {
             Place::Body | Place::AsyncBody => 1, // the user's own thread reported

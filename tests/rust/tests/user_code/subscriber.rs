@@ -24,7 +24,7 @@ pub fn subscribe(scene: &Arc<Scene>) {
     SCENES.lock().unwrap().insert(scene.name.clone(), Arc::downgrade(scene));
 }
 
-/// How often this was in what was said.
+/// How many messages had this text.
 pub fn count_of(text: &str) -> usize {
     MESSAGES.lock().unwrap().iter().filter(|message| message.contains(text)).count()
 }

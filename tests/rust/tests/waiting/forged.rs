@@ -38,7 +38,7 @@ fn forged_messages_to_waiters_that_are_gone_cost_few_scripts() {
     held.release().blocking().unwrap();
     waiter.join().unwrap().release().blocking().unwrap();
     let scripts = scripts_run(&mut connection) - before;
-    // So many locks in a claim window, whatever is said; and what the two clients do.
+    // So many locks in a claim window, whatever is published; and what the two clients do.
     let windows = start.elapsed().as_millis() as u64 / 200 + 2;
     assert!(scripts <= 64 * windows + 20, "{scripts} scripts in {:?}", start.elapsed());
     assert_eq!(entries(&server, "a"), 0);

@@ -8,8 +8,7 @@ use locktender::op::{Op, Reply, Verb};
 use super::SECOND;
 use crate::clock::{Instant, ms};
 
-/// How long a command keeps the primary busy, as measured on real servers (`docs/performance.md`): 13 µs for a pair, 6 for a
-/// renewal.
+/// How long a command keeps the primary busy, as measured on real servers (`docs/performance.md`): 13 µs for a pair, 6 for a renewal.
 const PAIR_US: u64 = 13;
 const RENEWAL_US: u64 = 6;
 

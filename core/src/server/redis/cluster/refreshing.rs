@@ -87,8 +87,7 @@ impl Cluster {
         self.replace(&replaced);
         self.handshake_with(&successors);
         if is_another {
-            // The URL leads to another cluster by now. Whatever is held may be gone. No one node has the replication id of a
-            // cluster.
+            // The URL leads to another cluster by now. Whatever is held may be gone. A cluster has no replication id.
             let (old_replid, new_replid) = ("?".into(), "?".into());
             (self.on_state)(ServerState::FailedOver(Failover { address: None, old_replid, new_replid }));
         }
@@ -120,9 +119,8 @@ impl Cluster {
         }
     }
 
-    /// Asks primaries that follow others which are in use for their replication ids. A successor shows there whose data it has, and
-    /// so the holds of those nodes are confirmed, whenever their next operation comes. There may be a connection from a time when
-    /// it was a primary before.
+    /// Asks primaries that follow others which are in use for their replication ids. A successor shows there whose data it has, so
+    /// the holds of those nodes are confirmed before their next operation. It may have a connection from an earlier time as primary.
     fn handshake_with(self: &Arc<Self>, successors: &[Address]) {
         for successor in successors {
             if let Ok(Some(node)) = self.node(successor) {

@@ -135,7 +135,7 @@ impl Cluster {
         }
         use FailureKind::{Closed, ClusterDown, Disconnected, Dns, ReadOnly, Refused, Timeout};
         match failure.kind {
-            // The node was cancelled, not the client.
+            // The node was left, not the client.
             Closed if self.nodes.stage() < Stage::Closed => {
                 if routed.request.op.survives_reconnect() && routed.hops < HOPS {
                     return self.submit(Routed { hops: routed.hops + 1, ..routed });

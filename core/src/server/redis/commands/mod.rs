@@ -1,8 +1,7 @@
 //! Commands and replies: the bytes that a server gets, and the meaning of its answers. Pure.
 //!
 //! `words` writes the command of an operation, and `codec` reads its reply. `replies` finds the end of each reply, by `extent`.
-//! `script` has the scripts. `handshake_facts`, `info`, `rights` and `refusal` read the other answers of a server. Nothing here
-//! knows a connection.
+//! `script` has the scripts. `handshake_facts`, `info`, `rights` and `refusal` read the other answers. Nothing knows a connection.
 
 pub(crate) mod codec;
 pub(crate) mod comparison;

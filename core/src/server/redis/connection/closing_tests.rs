@@ -1,6 +1,6 @@
 //! Closing: the operations that a connection still sends after a close, and those that it undoes.
 
-use super::super::staged::{ENTRY, GREETED, TIMEOUT, Test, acquire, keys, kind, release, released};
+use super::super::staged::{ENTRY, HANDSHAKE, TIMEOUT, Test, acquire, keys, kind, release, released};
 use crate::op::{FailureKind, Op};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;
@@ -76,6 +76,6 @@ fn a_release_whose_connection_breaks_during_a_close_is_sent_again() {
     assert_eq!(test.effects(), ["failed", "drop", "open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.replies(GREETED);
+    test.replies(HANDSHAKE);
     assert_eq!(test.sent(), ["release ours"]);
 }

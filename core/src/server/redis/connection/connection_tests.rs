@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::staged::{GREETED, START, TIMEOUT, Test, acquire, kind, release, released};
+use super::super::staged::{HANDSHAKE, START, TIMEOUT, Test, acquire, kind, release, released};
 use super::*;
 
 #[test]
@@ -13,7 +13,7 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(!test.wrote().contains("orders:42") && test.connection.is_busy());
-    for byte in GREETED.split_inclusive("") {
+    for byte in HANDSHAKE.split_inclusive("") {
         assert_eq!(test.sent(), [""; 0]);
         test.replies(byte);
     }
@@ -64,7 +64,7 @@ fn a_socket_that_breaks_leaves_all_unknown_but_the_releases_which_are_repeated()
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
     let two = test.submit(release("two", None));
-    test.replies(GREETED);
+    test.replies(HANDSHAKE);
     assert_eq!(test.sent(), ["release one", "release two"]);
     test.replies(&(released().to_owned() + released()));
     assert_eq!(test.effects(), ["recovered", "complete", "complete"]);
@@ -119,7 +119,7 @@ fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
     assert_eq!(kind(&received), Some((FailureKind::Timeout, false)));
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.replies(GREETED);
+    test.replies(HANDSHAKE);
     assert_eq!(test.sent(), [""; 0]);
 }
 

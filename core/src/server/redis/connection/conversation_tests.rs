@@ -1,6 +1,6 @@
 //! Conversation: the form in which operations are sent, and the round trips that they take.
 
-use super::super::staged::{GREETED, Test, acquire, keys, release};
+use super::super::staged::{HANDSHAKE, Test, acquire, keys, release};
 use crate::op::{LockOp, Op, Verb};
 use crate::server::redis::connection::effect::Role;
 use crate::server::redis::connection::input::Input;
@@ -51,7 +51,7 @@ fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips(
     test.bring(Input::Opened(Role::Operations));
     // The second: the operation `greet`. The server may belong to a quorum, so it gets no operation before its answer.
     assert!(!test.wrote().contains("orders:42"));
-    test.replies(GREETED);
+    test.replies(HANDSHAKE);
     // The third: the extension, on a server that has never seen the script.
     let written = test.wrote();
     assert!(written.contains("\r\nEVAL\r\n") && written.contains("orders:42"), "{written}");

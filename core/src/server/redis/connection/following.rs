@@ -104,16 +104,13 @@ impl Connection {
     /// Takes the server's clock out of the answer of a script; other answers show none.
     pub(super) fn on_script_time(&self, time_us: u64, sent: Tick, now: Tick) {
         // Another connection may have found the successor just now.
-        if time_us > 0
-            && matches!(&self.state, State::Up(conversation) if conversation.accepted.replid == self.primary.replid_number())
-        {
+        if time_us > 0 && matches!(&self.state, State::Up(up) if up.accepted.replid == self.primary.replid_number()) {
             self.primary.clock.learn(time_us, sent, now);
         }
     }
 
-    /// The server has a new replication id under this connection, and did nothing else. The handshake is repeated, which decides
-    /// what follows, and then the server gets the operation once more. If its answer is the same, another handshake would change
-    /// nothing.
+    /// The server has a new replication id under this connection, and did nothing else. The handshake is repeated, and then the
+    /// server gets the operation once more. If its answer is the same, another handshake would change nothing.
     pub(super) fn repeat_handshake(&mut self, pending: InFlight, now: Tick, out: &mut Vec<Effect>) {
         if pending.suspected {
             let why =

@@ -19,7 +19,7 @@ use crate::server::redis::login::Login;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::url::Endpoint;
 
-/// A handshake under way: all questions leave at once, and are judged when all are answered.
+/// A handshake under way: all questions leave at once, and are assessed when all are answered.
 pub struct Handshake {
     settings: Arc<Settings>,
     /// The buffers of the socket.
@@ -178,7 +178,7 @@ fn expected_mode(settings: &Settings) -> Place {
     }
 }
 
-/// The facts about the server, or the reason why there is no connection. A server that hangs up first sends the reason.
+/// The facts about the server, or the reason why there is no connection. A server sends the reason before it hangs up.
 pub(crate) fn assess(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use super::super::staged::{GREETED, START, TIMEOUT, Test, acquire, release, released};
+use super::super::staged::{HANDSHAKE, START, TIMEOUT, Test, acquire, release, released};
 use super::*;
 use crate::credentials::{Credentials, SharedProvider};
 use crate::server::redis::connection::input::Input;
@@ -36,7 +36,7 @@ fn connected(provided: &Arc<Provided>) -> Test {
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().starts_with(&auth("one")));
-    test.replies(&format!("{OK}{GREETED}"));
+    test.replies(&format!("{OK}{HANDSHAKE}"));
     assert_eq!(test.effects(), [""; 0]);
     test
 }

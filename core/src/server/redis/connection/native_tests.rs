@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use super::super::primary::Primary;
-use super::super::staged::{GREETED, Test, acquire, kind, release, released};
+use super::super::staged::{HANDSHAKE, Test, acquire, kind, release, released};
 use crate::clock::Tick;
 use crate::mutant::{Mutant, assert_noticed};
 use crate::op::{Answer, FailureKind, LockOp, Op, Verb, Verdict};
@@ -20,7 +20,7 @@ const VOTED: &str = "*5\r\n$4\r\nvote\r\n:7\r\n:8\r\n$4\r\nours\r\n:1000\r\n";
 
 /// The answer to the handshake of a server that answers an empty transaction so.
 fn handshake_answers(transaction: &str) -> String {
-    GREETED.strip_suffix("-NOPERM\r\n-NOPERM\r\n").unwrap().to_owned() + transaction
+    HANDSHAKE.strip_suffix("-NOPERM\r\n-NOPERM\r\n").unwrap().to_owned() + transaction
 }
 
 /// A connection to a server that has transactions, and compares by a script.

@@ -270,7 +270,7 @@ impl Pipeline {
         due.max(self.more.map_or(Tick::default(), |(until, _)| until))
     }
 
-    /// Cancels operations that have waited too long, and shows whether the socket was silent all that time: half-open.
+    /// Cancels operations that have waited too long, and returns whether the socket was silent all that time: half-open.
     ///
     /// A call that comes late means that this thread did not run before. Unread answers may be there, and a server on the same
     /// machine may not have run either. So all operations get as much time more, but only once until something arrives. Otherwise a

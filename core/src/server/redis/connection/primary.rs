@@ -62,8 +62,7 @@ pub(crate) struct Lineage {
 const REMEMBERED: usize = 4_096;
 
 impl Lineage {
-    /// A node with this clock shows this id. Gives the id of another node that it has followed, with the clock of that, if that is
-    /// news.
+    /// A node with this clock shows this id. Gives the id of another node that it has followed, with that node's clock, if new.
     fn on_connected(&self, shown: &Replid, clock: &Arc<ServerClock>) -> Option<(Arc<str>, Arc<ServerClock>)> {
         let mut replids = self.replids.lock();
         if replids.iter().any(|(id, _)| *id == shown.id) {

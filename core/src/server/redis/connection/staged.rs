@@ -26,7 +26,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) const START: Tick = Tick::from_micros(1_000_000);
 
 /// The answer of a server outside a quorum to the handshake. It doesn't permit `INFO`.
-pub(super) const GREETED: &str =
+pub(super) const HANDSHAKE: &str =
     "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
 
 /// A connection, with its effects and the bytes that it wrote.
@@ -124,7 +124,7 @@ impl Test {
         assert_eq!(self.effects(), ["open"]);
         self.bring(Input::Opened(Role::Operations));
         assert!(self.wrote().contains("SETNAME"), "who we are is said first");
-        self.replies(GREETED);
+        self.replies(HANDSHAKE);
         // A connection that breaks stays down until it is wanted.
         self.connection.kept_warm_until = Tick::default();
     }

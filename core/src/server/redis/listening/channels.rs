@@ -70,8 +70,7 @@ pub(crate) enum Moved {
     Map,
 }
 
-/// The channels of one client. Who listens to one more must not cost a look at all others: a client may wait for thousands of
-/// locks.
+/// The channels of one client. One more must not cost a look at all others: a client may wait for thousands of locks.
 #[derive(Default)]
 pub(super) struct Channels {
     known: HashMap<Arc<str>, Known>,

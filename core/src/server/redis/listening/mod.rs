@@ -1,8 +1,7 @@
 //! Listening: the connections that carry subscriptions and nothing else, one to each node that has a channel of this client.
 //!
 //! `channels` says who listens to what, and at which node; `pub_sub` is the conversation on one socket, and `idle_check` finds out
-//! whether it is dead. Both decide without I/O. A `task` runs each connection. A server that is no cluster is `one_server`, with
-//! one node.
+//! whether it is dead. Both decide without I/O. A `task` runs each connection. Without a cluster `one_server` is the one node.
 
 use std::collections::HashMap;
 use std::sync::Arc;

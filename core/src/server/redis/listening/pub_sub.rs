@@ -49,9 +49,9 @@ enum Asked {
     Ping,
 }
 
-/// What a node reports about a channel.
+/// A push message of a node about a channel.
 #[derive(Debug, PartialEq)]
-pub enum ChannelEvent {
+pub enum Push {
     /// Messages arrive from now on.
     Subscribed(Arc<str>),
     /// There is no subscription, and why.
@@ -144,20 +144,20 @@ impl PubSub {
     ///
     /// # Errors
     /// The socket is of no use any more.
-    pub fn read(&mut self, count: usize, now: Tick) -> Result<Vec<ChannelEvent>, Failure> {
+    pub fn read(&mut self, count: usize, now: Tick) -> Result<Vec<Push>, Failure> {
         self.buffers.replies.filled(count);
-        let mut events = Vec::new();
+        let mut pushes = Vec::new();
         while let Some(value) = self.buffers.replies.next() {
             self.reads += 1;
             match value.map_err(|error| refusal::failure(&error, true))? {
-                Value::ServerError(error) => events.extend(self.refused(&error.into(), now)?),
-                Value::Array(words) => events.extend(self.received(&words, now)?),
+                Value::ServerError(error) => pushes.extend(self.refused(&error.into(), now)?),
+                Value::Array(words) => pushes.extend(self.received(&words, now)?),
                 // A server may answer a ping so.
                 Value::SimpleString(_) => self.done(now),
                 _ => return Err(out_of_step()),
             }
         }
-        Ok(events)
+        Ok(pushes)
     }
 
     fn answered(&mut self, now: Tick) {
@@ -171,7 +171,7 @@ impl PubSub {
         self.ended.clear();
     }
 
-    fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<ChannelEvent>, Failure> {
+    fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<Push>, Failure> {
         let failure = refusal::failure(error, true);
         if let Some(Redirect::Moved { slot, .. }) = failure.redirect.as_deref()
             && !matches!(self.asked.front(), Some(Asked::Subscribe { channel, .. }) if slot_of(&channel.name) == *slot)
@@ -194,7 +194,7 @@ impl PubSub {
         (is_sharded, decides): (bool, bool),
         mut refusal: Option<Failure>,
         now: Tick,
-    ) -> Option<ChannelEvent> {
+    ) -> Option<Push> {
         if !decides {
             self.plain_refusal = refusal;
             return None;
@@ -208,13 +208,13 @@ impl PubSub {
             refusal = self.plain_refusal.take();
         }
         Some(match refusal {
-            None => ChannelEvent::Subscribed(channel.name),
-            Some(failure) => ChannelEvent::Refused(channel.name, failure),
+            None => Push::Subscribed(channel.name),
+            Some(failure) => Push::Refused(channel.name, failure),
         })
     }
 
     /// Takes a list of words: a message, or the answer about a subscription.
-    fn received(&mut self, words: &[Value], now: Tick) -> Result<Option<ChannelEvent>, Failure> {
+    fn received(&mut self, words: &[Value], now: Tick) -> Result<Option<Push>, Failure> {
         let word = |at: usize| match words.get(at) {
             Some(Value::BulkString(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
             Some(Value::SimpleString(text)) => Some(text.clone()),
@@ -223,7 +223,7 @@ impl PubSub {
         let kind = word(0).ok_or_else(out_of_step)?;
         let name: Arc<str> = word(1).unwrap_or_default().into();
         match &*kind {
-            "message" | "smessage" => Ok(word(2).map(|message| ChannelEvent::Message(name, message))),
+            "message" | "smessage" => Ok(word(2).map(|message| Push::Message(name, message))),
             "subscribe" | "ssubscribe" => match self.asked.front() {
                 Some(Asked::Subscribe { channel, is_sharded, decides })
                     if channel.name == name && *is_sharded == (kind == "ssubscribe") =>
@@ -246,7 +246,7 @@ impl PubSub {
                         self.ended.swap_remove(at);
                         Ok(None)
                     }
-                    None => Ok(Some(ChannelEvent::Ended(name))),
+                    None => Ok(Some(Push::Ended(name))),
                 },
             },
             "pong" => {

@@ -22,7 +22,7 @@ fn wrote(pub_sub: &mut PubSub) -> String {
     written.split("\r\n").filter(|word| !word.starts_with(['*', '$'])).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 
-fn receives(pub_sub: &mut PubSub, bytes: &str) -> Result<Vec<ChannelEvent>, Failure> {
+fn gets(pub_sub: &mut PubSub, bytes: &str) -> Result<Vec<Push>, Failure> {
     pub_sub.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
     pub_sub.read(bytes.len(), at(1))
 }
@@ -38,24 +38,16 @@ fn each_channel_is_subscribed_received_and_left() {
     pub_sub.subscribe(sharded("a"), at(1));
     pub_sub.subscribe(Channel { name: "b".into(), kind: Kind::Plain }, at(1));
     assert_eq!(wrote(&mut pub_sub), "SSUBSCRIBE a SUBSCRIBE b");
-    let events =
-        receives(&mut pub_sub, &(list(&["ssubscribe", "a"]) + &list(&["smessage", "a", "free"]) + &list(&["subscribe", "b"])));
+    let pushes =
+        gets(&mut pub_sub, &(list(&["ssubscribe", "a"]) + &list(&["smessage", "a", "free"]) + &list(&["subscribe", "b"])));
     assert_eq!(
-        events.unwrap(),
-        [
-            ChannelEvent::Subscribed("a".into()),
-            ChannelEvent::Message("a".into(), "free".into()),
-            ChannelEvent::Subscribed("b".into())
-        ]
+        pushes.unwrap(),
+        [Push::Subscribed("a".into()), Push::Message("a".into(), "free".into()), Push::Subscribed("b".into())]
     );
     pub_sub.unsubscribe(&sharded("a"), at(1));
     assert_eq!(wrote(&mut pub_sub), "SUNSUBSCRIBE a");
-    assert_eq!(receives(&mut pub_sub, &list(&["sunsubscribe", "a"])).unwrap(), []);
-    assert_eq!(
-        receives(&mut pub_sub, &list(&["sunsubscribe", "b"])).unwrap(),
-        [ChannelEvent::Ended("b".into())],
-        "nobody asked for that"
-    );
+    assert_eq!(gets(&mut pub_sub, &list(&["sunsubscribe", "a"])).unwrap(), []);
+    assert_eq!(gets(&mut pub_sub, &list(&["sunsubscribe", "b"])).unwrap(), [Push::Ended("b".into())], "nobody asked for that");
 }
 
 #[test]
@@ -63,13 +55,10 @@ fn a_refused_channel_is_named_and_an_older_server_is_asked_for_a_plain_one() {
     let mut pub_sub = new();
     pub_sub.subscribe(sharded("a"), at(1));
     pub_sub.subscribe(sharded("b"), at(1));
-    let events = receives(&mut pub_sub, "-MOVED 7 h:1\r\n-ERR unknown command `SSUBSCRIBE`, with args\r\n").unwrap();
-    assert!(
-        matches!(&events[..], [ChannelEvent::Refused(name, failure)] if &**name == "a" && failure.redirect.is_some()),
-        "{events:?}"
-    );
+    let pushes = gets(&mut pub_sub, "-MOVED 7 h:1\r\n-ERR unknown command `SSUBSCRIBE`, with args\r\n").unwrap();
+    assert!(matches!(&pushes[..], [Push::Refused(name, failure)] if &**name == "a" && failure.redirect.is_some()), "{pushes:?}");
     assert_eq!(wrote(&mut pub_sub), "SSUBSCRIBE a SSUBSCRIBE b SUBSCRIBE b");
-    assert_eq!(receives(&mut pub_sub, &list(&["subscribe", "b"])).unwrap(), [ChannelEvent::Subscribed("b".into())]);
+    assert_eq!(gets(&mut pub_sub, &list(&["subscribe", "b"])).unwrap(), [Push::Subscribed("b".into())]);
     pub_sub.subscribe(sharded("c"), at(1));
     pub_sub.unsubscribe(&sharded("b"), at(1));
     assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE c UNSUBSCRIBE b");
@@ -91,10 +80,10 @@ fn of_both_kinds_the_one_that_scripts_use_decides() {
         let mut pub_sub = new();
         pub_sub.subscribe(Channel { name: "a".into(), kind: Kind::Both }, at(1));
         assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE a SSUBSCRIBE a");
-        assert_eq!(receives(&mut pub_sub, plain).unwrap(), [], "the other answer is still to come");
-        let events = receives(&mut pub_sub, sharded).unwrap();
-        assert_eq!(matches!(&events[..], [ChannelEvent::Refused(..)]), is_refused, "{events:?}");
-        assert_eq!(matches!(&events[..], [ChannelEvent::Subscribed(_)]), !is_refused, "{events:?}");
+        assert_eq!(gets(&mut pub_sub, plain).unwrap(), [], "the other answer is still to come");
+        let pushes = gets(&mut pub_sub, sharded).unwrap();
+        assert_eq!(matches!(&pushes[..], [Push::Refused(..)]), is_refused, "{pushes:?}");
+        assert_eq!(matches!(&pushes[..], [Push::Subscribed(_)]), !is_refused, "{pushes:?}");
         pub_sub.unsubscribe(&Channel { name: "a".into(), kind: Kind::Both }, at(1));
         let left = if sharded == unknown { "UNSUBSCRIBE a" } else { "UNSUBSCRIBE a SUNSUBSCRIBE a" };
         assert_eq!(wrote(&mut pub_sub), left);
@@ -112,12 +101,8 @@ fn both_kinds_are_left_by_two_answers_in_whatever_way_the_node_gives_them() {
         let mut pub_sub = new();
         pub_sub.unsubscribe(&both, at(1));
         pub_sub.subscribe(sharded("b"), at(1));
-        assert_eq!(receives(&mut pub_sub, &answers).unwrap(), [], "{answers}");
-        assert_eq!(
-            receives(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(),
-            [ChannelEvent::Subscribed("b".into())],
-            "{answers}"
-        );
+        assert_eq!(gets(&mut pub_sub, &answers).unwrap(), [], "{answers}");
+        assert_eq!(gets(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [Push::Subscribed("b".into())], "{answers}");
     }
 }
 
@@ -129,29 +114,29 @@ fn a_node_that_ends_a_subscription_just_as_it_is_left_answers_twice() {
         let mut pub_sub = new();
         pub_sub.unsubscribe(&sharded("a"), at(1));
         pub_sub.subscribe(sharded("b"), at(1));
-        assert_eq!(receives(&mut pub_sub, &(own_end.clone() + &answer)).unwrap(), [], "{answer}");
-        assert_eq!(receives(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [ChannelEvent::Subscribed("b".into())]);
+        assert_eq!(gets(&mut pub_sub, &(own_end.clone() + &answer)).unwrap(), [], "{answer}");
+        assert_eq!(gets(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [Push::Subscribed("b".into())]);
         // That was the answer: the next end is another one.
-        assert_eq!(receives(&mut pub_sub, &own_end).unwrap(), [ChannelEvent::Ended("a".into())]);
+        assert_eq!(gets(&mut pub_sub, &own_end).unwrap(), [Push::Ended("a".into())]);
     }
     // Two at once.
     let mut pub_sub = new();
     pub_sub.unsubscribe(&sharded("a"), at(1));
     pub_sub.unsubscribe(&sharded("b"), at(1));
     let both = own_end.clone() + &list(&["sunsubscribe", "b"]) + &moved("a") + &moved("b");
-    assert_eq!(receives(&mut pub_sub, &both).unwrap(), []);
+    assert_eq!(gets(&mut pub_sub, &both).unwrap(), []);
     // The next question is about the same slot: either answer is its own, and so is the other.
     let mut pub_sub = new();
     pub_sub.unsubscribe(&sharded("a"), at(1));
     pub_sub.subscribe(sharded("{a}b"), at(1));
-    let events = receives(&mut pub_sub, &(own_end + &moved("a") + &moved("a"))).unwrap();
-    assert!(matches!(&events[..], [ChannelEvent::Refused(name, _)] if &**name == "{a}b"), "{events:?}");
+    let pushes = gets(&mut pub_sub, &(own_end + &moved("a") + &moved("a"))).unwrap();
+    assert!(matches!(&pushes[..], [Push::Refused(name, _)] if &**name == "{a}b"), "{pushes:?}");
 }
 
 #[test]
 fn an_answer_that_nobody_asked_for_ends_the_conversation() {
     for bytes in ["-ERR no\r\n".to_owned(), list(&["ssubscribe", "x"]), ":1\r\n".to_owned(), list(&["what", "x"])] {
-        assert!(receives(&mut new(), &bytes).is_err(), "{bytes}");
+        assert!(gets(&mut new(), &bytes).is_err(), "{bytes}");
     }
 }
 
@@ -159,7 +144,7 @@ fn an_answer_that_nobody_asked_for_ends_the_conversation() {
 fn a_quiet_socket_is_asked_and_a_silent_one_is_dead() {
     let mut pub_sub = new();
     pub_sub.subscribe(sharded("a"), at(1));
-    receives(&mut pub_sub, &list(&["ssubscribe", "a"])).unwrap();
+    gets(&mut pub_sub, &list(&["ssubscribe", "a"])).unwrap();
     wrote(&mut pub_sub);
     for _ in 0..2 {
         let due = pub_sub.wake_at();

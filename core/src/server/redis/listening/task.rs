@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::channels::{Moved, Order, REFUSED};
-use super::pub_sub::{ChannelEvent, PubSub};
+use super::pub_sub::{PubSub, Push};
 use super::{NodeMap, notify, place_channels, send};
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind, Redirect};
@@ -26,19 +26,19 @@ use crate::server::redis::transport::stream::Limit;
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Takes what a node reports.
-fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, events: Vec<ChannelEvent>) {
+fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, events: Vec<Push>) {
     let (mut out, mut moved) = (Vec::new(), Vec::new());
     {
         let mut channels = map.listening().channels.lock();
         for events in events {
             match events {
-                ChannelEvent::Subscribed(name) => channels.subscribed(node, &name, &mut out),
-                ChannelEvent::Message(name, message) => channels.message(node, &name, message, &mut out),
-                ChannelEvent::Ended(name) => {
+                Push::Subscribed(name) => channels.subscribed(node, &name, &mut out),
+                Push::Message(name, message) => channels.message(node, &name, message, &mut out),
+                Push::Ended(name) => {
                     channels.ended(node, &name);
                     moved.push(Moved::Nothing);
                 }
-                ChannelEvent::Refused(name, failure) => match failure.redirect.as_deref() {
+                Push::Refused(name, failure) => match failure.redirect.as_deref() {
                     Some(Redirect::Moved { slot, host, port }) if map.moved(*slot, node, (host, *port)) => {
                         channels.ended(node, &name);
                         moved.push(Moved::Slot(*slot));

@@ -12,7 +12,7 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::primary::Primary;
-use crate::server::redis::listening::pub_sub::{Channel, ChannelEvent, Kind, PubSub};
+use crate::server::redis::listening::pub_sub::{Channel, Kind, PubSub, Push};
 use crate::server::redis::pauses::Pauses;
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
@@ -89,10 +89,10 @@ async fn listen(
         };
         for reply in reply {
             let is_hint = match reply {
-                ChannelEvent::Subscribed(_) => is_back,
-                ChannelEvent::Message(_, text) => is_about(&text, &service.name),
-                ChannelEvent::Refused(_, failure) => return Err(failure),
-                ChannelEvent::Ended(_) => false,
+                Push::Subscribed(_) => is_back,
+                Push::Message(_, text) => is_about(&text, &service.name),
+                Push::Refused(_, failure) => return Err(failure),
+                Push::Ended(_) => false,
             };
             if is_hint {
                 look(Arc::clone(settings), Arc::clone(primary), None).await;

@@ -152,8 +152,7 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
 }
 
-/// Shakes hands for TLS. With a `plain_scheme`, the scheme of the URL without TLS, the port may be one without TLS, and a failure
-/// says so.
+/// Shakes hands for TLS. With a `plain_scheme`, that of the URL without TLS, the port may be one without TLS: a failure says so.
 pub(crate) async fn shake_hands(
     stream: TcpStream,
     (names, config): (&TlsNames, &Tls),
