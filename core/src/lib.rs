@@ -67,7 +67,6 @@ mod error;
 mod event;
 #[doc(hidden)]
 pub mod host;
-pub mod influxdb;
 #[doc(hidden)]
 pub mod internals;
 mod io;
@@ -100,6 +99,11 @@ pub mod testing;
 mod validity;
 mod wait;
 mod wording;
+
+/// Events as points of InfluxDB's line protocol, passed on in batches.
+pub mod influxdb {
+    pub use crate::event::{Points, PointsBuilder};
+}
 
 pub use api::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
 pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoServer, IntoUrls, Lock};
