@@ -24,6 +24,15 @@ from sides import Sides
 from waiting import waiting
 
 PAGE = ROOT / "docs/performance.md"
+# What the fields of a side are called in the table.
+UNITS = {
+    "server_cpu_us_per_pair": "server CPU, µs per pair",
+    "cpu_us_per_pair": "client CPU, µs per pair",
+    "p50_us": "p50, µs",
+    "pairs_per_second": "pairs a second",
+    "process_ms": "ms",
+    "memory_mb": "MB",
+}
 GROUPS = ["rust", "holds", "quorum", "cluster", "waiting", "peers", "left", "python", "node"]
 
 
@@ -53,7 +62,7 @@ def line(row, pairs):
     low, _, high = statistics.quantiles(ratios, n=4)
     ours, other = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = f"**{statistics.median(ratios):.2f}** ({low:.2f}–{high:.2f})"
-    return f"| {row.title} | {ratio} | {ours:,.1f} | {other:,.1f} | {row.field} |"
+    return f"| {row.title} | {ratio} | {ours:,.1f} | {other:,.1f} | {UNITS.get(row.field, row.field)} |"
 
 
 def renewal(sides, places, rounds):

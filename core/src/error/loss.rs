@@ -100,10 +100,10 @@ impl Loss {
             (LossReason::Expired, _) if self.silence.is_empty() => "its validity ran out before a renewal was confirmed".into(),
             (LossReason::Expired, _) => format!("its validity ran out before a renewal was confirmed ({})", self.silence).into(),
             (LossReason::Missing, _) => "its key is gone from the server".into(),
-            (LossReason::Taken, _) if self.next_owner.is_none() || self.next_has_ended => {
-                "another owner held it in between".into()
-            }
-            (LossReason::Taken, _) => "another owner holds its key".into(),
+            (LossReason::Taken, _) => match others(self.next_owner.as_deref(), self.next_fence, self.next_has_ended) {
+                Some(others) => Text::new("{}", [Part::Words(others)]),
+                None => "another client held it in between".into(),
+            },
             (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
             (LossReason::Conflict, found) => {
                 let found = found.as_deref().unwrap_or("a value of another type");
@@ -113,14 +113,11 @@ impl Loss {
             (LossReason::Closed, _) => "its client was closed".into(),
             (LossReason::Ended, _) => "the hold that was handed over has ended, or was adopted before".into(),
         };
-        let others = others(self.next_owner.as_deref(), self.next_fence, self.next_has_ended)
-            .map(|others| format!("; {others}"))
-            .unwrap_or_default();
         let overrun = match self.overrun.as_millis() {
             0 => Text::default(),
             _ => Text::new("; the holder went on for {} after the end of its validity", [Part::whole_ms(self.overrun)]),
         };
-        Text::new("{}{}{}", [Part::Text(why), Part::Words(others), Part::Text(overrun)])
+        Text::new("{}{}", [Part::Text(why), Part::Text(overrun)])
     }
 }
 
@@ -128,11 +125,11 @@ impl Loss {
 pub(crate) fn others(next_owner: Option<&str>, fence: Option<u64>, has_ended: bool) -> Option<String> {
     match (next_owner, fence) {
         (Some(next_owner), Some(fence)) if has_ended => {
-            Some(format!("the hold of \"{}\" (fence {fence}) came between, and has ended since", quoted(next_owner)))
+            Some(format!("\"{}\" held it in between (fence {fence}), and holds it no more", quoted(next_owner)))
         }
         (Some(next_owner), Some(fence)) => Some(format!("it is held by \"{}\" (fence {fence})", quoted(next_owner))),
         (Some(next_owner), None) => Some(format!("it is held by \"{}\"", quoted(next_owner))),
-        (None, Some(fence)) => Some(format!("another hold (fence {fence}) came between, and has ended since")),
+        (None, Some(fence)) => Some(format!("another client held it in between (fence {fence}), and holds it no more")),
         (None, None) => None,
     }
 }
@@ -156,12 +153,9 @@ mod tests {
             ),
             (loss(LossReason::Missing, None, None), "its key is gone from the server"),
             (loss(LossReason::Ended, None, None), "the hold that was handed over has ended, or was adopted before"),
-            (loss(LossReason::Taken, Some("b"), None), "another owner holds its key; it is held by \"b\""),
-            (loss(LossReason::Taken, Some("b"), Some(7)), "another owner holds its key; it is held by \"b\" (fence 7)"),
-            (
-                loss(LossReason::Taken, None, Some(7)),
-                "another owner held it in between; another hold (fence 7) came between, and has ended since",
-            ),
+            (loss(LossReason::Taken, Some("b"), None), "it is held by \"b\""),
+            (loss(LossReason::Taken, Some("b"), Some(7)), "it is held by \"b\" (fence 7)"),
+            (loss(LossReason::Taken, None, Some(7)), "another client held it in between (fence 7), and holds it no more"),
         ] {
             assert_eq!(loss.sentence().to_string(), expected);
         }

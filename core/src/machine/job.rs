@@ -49,12 +49,12 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     let LockOp { keys, by, .. } = op;
     let Some(args) = AcquireArgs::of(op) else { return Ok(Exclusive.apply(state, op, now_us)) };
     let found = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
-    let is_again = match &terms.scheduled_time {
+    let is_later = match &terms.scheduled_time {
         Some(scheduled_time) => is_later(state, keys, &args, &found, (terms, scheduled_time), now_us)?,
         None => false,
     };
-    let (earlier, done_at) = if is_again { (found.earlier(), found.text("done_at").to_owned()) } else { (None, String::new()) };
-    let record = if is_again { Record::default() } else { found };
+    let (earlier, done_at) = if is_later { (found.earlier(), found.text("done_at").to_owned()) } else { (None, String::new()) };
+    let record = if is_later { Record::default() } else { found };
     let (attempts, max) = (record.count("attempts"), record.max(terms));
     match record.text("state") {
         DONE if !mutant!(DoneRunsAgain) => {
@@ -99,7 +99,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         ("fence", &fence),
         ("retention", &keep),
     ];
-    if is_again {
+    if is_later {
         state.remove(keys.record());
     }
     state.put_fields(keys.record(), &fields, now_us);

@@ -86,7 +86,7 @@ impl Release {
             Outcome::Expired if self.is_excluded => Some("its key had gone, and no other hold came between".to_owned()),
             Outcome::Expired => Some("its key had gone, and no other hold is seen to have come between".to_owned()),
             Outcome::Taken => {
-                let ended = || "another hold came between, and has ended since".to_owned();
+                let ended = || "another client held it in between, and holds it no more".to_owned();
                 Some(others(self.next_owner.as_deref(), self.next_fence, self.next_has_ended).unwrap_or_else(ended))
             }
         }

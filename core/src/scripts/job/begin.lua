@@ -19,4 +19,4 @@
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local retention, allowed = table.remove(ARGV), table.remove(ARGV)
-local state, attempts, by, not_before, failures, last_error, is_again, earlier
+local state, attempts, by, not_before, failures, last_error, is_later, earlier

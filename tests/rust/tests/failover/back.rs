@@ -3,8 +3,8 @@
 use locktender::{Client, ClientBuilder, Code, EventKind, Failover, FailureKind, LossReason};
 use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, eventually};
 
-use crate::pair::{Pair, ms};
-use crate::trio::versions;
+use crate::primary_with_one::{Pair, ms};
+use crate::primary_with_two::versions;
 
 const MARKER: &str = "{~lt}:marker";
 

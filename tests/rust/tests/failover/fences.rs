@@ -6,8 +6,8 @@ use std::thread::sleep;
 use locktender::Client;
 use locktender_tests::run_ahead;
 
-use crate::pair::ms;
-use crate::trio::{Trio, Way, versions};
+use crate::primary_with_one::ms;
+use crate::primary_with_two::{Trio, Way, versions};
 
 const URL: &str = "LOCKTENDER_TEST_URL";
 

@@ -7,8 +7,8 @@ use locktender::{Client, ClientBuilder, EventKind, Failover, Hold};
 use locktender_tests::{Binary, Events, PATIENCE, Proxy, RealServer, ServerOptions, eventually};
 
 use crate::load::{Resource, under_load};
-use crate::pair::ms;
-use crate::watched::{SERVICE, field, sentinel};
+use crate::primary_with_one::ms;
+use crate::with_sentinels::{SERVICE, field, sentinel};
 
 /// A primary, a replica, and sentinels that know both by the addresses of their proxies.
 struct Isolated {

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use locktender::{ClientBuilder, Failover, Hold};
 
-use crate::pair::ms;
-use crate::trio::{Trio, versions};
+use crate::primary_with_one::ms;
+use crate::primary_with_two::{Trio, versions};
 
 const CLIENTS: usize = 4;
 const TTL_MS: u64 = 1_000;

@@ -13,9 +13,10 @@ mod isolated;
 mod load;
 mod oracle;
 mod overlaps;
-mod pair;
 #[path = "../peer/mod.rs"]
 mod peer;
+mod primary_with_one;
+mod primary_with_two;
 mod quarantine;
 mod reached;
 mod replicas;
@@ -23,5 +24,4 @@ mod replids;
 mod roles;
 mod sentinel;
 mod sentinel_wrong;
-mod trio;
-mod watched;
+mod with_sentinels;

@@ -3,8 +3,8 @@
 use locktender::{ClientBuilder, EventKind, Failover, Hold};
 use locktender_tests::{Events, eventually};
 
-use crate::pair::ms;
-use crate::trio::{Trio, Way, in_every_way};
+use crate::primary_with_one::ms;
+use crate::primary_with_two::{Trio, Way, in_every_way};
 
 const COUNT: usize = 20;
 

@@ -3,7 +3,7 @@
 use locktender::{Client, ClientBuilder, Code, EventKind, Failover, FailureKind, Hold, Outcome};
 use locktender_tests::{Events, PATIENCE, ServerOptions, eventually};
 
-use crate::pair::{Pair, ms};
+use crate::primary_with_one::{Pair, ms};
 
 const COUNT: usize = 20;
 const MARKER: &str = "{~lt}:marker";

@@ -6,8 +6,8 @@ use locktender::{Client, ClientBuilder, Code, EventKind, FailureKind};
 use locktender_tests::{Events, PATIENCE, RealServer, certificate, eventually};
 
 use crate::oracle::{Oracle, SERVICE};
-use crate::pair::{Pair, ms};
 use crate::peer::tls::terminate;
+use crate::primary_with_one::{Pair, ms};
 
 /// A name that leads nowhere.
 const NOWHERE: &str = "db.locktender.invalid";

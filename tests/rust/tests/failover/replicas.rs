@@ -5,8 +5,8 @@ use std::thread;
 use locktender::{Client, ClientBuilder, Code, EventKind, FailureKind, Hold, LossReason, Outcome};
 use locktender_tests::{Events, PATIENCE, ServerOptions, eventually};
 
-use crate::pair::{Pair, ms};
-use crate::trio::in_every_way;
+use crate::primary_with_one::{Pair, ms};
+use crate::primary_with_two::in_every_way;
 
 fn confirmed(pair: &Pair) -> ClientBuilder {
     pair.builder().min_replicas(1).unavailable_after(ms(300))

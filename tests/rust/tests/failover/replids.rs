@@ -5,7 +5,7 @@ use std::time::Instant;
 use locktender::{Client, EventKind, Hold, LossReason};
 use locktender_tests::{Events, PATIENCE, RealServer, Reply, ServerOptions, eventually};
 
-use crate::pair::{Pair, ms};
+use crate::primary_with_one::{Pair, ms};
 
 const COUNT: usize = 20;
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 use locktender::{Code, EventKind, FailureKind};
 use locktender_tests::{Events, PATIENCE, TTL};
 
-use crate::pair::{Pair, ms};
 use crate::peer::{Subject, acquire, extend, release};
+use crate::primary_with_one::{Pair, ms};
 
 #[test]
 fn a_replica_that_lags_never_answers_for_the_primary() {

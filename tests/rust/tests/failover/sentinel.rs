@@ -8,8 +8,8 @@ use locktender_tests::{Binary, Events, PATIENCE, RealServer, Reply, eventually};
 
 use crate::load::{Resource, under_load};
 use crate::oracle::{Oracle, SERVICE};
-use crate::pair::{Pair, ms};
-use crate::watched::{Watched, sentinel};
+use crate::primary_with_one::{Pair, ms};
+use crate::with_sentinels::{Watched, sentinel};
 
 fn in_both_ends(scene: impl Fn(Watched) + Sync) {
     thread::scope(|scope| {
@@ -143,7 +143,7 @@ fn planned(watched: &Watched) {
     let (client, events) = Events::of(watched.builder());
     let held = client.lock("a").ttl(ms(60_000)).acquire_blocking().unwrap();
     watched.has_replicated("a");
-    watched.sentinels[1].command(&["SENTINEL", "FAILOVER", crate::watched::SERVICE]);
+    watched.sentinels[1].command(&["SENTINEL", "FAILOVER", crate::with_sentinels::SERVICE]);
     events.at_least(EventKind::FailedOver, 1);
     let promoted = watched.promoted();
     held.renew_now().blocking().unwrap();

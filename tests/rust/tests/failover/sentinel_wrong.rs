@@ -7,9 +7,9 @@ use locktender::{Client, ClientBuilder, Code, Error, EventKind, FailureKind};
 use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, certificate, eventually};
 
 use crate::oracle::{Oracle, SERVICE};
-use crate::pair::{Pair, ms};
 use crate::peer::tls::terminate;
-use crate::watched::sentinel;
+use crate::primary_with_one::{Pair, ms};
+use crate::with_sentinels::sentinel;
 
 fn url(ports: &[u16]) -> String {
     let places: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use locktender::{Client, ClientOptions, Code, FailureKind, Outcome};
 use locktender_tests::{PATIENCE, PROMPTLY, TOLERANCE, TTL, eventually};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 #[test]
 fn f17_five_servers_with_one_refused_and_one_black_holed_answer_as_fast_as_the_third() {

@@ -3,7 +3,7 @@
 use locktender::{Code, Outcome};
 use locktender_tests::{PATIENCE, TTL, eventually};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 #[test]
 fn no_hold_ever_remains_longer_than_max_ttl() {

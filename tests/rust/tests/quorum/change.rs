@@ -5,7 +5,7 @@ use std::time::Instant;
 use locktender::{Client, ClientBuilder, Code, Outcome};
 use locktender_tests::{LENIENT, PATIENCE};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 const MARKER: &str = "{~lt}:marker";
 

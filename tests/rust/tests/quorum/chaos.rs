@@ -6,8 +6,8 @@ use std::time::Instant;
 use locktender::{Client, ClientOptions, Outcome};
 use locktender_tests::{PATIENCE, TTL, eventually};
 
-use crate::ensemble::{Ensemble, ms};
-use crate::journal::Journal;
+use crate::beliefs::Journal;
+use crate::servers::{Ensemble, ms};
 
 #[test]
 #[ignore = "long: the simulation draws the same faults"]

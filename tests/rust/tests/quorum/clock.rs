@@ -5,8 +5,8 @@ use std::time::Instant;
 use locktender::{EventKind, LossReason, Outcome};
 use locktender_tests::{RealServer, ServerOptions, TTL};
 
-use crate::ensemble::{Ensemble, ms};
-use crate::jumpy::{JumpyServer, watched};
+use crate::servers::{Ensemble, ms};
+use crate::settable_clock::{JumpyServer, watched};
 use crate::votes::scripts_run;
 
 const HOUR: std::time::Duration = ms(3_600_000);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use locktender::{Client, Outcome};
 use locktender_tests::{LENIENT, Proxy};
 
-use crate::ensemble::{Ensemble, ms, through};
-use crate::journal::Journal;
+use crate::beliefs::Journal;
+use crate::servers::{Ensemble, ms, through};
 
 /// A client that is near to some servers and far from the others.
 struct Corner {

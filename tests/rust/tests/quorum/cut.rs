@@ -5,7 +5,7 @@ use std::time::Instant;
 use locktender::{Client, Code, Outcome};
 use locktender_tests::{Fault, PROMPTLY, eventually};
 
-use crate::ensemble::{Ensemble, TIDY, ms};
+use crate::servers::{Ensemble, TIDY, ms};
 
 /// Waits until the client has noticed what befell its links, and has replaced them.
 fn every_link_works(client: &Client) {
@@ -86,7 +86,7 @@ fn f13_an_acquire_dropped_at_any_moment_leaves_no_key_on_any_server() {
     }
     // Counters that differ make half of the rounds need a second one.
     for n in (0..120).step_by(2) {
-        quorum.set_fence(n % 3, &format!("drop:{n}"), crate::ensemble::wall_us() + 60_000_000);
+        quorum.set_fence(n % 3, &format!("drop:{n}"), crate::servers::wall_us() + 60_000_000);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut rng = fastrand::Rng::with_seed(13);

@@ -3,7 +3,7 @@
 use locktender::{Code, Outcome};
 use locktender_tests::{PATIENCE, PROMPTLY, eventually};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 #[test]
 fn a_hold_moves_to_another_client_while_a_third_waits() {

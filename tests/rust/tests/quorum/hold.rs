@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use locktender::{EventKind, LossReason, Outcome};
 use locktender_tests::{PROMPTLY, TOLERANCE, TTL, eventually};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 #[test]
 fn a_quorum_holds_extends_and_releases_on_every_server() {
@@ -146,7 +146,7 @@ fn f29_a_confirmation_after_a_flush_is_sent_as_text() {
     let client = quorum.acquainted();
     for n in 1..6 {
         // Counters that differ make a second round necessary.
-        let ahead = crate::ensemble::wall_us() + n * 10_000_000;
+        let ahead = crate::servers::wall_us() + n * 10_000_000;
         for server in 0..3 {
             quorum.set_fence(server, "a", ahead + server as u64);
         }

@@ -4,18 +4,18 @@
 #![allow(unreachable_pub, reason = "the modules of one program")]
 
 mod acquire;
+mod beliefs;
 mod bounds;
 mod change;
 mod chaos;
 mod clock;
 mod contention;
 mod cut;
-mod ensemble;
 mod handover;
 mod hold;
-mod journal;
-mod jumpy;
 mod release;
 mod restart;
+mod servers;
+mod settable_clock;
 mod setup;
 mod votes;

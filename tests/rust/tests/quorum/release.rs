@@ -6,7 +6,7 @@ use std::time::Instant;
 use locktender::{ClientOptions, Code, EventKind, LossReason, Outcome};
 use locktender_tests::{PROMPTLY, RealServer, TOLERANCE, eventually};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 #[test]
 fn a_release_that_reaches_no_majority_is_unknown_continues_and_can_be_asked_again() {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use locktender::{Client, Code, FailureKind, LossReason, Outcome};
 use locktender_tests::{PATIENCE, RealServer, ServerOptions, TTL, eventually};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 fn healed(quorum: &Ensemble, server: usize, key: &str, owner: &str) {
     eventually("healed", ms(3_000), || quorum.value(server, key).as_deref() == Some(owner));

@@ -3,7 +3,7 @@
 use locktender::{Client, Code, FailureKind, Outcome};
 use locktender_tests::{LENIENT, PATIENCE, RealServer, ServerOptions};
 
-use crate::ensemble::{Ensemble, ms};
+use crate::servers::{Ensemble, ms};
 
 const MARKER: &str = "{~lt}:marker";
 

@@ -3,7 +3,7 @@
 use locktender::Outcome;
 use locktender_tests::{PATIENCE, PROMPTLY, RealServer, TTL, eventually};
 
-use crate::ensemble::{Ensemble, wall_us};
+use crate::servers::{Ensemble, wall_us};
 
 const SECOND: u64 = 1_000_000;
 

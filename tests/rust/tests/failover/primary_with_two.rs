@@ -1,4 +1,4 @@
-//! Trio: a primary with two replicas, one address for the holders and one for everybody else, and the ways in which it fails over.
+//! A primary with two replicas, one address for the holders and one for everybody else, and the ways in which it fails over.
 
 use std::thread;
 

@@ -9,7 +9,7 @@ use locktender::machine::{Env, State, apply};
 use locktender::server::{Completion, Request, Server};
 use locktender_tests::Events;
 
-use crate::ensemble::wall_us;
+use crate::servers::wall_us;
 
 #[derive(Default)]
 pub struct JumpyServer {

@@ -1,4 +1,4 @@
-//! Watched: a primary with two replicas, and three sentinels that watch them.
+//! A primary with two replicas, and three sentinels that watch them.
 
 use std::array;
 

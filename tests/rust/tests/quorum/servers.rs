@@ -1,4 +1,4 @@
-//! An ensemble: several real servers as one value, each behind its own proxy.
+//! Several real servers as one value, each behind its own proxy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The journal: the beliefs of several clients, and whether all of them could be true.
+//! The beliefs of several clients, and whether all of them could be true.
 
 use std::sync::Mutex;
 use std::time::Instant;

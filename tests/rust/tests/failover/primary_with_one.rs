@@ -1,4 +1,4 @@
-//! Pair: a primary and a replica, and a proxy that leads to one of them.
+//! A primary and a replica, and a proxy that leads to one of them.
 
 use std::time::Duration;
 
