@@ -5,8 +5,10 @@ use std::time::SystemTime;
 use locktender::NotRunReason;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors::seconds_left;
+use crate::members::missing;
 use crate::own;
 use crate::seconds::in_seconds;
 use crate::values::shown;
@@ -105,6 +107,10 @@ impl JobStatus {
 impl JobStatus {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.result)
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -3,8 +3,10 @@
 use std::time::SystemTime;
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors::seconds_left;
+use crate::members::missing;
 use crate::seconds::in_seconds;
 use crate::values::shown;
 
@@ -72,6 +74,10 @@ impl LockInfo {
 
 #[pymethods]
 impl LockInfo {
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         shown(slf, &["name", "owner", "fields", "remaining", "fence", "waiters", "queue"])
     }

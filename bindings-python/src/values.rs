@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use locktender::{LockEvent as CoreEvent, LossReason};
 use pyo3::PyClass;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::arguments::text;
 use crate::events::level_of;
+use crate::members::missing;
 use crate::seconds::{in_seconds, measured};
 use crate::visit::Visit;
 
@@ -40,6 +41,10 @@ impl From<locktender::Release> for Release {
 
 #[pymethods]
 impl Release {
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         shown(slf, &["outcome", "next_owner", "next_fence", "overrun", "kept"])
     }
@@ -69,6 +74,10 @@ impl From<locktender::Loss> for Loss {
 
 #[pymethods]
 impl Loss {
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         shown(slf, &["reason", "next_owner", "next_fence", "overrun"])
     }
@@ -137,10 +146,10 @@ macro_rules! field {
 }
 
 macro_rules! event {
-    ($($(#[$doc:meta])* $field:ident($kind:ident)),*) => {
+    ($event:ident: $($(#[$doc:meta])* $field:ident($kind:ident)),*) => {
         /// Something that happened to a lock or a server. Fields that don't apply are ``None``.
         #[pyclass(module = "locktender", frozen)]
-        pub(crate) struct LockEvent {
+        pub(crate) struct $event {
             core: CoreEvent,
             /// When it happened, by this machine's clock: seconds since 1970.
             #[pyo3(get)]
@@ -148,7 +157,7 @@ macro_rules! event {
         }
 
         #[pymethods]
-        impl LockEvent {
+        impl $event {
             /// What happened.
             #[getter]
             fn kind(&self) -> &'static str {
@@ -182,6 +191,10 @@ macro_rules! event {
                 self.shown()
             }
 
+            fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+                missing(slf, name)
+            }
+
             fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
                 shown(slf, &["kind", $(stringify!($field),)* "at"])
             }
@@ -189,7 +202,7 @@ macro_rules! event {
     };
 }
 
-event! {
+event! { LockEvent:
     /// The lock's name.
     lock_name(Text),
 

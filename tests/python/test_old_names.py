@@ -1,6 +1,7 @@
 """Names that nothing has any more, in any of the three languages: none is in a list of public names, and each is answered with the new one."""
 
 import re
+import threading
 from pathlib import Path
 
 import locktender
@@ -119,6 +120,32 @@ def test_an_old_function_is_answered_with_the_new_one(old: str, new: str):
         getattr(locktender, old)
     with pytest.raises(AttributeError, match=r"^module 'locktender' has no attribute 'nonsense'$"):
         _ = locktender.nonsense
+
+
+# A value's field, and what stands in its place.
+VALUES = [
+    ("event", "rival", "holder"),
+    ("event", "rival_fence", "holder_fence"),
+    ("event", "old_era", "old_replication_id"),
+    ("event", "family", "category"),
+    ("release", "rival", "next_owner"),
+    ("status", "fire_time", "scheduled_time"),
+    ("info", "no_expiry", "remaining"),
+]
+
+
+@pytest.mark.parametrize(("value", "old", "new"), VALUES)
+def test_an_old_field_is_answered_with_the_new_one(name: str, value: str, old: str, new: str):
+    events, came = [], threading.Event()
+    client = Client("memory://old-fields", on_event=lambda event: (events.append(event), came.set()))
+    hold = client.lock(name).acquire()
+    info = client.lock(name).inspect()
+    release = hold.release()
+    assert came.wait(60)
+    client.close()
+    values = {"event": events[0], "release": release, "info": info, "status": Client("memory://old-fields").job("x").status()}
+    with pytest.raises(AttributeError, match=rf"has no attribute '{old}'; here (it is|they are) .*{new}"):
+        getattr(values[value], old)
 
 
 def test_a_method_of_rust_is_answered_in_the_words_of_python(client: Client, name: str):

@@ -21,6 +21,12 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["report"], "here it is {check_servers}()"),
     (&["skip"], "here it is {skip_if_busy}"),
     (&["done"], "here it is {complete}()"),
+    (&["rival"], "here it is {holder}, of who holds the lock, and {next_owner}, of who had it next"),
+    (&["rivalfence"], "here it is {holder_fence} or {next_fence}"),
+    (&["firetime"], "here it is {scheduled_time}"),
+    (&["oldera", "newera"], "here they are {old_replication_id} and {new_replication_id}"),
+    (&["noexpiry"], "here it is {remaining}, which is infinite if there is no expiry"),
+    (&["family"], "here it is {category}"),
     (&["giveback"], "here it is {release}(), which says whether the attempt counts"),
 ];
 
