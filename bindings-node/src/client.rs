@@ -121,9 +121,9 @@ impl CompletionQueue {
             }
             Item::Settled(id, Ok(Value::Begun(begun))) => match locktender::host::begun(*begun) {
                 Ok(attempt) => {
-                    let told = BegunAttempt::new(id, &attempt);
+                    let begun = BegunAttempt::new(id, &attempt);
                     self.queue.keep_hold(id, AnyHold::Attempt(attempt));
-                    rich.with(Kind::Resolved, id, told)?
+                    rich.with(Kind::Resolved, id, begun)?
                 }
                 Err(outcome) => rich.with(Kind::Resolved, id, JobOutcome::from(outcome))?,
             },
@@ -249,7 +249,7 @@ pub struct Client {
     core: locktender::Client,
     queue: Arc<Queue>,
     id: u32,
-    heard: Arc<AtomicBool>,
+    has_listener: Arc<AtomicBool>,
 }
 
 #[napi]
@@ -262,9 +262,9 @@ impl Client {
     ) -> std::result::Result<Self, Error> {
         let dropped = Arc::<AtomicU64>::default();
         let options = client_options(&options)?;
-        let (heard, app) = (Arc::new(AtomicBool::new(false)), options.app_name().unwrap_or_default());
+        let (has_listener, app) = (Arc::new(AtomicBool::new(false)), options.app_name().unwrap_or_default());
         let (weak, counter) = (Arc::downgrade(queue), Arc::clone(&dropped));
-        let sink = Forward { queue: weak, client: id, app, heard: Arc::clone(&heard), dropped: counter };
+        let sink = Forward { queue: weak, client: id, app, has_listener: Arc::clone(&has_listener), dropped: counter };
         let builder = locktender::Client::builder().options(options);
         let builder = servers.into_iter().fold(builder, |builder, server| match server {
             Either::A(urls) => builder.urls(urls),
@@ -274,7 +274,7 @@ impl Client {
         let builder = provider.into_iter().fold(builder, locktender::ClientBuilder::credentials);
         let core = builder.sink(Arc::new(sink)).dropped_events(dropped).build()?;
         queue.enrol(id, core.clone());
-        Ok(Self { core, queue: Arc::clone(queue), id, heard })
+        Ok(Self { core, queue: Arc::clone(queue), id, has_listener })
     }
 
     /// The number that comes with its events.
@@ -286,7 +286,7 @@ impl Client {
     /// Whether there are listeners to the events of a normal hold.
     #[napi]
     pub fn hear(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+        self.has_listener.store(true, Ordering::Relaxed);
     }
 
     /// Emits an event of kind `warning`.

@@ -81,7 +81,7 @@ pub(crate) struct Forward {
     pub(crate) queue: Weak<Queue>,
     pub(crate) client: u32,
     pub(crate) app: String,
-    pub(crate) heard: Arc<AtomicBool>,
+    pub(crate) has_listener: Arc<AtomicBool>,
     /// How many of its events were dropped, because the program was too far behind.
     pub(crate) dropped: Arc<AtomicU64>,
 }
@@ -95,7 +95,7 @@ impl Sink for Forward {
             let item = |record| Item::Followed(Box::new(record), Arc::clone(&self.dropped));
             follower.records.drain(..).map(item).for_each(|item| queue.push(item));
         }
-        let wanted = event.kind.level() >= Level::Warning || self.heard.load(Ordering::Relaxed);
+        let wanted = event.kind.level() >= Level::Warning || self.has_listener.load(Ordering::Relaxed);
         if wanted && !event.is_refusal() {
             queue.push(Item::Event(self.client, Box::new(event.clone()), SystemTime::now(), Arc::clone(&self.dropped)));
         }

@@ -10,7 +10,7 @@ use locktender::host::{EXIT_TIMEOUT, is_open, wait_for_all};
 use crate::any_hold::AnyHold;
 use crate::queue::Queue;
 
-/// The crash of the main thread: it ends the workers, too, of which nobody else tells it.
+/// The crash of the main thread: it ends the workers, too, to which nothing else reports it.
 static CRASH: Mutex<Option<String>> = Mutex::new(None);
 
 /// The environment exits, by a `crash` or not.

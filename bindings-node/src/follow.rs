@@ -1,4 +1,4 @@
-//! Follow: the acquires that instrumentations follow, as `lib/follow.ts` tells of them.
+//! Follow: the acquires that instrumentations follow, as `lib/follow.ts` reports them.
 
 use std::time::SystemTime;
 

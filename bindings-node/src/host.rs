@@ -245,9 +245,9 @@ unsafe extern "C" fn on_ready(handle: Handle, _status: c_int, _events: c_int) {
     // SAFETY: the handle is watched, so it is not closed.
     let owned = unsafe { owner(handle) };
     let host = Rc::clone(&owned.host);
-    host.queue.attended(|| {
+    host.queue.polling(|| {
         let over = owned.watch.borrow().as_ref().is_some_and(|watch| {
-            watch.attend();
+            watch.poll();
             watch.is_over()
         });
         if over {

@@ -42,7 +42,7 @@ struct State {
     wake: Option<Wake>,
     items: EventQueue<Item>,
     /// Whether results are taken soon without a wake-up.
-    attended: bool,
+    polling: bool,
     /// How many holds are watched whose end has not come out.
     watched: usize,
     /// The calls under way, and how to cancel them.
@@ -56,7 +56,7 @@ impl Queue {
         let state = State {
             wake: Some(Wake::new(drain)),
             items: EventQueue::default(),
-            attended: false,
+            polling: false,
             watched: 0,
             pending: HashMap::new(),
             last_id: 0,
@@ -163,11 +163,11 @@ impl Queue {
     }
 
     /// Runs `work`, which takes results: no wake-up is needed.
-    pub(crate) fn attended(&self, work: impl FnOnce()) {
-        self.state.lock().attended = true;
+    pub(crate) fn polling(&self, work: impl FnOnce()) {
+        self.state.lock().polling = true;
         work();
         let mut state = self.state.lock();
-        state.attended = false;
+        state.polling = false;
         if let State { wake: Some(wake), items, .. } = &mut *state
             && !items.is_empty()
         {
@@ -199,13 +199,13 @@ impl Queue {
     /// Puts an item into the queue, on any thread. After the environment's end the item is dropped.
     pub(crate) fn push(&self, item: Item) {
         let mut state = self.state.lock();
-        let State { wake, items, attended, .. } = &mut *state;
+        let State { wake, items, polling, .. } = &mut *state;
         let Some(wake) = wake else {
             // Dropping a hold releases it, and that puts its events into this very queue.
             drop(state);
             return item.undo();
         };
-        if items.is_empty() && !*attended {
+        if items.is_empty() && !*polling {
             wake.call();
         }
         items.push(item);

@@ -79,7 +79,7 @@ pub(crate) fn time(option: &str, given: &Bound<'_, PyAny>) -> PyResult<SystemTim
     time.ok_or_else(|| refuse(option, given, WHY))
 }
 
-/// Without importing datetime: whoever has an object of its classes has imported it.
+/// Without importing datetime: a program with an object of its classes has imported it.
 fn is_of_datetime(given: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
     let modules = given.py().import("sys")?.getattr("modules")?;
     match modules.cast::<PyDict>()?.get_item("datetime")? {

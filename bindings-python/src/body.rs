@@ -70,7 +70,7 @@ impl Body {
     }
 }
 
-/// Asks the task. Before Python 3.11 tasks don't count: whoever cancels a task whose lock was just lost is taken for us.
+/// Asks the task. Before Python 3.11 tasks don't count: any cancellation of a task whose lock was just lost counts as ours.
 fn cancellations(task: &Bound<'_, PyAny>, method: &Bound<'_, pyo3::types::PyString>) -> PyResult<i64> {
     task.getattr_opt(method)?.map_or(Ok(0), |method| method.call0()?.extract())
 }

@@ -1,6 +1,6 @@
-//! One completion queue per event loop. Whoever ends an operation pushes its number; the loop's own thread takes the numbers out
-//! and settles the futures. Most operations the loop itself has sent and read the answer of (see `turns`); threads of the core
-//! wake it by a file descriptor. None of them touches a Python object or waits for the interpreter.
+//! One completion queue per event loop. The thread that ends an operation pushes its number; the loop's own thread takes the
+//! numbers out and settles the futures. Most operations the loop itself has sent and read the answer of (see `turns`); threads of
+//! the core wake it by a file descriptor. None of them touches a Python object or waits for the interpreter.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Ready {
     }
 }
 
-/// Tells one loop that one operation has ended.
+/// Notifies one loop that one operation has ended.
 pub(crate) struct Signal {
     queue: Arc<Queue>,
     number: u64,
@@ -176,7 +176,7 @@ impl Drain {
         Ok(cancel)
     }
 
-    /// A number for a new operation, and what tells this loop of its end.
+    /// A number for a new operation, and what notifies this loop of its end.
     pub(crate) fn signal(&self) -> (u64, Signal) {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -216,7 +216,7 @@ pub(crate) struct Turn {
 #[pymethods]
 impl Turn {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.drain.get().turning(py, |turns| turns.attend(self.id))
+        self.drain.get().turning(py, |turns| turns.poll(self.id))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -35,7 +35,7 @@ impl Raised {
     }
 
     /// An error without an exception.
-    pub(crate) fn saying(text: &str) -> Self {
+    pub(crate) fn of_text(text: &str) -> Self {
         Self { number: u64::MAX, text: text.to_owned() }
     }
 }

@@ -1,5 +1,5 @@
 //! The caller: the current asyncio task if there is one, else the greenlet, else the thread. asyncio and greenlet are looked at
-//! only if somebody imported them.
+//! only if the program imported them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

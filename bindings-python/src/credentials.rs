@@ -141,7 +141,7 @@ pub(crate) fn fail_credentials(asked: &Asked, error: Py<PyAny>, text: String) {
 
 impl Asked {
     fn reply(&self, answer: Answer) {
-        // The core may have given up the wait.
+        // The core may have cancelled the wait.
         self.reply.take().map(|reply| reply.send(answer));
     }
 }
@@ -163,7 +163,7 @@ impl CredentialsProvider for Provider {
         });
         queue.notify();
         // It blocks this thread, which is there for that.
-        Box::pin(async move { Ok(answer.recv().map_err(|_| Raised::saying("the interpreter ends"))??) })
+        Box::pin(async move { Ok(answer.recv().map_err(|_| Raised::of_text("the interpreter ends"))??) })
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn serve(py: Python<'_>) -> PyResult<()> {
     refresh(py)
 }
 
-/// Starts it anew in a forked child. Called before every operation.
+/// Starts it again in a forked child. Called before every operation.
 pub(crate) fn refresh(py: Python<'_>) -> PyResult<()> {
     let here = Some(Process::current());
     if !NEEDED.load(Ordering::Relaxed) || SERVES.replace(here) == here {

@@ -19,7 +19,7 @@ use crate::visit::park;
 /// How long the delivery waits at a time: what ends it is an event.
 const A_WHILE: Duration = Duration::from_secs(3600);
 
-/// The least level somebody logs: 10, 20, 30, 40 as in `logging`; above that nobody does.
+/// The least level that is logged: 10, 20, 30, 40 as in `logging`; above that nothing is.
 static LOGGED: AtomicU8 = AtomicU8::new(u8::MAX);
 
 /// The process whose delivery thread was started. Locked only by threads that hold the interpreter.
@@ -160,7 +160,7 @@ pub(crate) fn can_follow() -> bool {
 }
 
 /// Has the callable of that number called with the error. Called on any thread.
-pub(crate) fn tell_loss(number: u64, error: Error) {
+pub(crate) fn emit_loss(number: u64, error: Error) {
     let queue = queue();
     queue.waiting.with(|waiting| {
         if !waiting.stopped {
@@ -180,14 +180,14 @@ pub(crate) fn level_of(event: &CoreEvent) -> u8 {
     }
 }
 
-/// Finds out what is logged now, and starts the delivery if somebody listens. Called before every acquire.
+/// Finds out what is logged now, and starts the delivery if there is a listener. Called before every acquire.
 pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     let has_callback = has_callback || is_followed();
     let logger = logger(py, has_callback)?;
     LOGGED.store(logger.map_or(Ok(u8::MAX), |logger| level(py, logger))?, Ordering::Relaxed);
     let here = Some(Process::current());
-    let heard = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
-    if logger.is_some() && heard && DELIVERS.replace(here) != here {
+    let has_listener = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
+    if logger.is_some() && has_listener && DELIVERS.replace(here) != here {
         let started = own::call(py, |own| &own.start_delivery, ()).inspect_err(|_| _ = DELIVERS.take());
         return match started {
             // The system has no thread left. A lock needs none, and the next acquire tries again.

@@ -25,7 +25,7 @@ pub(crate) fn settle_in(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Tells that this process is a new child; called in it by the interpreter's hook for forks.
+/// Notes that this process is a new child; called in it by the interpreter's hook for forks.
 #[pyfunction(name = "_forked")]
 pub(crate) fn forked() {
     Process::was_forked();

@@ -13,7 +13,7 @@ use crate::visit::Visit;
 pub(crate) struct Caller<'py> {
     /// The number of the task, the greenlet or the thread.
     pub(crate) task: u64,
-    /// The frame of the `with` statement, which leaves the body, too. `None` if contextlib's stack enters for somebody.
+    /// The frame of the `with` statement, which leaves the body, too. `None` if contextlib's stack enters for the caller.
     pub(crate) frame: Option<Bound<'py, PyAny>>,
     /// The frame that runs as long as the body does, also if it is this package's own: that of a decorated function.
     pub(crate) running: Option<Bound<'py, PyAny>>,

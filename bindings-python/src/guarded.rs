@@ -1,7 +1,7 @@
 //! Values that threads share, locked only while code runs that has no way to the interpreter.
 //!
 //! Python code may stop at any point and leave the interpreter to another thread. One that then waits for a mutex of the first,
-//! with the interpreter in its hands, waits for ever, and so does every other thread. So the closures here are `Send`, which
+//! with the interpreter in its hands, waits without end, and so does every other thread. So the closures here are `Send`, which
 //! neither `Python<'_>` nor `Bound<'_, _>` is: they can't call Python. What they take out they return, because the finalizer of
 //! what is dropped is Python code, too. Clippy refuses any other mutex in this crate (`clippy.toml`).
 

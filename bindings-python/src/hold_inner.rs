@@ -174,7 +174,7 @@ pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_,
 #[pyclass(module = "locktender._native", name = "_BaseHold", frozen, subclass)]
 pub(crate) struct BaseHold {
     hold: Arc<HoldInner>,
-    /// Kept alive: while somebody holds a lock of it, the exit closes it.
+    /// Kept alive: while a lock of it is held, the exit closes it.
     client: Py<PyAny>,
 }
 

@@ -1,4 +1,4 @@
-//! Lock values: what is told of locks that are held.
+//! Lock values: what is known of locks that are held.
 
 use std::time::SystemTime;
 

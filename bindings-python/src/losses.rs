@@ -32,13 +32,13 @@ impl Watched {
         let lost = Arc::clone(&is_lost);
         held.on_lost(move |loss| {
             lost.store(true, Ordering::Release);
-            events::tell_loss(number, Error::lost(&name, loss));
+            events::emit_loss(number, Error::lost(&name, loss));
         });
         Ok(Self { number, is_lost })
     }
 
-    /// The hold's handle is gone; `check` is what it said last. A loss that it knows may be told a moment later, and one that was told
-    /// is known no more after the release.
+    /// The hold's handle is gone; `check` is what it said last. A loss that it knows may be reported a moment later, and one that
+    /// was reported is known no more after the release.
     pub(crate) fn end(&self, check: &Result<(), Error>) {
         let knows_of_loss = check.as_ref().is_err_and(|error| error.code() == Code::LockLost);
         if !knows_of_loss && !self.is_lost.load(Ordering::Acquire) {

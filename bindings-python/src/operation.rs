@@ -68,7 +68,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// The operation that `call` makes, its result converted by `convert`. `name` is the method's, for whoever forgets to await.
+    /// The operation that `call` makes, its result converted by `convert`. `name` is the method's, for a missing await.
     pub(crate) fn new<T: Send + 'static>(
         name: &'static str,
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
@@ -155,12 +155,12 @@ impl Operation {
         trace.iter_mut().for_each(Trace::started);
         let (cancel, mut take) = match started {
             Ok(started) => started,
-            Err(error) => return Err(told(py, trace, Err(error))),
+            Err(error) => return Err(report(py, trace, Err(error))),
         };
         // The exit may have begun in any of these calls. From here on the signal keeps quiet about the closed client.
-        let _visit = visit.go_on(py)?;
+        let _visit = visit.resume(py)?;
         if let Some(result) = take(py) {
-            return Err(told(py, trace, result));
+            return Err(report(py, trace, result));
         }
         let reference = PyWeakrefReference::new(&drain)?.unbind();
         let waiting = Waiting { drain: reference, number, cancel, take, trace };
@@ -171,7 +171,7 @@ impl Operation {
     fn suspend(&self, event_loop: &Bound<'_, PyAny>, drain: &Drain, waiting: Waiting) -> PyResult<Py<PyAny>> {
         let py = event_loop.py();
         let future = event_loop.call_method0(intern!(py, "create_future"))?;
-        // What `await` does to a future: it tells the task that this is meant.
+        // What `await` does to a future: it shows the task that this is meant.
         future.setattr(intern!(py, "_asyncio_future_blocking"), true)?;
         drain.expect_future(waiting.number, future.clone().unbind());
         drop(self.state.replace(State::Waiting(waiting)));
@@ -180,9 +180,9 @@ impl Operation {
 
     fn look(&self, py: Python<'_>, mut waiting: Waiting) -> PyResult<Py<PyAny>> {
         match (waiting.take)(py) {
-            Some(result) => Err(told(py, waiting.trace, result)),
+            Some(result) => Err(report(py, waiting.trace, result)),
             None => {
-                waiting.give_up();
+                waiting.cancel();
                 Err(PyRuntimeError::new_err(format!("{}() was resumed by something that isn't its result", self.name)))
             }
         }
@@ -191,7 +191,7 @@ impl Operation {
     fn end(&self) {
         let state = self.state.replace(State::Done);
         if let State::Waiting(waiting) = state {
-            waiting.give_up();
+            waiting.cancel();
         }
     }
 }
@@ -233,7 +233,7 @@ impl<T> Drop for Slot<T> {
 }
 
 impl Waiting {
-    fn give_up(self) {
+    fn cancel(self) {
         let _ = Python::try_attach(|py| {
             if let Some(drain) = self.drain.bind(py).upgrade().and_then(|drain| drain.cast_into::<Drain>().ok()) {
                 drain.get().forget(self.number);
@@ -244,7 +244,7 @@ impl Waiting {
 }
 
 /// [`returned`], also to who follows the acquire.
-fn told(py: Python<'_>, trace: Option<Trace>, result: PyResult<Py<PyAny>>) -> PyErr {
+fn report(py: Python<'_>, trace: Option<Trace>, result: PyResult<Py<PyAny>>) -> PyErr {
     trace.into_iter().for_each(|trace| trace.answered(py, result.as_ref().err()));
     returned(result)
 }
@@ -351,7 +351,7 @@ impl Drop for Operation {
             State::New(_) | State::Ready(_) | State::Turn { begun: false, .. } => {
                 warn::<PyRuntimeWarning>(&format!("coroutine {:?} was never awaited", self.name))
             }
-            State::Waiting(waiting) => waiting.give_up(),
+            State::Waiting(waiting) => waiting.cancel(),
             State::Turn { .. } | State::Done => (),
         }
     }

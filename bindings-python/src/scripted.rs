@@ -1,4 +1,4 @@
-//! `ScriptedServer`: a server for users' own tests, which says what it is told to.
+//! `ScriptedServer`: a server for users' own tests, which answers by a script.
 
 use std::sync::Arc;
 

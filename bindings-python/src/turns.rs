@@ -41,8 +41,8 @@ impl Turns {
     }
 
     /// Reads what is there.
-    pub(crate) fn attend(&self, id: u64) {
-        self.watches.with(|watches| watches.iter().filter(|watch| watch.id() == id).for_each(Watch::attend));
+    pub(crate) fn poll(&self, id: u64) {
+        self.watches.with(|watches| watches.iter().filter(|watch| watch.id() == id).for_each(Watch::poll));
     }
 
     /// Has the loop watch what `driver` drives, unless it does; it calls what `turn` makes of its number.

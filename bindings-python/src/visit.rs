@@ -14,7 +14,7 @@ use crate::guarded::Guarded;
 /// Set when the exit begins.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// The daemon threads of the exit: whoever else was there when it began had already ended.
+/// The daemon threads of the exit: any other thread that was there when it began had already ended.
 static DAEMONS: Guarded<Option<Arc<Daemons>>> = Guarded::new(None);
 
 struct Daemons {
@@ -79,8 +79,8 @@ impl Visit {
         Self(visits)
     }
 
-    /// Goes on, unless the exit has begun meanwhile.
-    pub(crate) fn go_on(self, py: Python<'_>) -> PyResult<Self> {
+    /// Continues, unless the exit has begun meanwhile.
+    pub(crate) fn resume(self, py: Python<'_>) -> PyResult<Self> {
         drop(self);
         Self::begin(py)
     }

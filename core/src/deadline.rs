@@ -1,7 +1,7 @@
 //! Deadline: until when answers are waited for by a process that may stand still itself.
 //!
 //! A machine is suspended, a container is frozen, a process is stopped, or there are too many processes for its processors. A
-//! process that goes on after such a pause finds overdue timers, and answers that it has not read yet. A server on the same
+//! process that continues after such a pause finds overdue timers, and answers that it has not read yet. A server on the same
 //! machine had no time to answer either. None of that is the servers' silence.
 
 use std::time::Duration;
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_was_overslept_is_added_once_and_within_bounds() {
-        // When somebody looked, how late that was, and when deadline ended from then on.
+        // When the client looked, how late that was, and when deadline ended from then on.
         for looks in [
             vec![(0, 0, 1_000), (999, 0, 1_000), (1_000, 0, 1_000)],
             vec![(1_001, 1, 1_002), (1_002, 0, 1_002), (1_003, 1, 1_003)],

@@ -24,7 +24,7 @@ pub mod wait {
     pub use crate::wait::*;
 }
 pub mod redis {
-    pub use crate::server::redis::{Buffers, Connection, Effect, Input, Job, Primary, Role, Script, Settings};
-    pub use crate::server::redis::{Channel, Handshake, Kind, PubSub, Said};
+    pub use crate::server::redis::{Buffers, Connection, Effect, InFlight, Input, Primary, Role, Script, Settings};
+    pub use crate::server::redis::{Channel, ChannelEvent, Handshake, Kind, PubSub};
     pub use crate::server::redis::{Failover, RedisServer, ServerState};
 }

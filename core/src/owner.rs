@@ -13,7 +13,7 @@ use crate::entropy;
 #[derive(Clone, Debug)]
 pub struct Signature {
     prefix: String,
-    /// Random bytes, drawn anew for each value. With the caller's randomness they make a value unique.
+    /// Random bytes, drawn again for each value. With the caller's randomness they make a value unique.
     salt: fn() -> u64,
 }
 

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_made_once_in_a_process_and_anew_in_another() {
+    fn a_value_is_made_once_in_a_process_and_again_in_another() {
         let values = PerProcess::new();
         let first = values.get_or_make(|| 1);
         assert!(Arc::ptr_eq(&first, &values.get_or_make(|| 2)));

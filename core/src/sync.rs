@@ -2,7 +2,7 @@
 //!
 //! A mutex of another crate may keep its sleeping threads in a table of the whole process, as `parking_lot` does. A fork copies
 //! that table with threads that the child doesn't have. The child's new threads get the addresses of those threads. Then they are
-//! queued behind themselves, and crash or sleep for ever. The mutexes of the standard library sleep on their own address instead.
+//! queued behind themselves, and crash or never wake. The mutexes of the standard library sleep on their own address instead.
 //! So a child inherits nothing but the mutexes that were locked. These are recognised by the process in which they were made.
 //!
 //! A panic while a mutex is locked does not poison it. The guarded data is consistent between any two statements. A second panic
@@ -137,9 +137,9 @@ mod tests {
         let shared = Arc::new((Mutex::new(false), Condvar::new()));
         let waits = Arc::clone(&shared);
         let waiter = std::thread::spawn(move || {
-            let mut told = waits.0.lock();
-            while !*told {
-                told = waits.1.wait(told);
+            let mut notified = waits.0.lock();
+            while !*notified {
+                notified = waits.1.wait(notified);
             }
         });
         let guard = shared.1.wait_for(shared.0.lock(), Duration::from_millis(1));

@@ -2,7 +2,7 @@
 //!
 //! Renewals, expiry and waits run on the process's own clock, which fake timers of other libraries don't move. A test moves it here,
 //! from one alarm to the next: so what is due on the way happens at its time, and in its order. Servers of this process
-//! (`memory://`, scripted ones) tell the time by the same clock. A real server doesn't: its locks would expire at another time.
+//! (`memory://`, scripted ones) have the same clock. A real server doesn't: its locks would expire at another time.
 
 pub use crate::server::memory::MemoryServer;
 pub use crate::server::scripted::{ScriptedServer, Seen, Step};
@@ -140,7 +140,7 @@ impl Clock {
     /// Gives the clock back, as dropping it does: another test may take it. Time continues from where it is.
     #[doc(hidden)]
     pub fn close(&self) {
-        // A forked child's copy may be locked for ever.
+        // A forked child's copy may be locked without end.
         if self.of.is_current() && !self.given_back.swap(true, Ordering::Relaxed) {
             *self.taken.by.lock() = None;
             self.taken.free.notify_one();

@@ -176,19 +176,19 @@ impl Text {
     /// The text in the words of `language`.
     #[must_use]
     pub fn in_words_of(&self, language: Language) -> String {
-        let mut told = String::new();
+        let mut worded = String::new();
         let (mut rest, mut parts) = (&*self.template, self.parts.iter());
         while let Some((before, hole)) = rest.split_once('{') {
             let (name, after) = hole.split_once('}').unwrap_or((hole, ""));
-            told.push_str(before);
+            worded.push_str(before);
             match (name, parts.len()) {
-                ("", 1..) => told.extend(parts.next().map(|part| part.in_words_of(language))),
-                _ => told.push_str(&language.spell(name)),
+                ("", 1..) => worded.extend(parts.next().map(|part| part.in_words_of(language))),
+                _ => worded.push_str(&language.spell(name)),
             }
             // A subcommand has no parentheses.
             rest = if language == Language::Shell { after.strip_prefix("()").unwrap_or(after) } else { after };
         }
-        told + rest
+        worded + rest
     }
 }
 
@@ -237,13 +237,13 @@ mod tests {
     fn every_language_reads_its_own_names_and_units() {
         let parts = [Part::Time(Duration::from_millis(1_500)), Part::Words("{wait}".into())];
         let text = Text::new("{ttl} is {}, {} stays; call {initialize_quorum}()", parts);
-        for (language, told) in [
+        for (language, worded) in [
             (Language::Rust, "ttl is 1.5s, {wait} stays; call initialize_quorum()"),
             (Language::Python, "ttl is 1.5 s, {wait} stays; call initialize_quorum()"),
             (Language::Node, "ttlMs is 1500 ms, {wait} stays; call initializeQuorum()"),
             (Language::Shell, "--ttl is 1.5s, {wait} stays; call locktender quorum init"),
         ] {
-            assert_eq!(text.in_words_of(language), told);
+            assert_eq!(text.in_words_of(language), worded);
         }
     }
 

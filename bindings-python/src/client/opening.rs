@@ -34,7 +34,7 @@ impl Client {
         Ok(client.unbind())
     }
 
-    /// A client of the server of a redis-py client. What the options say counts more than what that client was told.
+    /// A client of the server of a redis-py client. What the options say counts more than that client's own options.
     pub(super) fn like(py: Python<'_>, redis: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
         let settings = own::call(py, |own| &own.settings, (redis,))?;
         let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
@@ -165,7 +165,7 @@ impl Client {
         chosen.map_or_else(|| self.on_lost.get(py), |chosen| Some(chosen.refer(py)))
     }
 
-    /// To be called before an acquire: whoever listens now hears of it.
+    /// To be called before an acquire: a present listener gets its events.
     pub(crate) fn listen(&self, py: Python<'_>) -> PyResult<()> {
         events::refresh(py, self.has_callback.load(Ordering::Relaxed))
     }

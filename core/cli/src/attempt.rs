@@ -26,7 +26,7 @@ pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, 
     let attempt = match guard.waited(job.begin()).map(begun) {
         Ok(Ok(attempt)) => attempt,
         Ok(Err(outcome)) => return over(&outcome).into(),
-        Err(unmet) => return guard.unmet(&unmet, busy),
+        Err(failure) => return guard.on_acquire_failure(&failure, busy),
     };
     let mut environment = own;
     environment.push(("LOCKTENDER_ATTEMPT", attempt.number().to_string()));
@@ -40,7 +40,7 @@ pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, 
         }
     };
     let output = end.output.take().unwrap_or_default();
-    let written = tell_unwritten(guard, output.unwritten.as_ref());
+    let written = report_unwritten(guard, output.unwritten.as_ref());
     match (&end.lost, end.status) {
         (Some(why), _) => failed(guard, &attempt, why),
         (None, Status::Code(0)) => return done(guard, &attempt, &output).and(written).err().unwrap_or(0).into(),
@@ -93,7 +93,7 @@ fn noted(guard: &Guard<'_>, call: Call<()>, event: &str, text: &str, fields: &[(
 }
 
 /// Says that an output could not be written. Who closed it doesn't read it.
-pub(super) fn tell_unwritten(guard: &Guard<'_>, error: Option<&io::Error>) -> Result<(), u8> {
+pub(super) fn report_unwritten(guard: &Guard<'_>, error: Option<&io::Error>) -> Result<(), u8> {
     match error.filter(|error| error.kind() != ErrorKind::BrokenPipe) {
         Some(error) => {
             guard.messages.error("CANNOT_WRITE", &format!("can't write the output: {error}"));

@@ -91,7 +91,7 @@ impl Child {
         }
     }
 
-    /// The child has ended, or stopped: whoever runs this process needs the terminal again. Gives whether the child had it.
+    /// The child has ended, or stopped: the parent process needs the terminal again. Gives whether the child had it.
     pub(super) fn take_terminal_back(&self) -> bool {
         let taken = self.terminal.as_ref().filter(|terminal| terminal.user(self.group) == User::Command);
         if let Some(terminal) = taken {

@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn a_scheduled_time_has_a_fraction_if_it_needs_one() {
-        for (millis, said) in
+        for (millis, text) in
             [(1_795_222_800_000, "1795222800"), (1_795_222_800_200, "1795222800.200"), (1_795_222_800_007, "1795222800.007")]
         {
-            assert_eq!(since_1970(UNIX_EPOCH + Duration::from_millis(millis)), said);
+            assert_eq!(since_1970(UNIX_EPOCH + Duration::from_millis(millis)), text);
         }
     }
 }

@@ -13,7 +13,7 @@ use locktender::{Client, Code, Error, Wait};
 use super::exit;
 use super::holder::code_of;
 use super::messages::Messages;
-use super::operator::{Stop, say};
+use super::operator::{Stop, print};
 use super::private_server::PrivateServer;
 use super::servers::Servers;
 use super::signals::ENDS;
@@ -59,7 +59,7 @@ enum Notice {
 pub(super) fn demo(options: &Demo) -> u8 {
     let messages = Messages::for_operators(false);
     match options.fought() {
-        Ok(code) | Err(Stop::Told(code)) => code,
+        Ok(code) | Err(Stop::Reported(code)) => code,
         Err(Stop::Failed(error)) => {
             messages.failure(&error);
             code_of(&error)
@@ -84,27 +84,27 @@ impl Demo {
         }
         let clients: Vec<Client> =
             FIGHTERS.iter().map(|who| self.servers.client_for(url.as_deref(), who)).collect::<Result<_, _>>()?;
-        say(&format!(
+        print(&format!(
             "They fight for {LOCK:?} on {}, with a ttl of {}.\n",
             clients[0].addresses().join(", "),
             humantime::format_duration(TTL)
         ))?;
         let (sender, notices) = mpsc::channel();
         let began = Instant::now();
-        let told = thread::scope(|scope| {
+        let shown = thread::scope(|scope| {
             for (number, client) in clients.iter().enumerate() {
-                let fighter = Fighter { number, client, over: &over, until: began + self.seconds, told: sender.clone() };
+                let fighter = Fighter { number, client, over: &over, until: began + self.seconds, notices: sender.clone() };
                 scope.spawn(move || fighter.fight());
             }
             drop(sender);
             let mut judge = Judge::default();
-            // The others must not fight on if nobody can be told.
-            let told = notices.iter().try_for_each(|notice| say(&judge.line(began.elapsed(), notice)?));
+            // The others must not fight on if nothing can be written.
+            let shown = notices.iter().try_for_each(|notice| print(&judge.line(began.elapsed(), notice)?));
             over.store(true, Ordering::Relaxed);
-            told.and_then(|()| judge.verdict())
+            shown.and_then(|()| judge.verdict())
         });
         clients.iter().for_each(|client| drop(client.close_blocking()));
-        told
+        shown
     }
 }
 
@@ -114,13 +114,13 @@ struct Fighter<'a> {
     client: &'a Client,
     over: &'a AtomicBool,
     until: Instant,
-    told: Sender<Notice>,
+    notices: Sender<Notice>,
 }
 
 impl Fighter<'_> {
-    /// Tells what happens while the lock is held, so that notices come in the order of the holds.
-    fn tell(&self, notice: Notice) {
-        let _ = self.told.send(notice);
+    /// Reports what happens while the lock is held, so that notices come in the order of the holds.
+    fn notify(&self, notice: Notice) {
+        let _ = self.notices.send(notice);
     }
 
     fn fight(self) {
@@ -136,20 +136,20 @@ impl Fighter<'_> {
                 Err(error) if error.code() == Code::AcquireTimeout => continue,
                 Err(error) => {
                     self.over.store(true, Ordering::Relaxed);
-                    return self.tell(Notice::Fails(error));
+                    return self.notify(Notice::Fails(error));
                 }
             };
             let fence = held.fence();
-            self.tell(Notice::Takes { who, fence, waited: began.elapsed() });
+            self.notify(Notice::Takes { who, fence, waited: began.elapsed() });
             thread::sleep(EATS);
             if dies {
                 is_mortal = false;
-                self.tell(Notice::Dies { who });
+                self.notify(Notice::Dies { who });
                 // As a process that is killed: nobody renews the lock, and nobody releases it.
                 std::mem::forget(held);
                 continue;
             }
-            self.tell(Notice::Leaves { who, fence });
+            self.notify(Notice::Leaves { who, fence });
             let _ = held.release_blocking();
             thread::sleep(RESTS);
         }
@@ -191,10 +191,10 @@ impl Judge {
 
     fn verdict(&self) -> Result<u8, Stop> {
         if self.violations > 0 {
-            say(&format!("{} of {} holds were wrong: this is a bug of locktender\n", self.violations, self.holds))?;
+            print(&format!("{} of {} holds were wrong: this is a bug of locktender\n", self.violations, self.holds))?;
             return Ok(exit::WORTH_A_LOOK);
         }
-        say(&format!("{} holds, no two at the same time, and fences only rose.\n", self.holds))?;
+        print(&format!("{} holds, no two at the same time, and fences only rose.\n", self.holds))?;
         Ok(0)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::exit;
 use super::messages::in_words;
-use super::operator::{Asked, say};
+use super::operator::{Asked, print};
 
 /// Checks what the servers guarantee, and what needs attention
 ///
@@ -22,13 +22,13 @@ pub(super) fn doctor(options: &Doctor) -> u8 {
     options.asked.with_client(|client| {
         let reports = client.check_servers_blocking()?;
         let text: String = reports.iter().map(if options.asked.json { json_line } else { lines }).collect();
-        say(&text)?;
+        print(&text)?;
         // Locks do without a history. A quorum has none.
         if reports.iter().all(|report| report.failure.is_none())
             && let Err(error) = client.history_blocking(None, 1)
             && error.code() != Code::InvalidArgument
         {
-            // Who can't ask for the history can't tell whether locks work.
+            // Without the history nothing shows whether locks work.
             let is_down = error.code() == Code::Unavailable;
             let what = if is_down { "the history can't be read" } else { "locks work, but without a history" };
             options.asked.messages().note(&format!("{what}: {}", in_words(&error)));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_another_user_that_goes_on_without_its_lock_has_a_code_of_its_own() {
+    fn a_command_of_another_user_that_continues_without_its_lock_has_a_code_of_its_own() {
         for (lost, asked, expected) in [
             (true, None, Ending::Code(81)),
             (true, Some(Signal::SIGTERM), Signal::SIGTERM.into()),

@@ -10,7 +10,7 @@ use rustix::process::{WaitId, WaitIdOptions, WaitOptions, wait, waitid};
 
 use super::status::{Change, Status};
 
-/// Whether this system can tell what a command leaves behind.
+/// Whether this system can show what a command leaves behind.
 pub(super) const IS_KNOWN: bool = cfg!(target_os = "linux");
 
 /// Begins to adopt.

@@ -7,7 +7,7 @@ use locktender::host::cli::{may_be_no_lock, on_one_line};
 use locktender::{Code, Error, LockInfo};
 
 use super::exit;
-use super::operator::{Asked, Stop, say};
+use super::operator::{Asked, Stop, print};
 use super::shown;
 
 /// Ends the hold of a lock, whatever process has it
@@ -53,10 +53,10 @@ pub(super) fn break_hold(options: &Break) -> u8 {
             return Ok(exit::DECLINED);
         }
         match lock.force_release_blocking(Some(&seen.owner))? {
-            Some(ended) if options.asked.json => say(&shown::lock_json(&ended))?,
+            Some(ended) if options.asked.json => print(&shown::lock_json(&ended))?,
             Some(ended) => {
                 let fence = ended.fence.map(|fence| format!(" with the fence {fence}")).unwrap_or_default();
-                say(&format!("ended the hold of {}{fence}\n", shown::holder(&ended)))?;
+                print(&format!("ended the hold of {}{fence}\n", shown::holder(&ended)))?;
             }
             None => {
                 messages.note("that hold ended by itself meanwhile");
@@ -73,7 +73,7 @@ impl Break {
         if !io::stdin().is_terminal() {
             let text = "standard input is no terminal, so nobody can be asked: say --yes to end the hold";
             self.asked.messages().error(Code::InvalidArgument.as_str(), text);
-            return Err(Stop::Told(exit::USAGE));
+            return Err(Stop::Reported(exit::USAGE));
         }
         let question = format!("{}\nEnd this hold? [y/N] ", shown::lines(seen));
         // Standard output may be a file.

@@ -144,7 +144,7 @@ fn sections_of(help: &str) -> String {
 
 fn written(text: &[u8]) -> u8 {
     match write_out(text) {
-        // Whoever closed the pipe doesn't read it.
+        // The closed pipe has no reader.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Messages::for_operators(false).error("CANNOT_WRITE", &format!("can't write the output: {error}"));
             exit::UNWRITTEN

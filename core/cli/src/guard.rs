@@ -12,9 +12,9 @@ use nix::unistd::getpid;
 
 use super::child::Child;
 use super::end::{End, Ending};
+use super::events::Event;
 use super::exit;
 use super::family;
-use super::happenings::Happening;
 use super::holder::{Holder, RELEASE, SOON, held};
 use super::messages::in_words;
 use super::output::{Ends, Kept, Output};
@@ -23,7 +23,7 @@ use super::signals::is_ending;
 use super::status::Change;
 use super::watch::{DEATH, Step, Watch};
 
-/// The time between two looks at processes of which nobody tells the end.
+/// The time between two looks at processes whose end is not reported.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How many processes that go on are named.
@@ -52,7 +52,7 @@ pub(super) fn guarded<L>(
         family::adopt();
         let guard = Guard { holder, run_options, on_lost, ttl: *ttl, kill_after: *kill_after };
         let ending = run(&guard, lock);
-        guard.tell_left();
+        guard.report_left();
         ending
     })
 }
@@ -108,16 +108,16 @@ impl Guard<'_> {
         ];
         environment.extend(own);
         let (output, ends) = if keeps_output {
-            let sender = self.happenings.sender();
-            let (output, ends) = Output::read(move || drop(sender.send(Happening::Read)))?;
+            let sender = self.events.sender();
+            let (output, ends) = Output::read(move || drop(sender.send(Event::Read)))?;
             (Some(output), ends)
         } else {
             (None, Ends::inherited())
         };
         let (command, is_whole) = (&self.run_options.command, self.run_options.wait_children);
-        let child = self.happenings.start(|| Child::start(command, environment, ends, is_whole))?;
-        let (sender, fence) = (self.happenings.sender(), held.fence());
-        held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
+        let child = self.events.start(|| Child::start(command, environment, ends, is_whole))?;
+        let (sender, fence) = (self.events.sender(), held.fence());
+        held.on_lost(move |_| drop(sender.send(Event::Lost(fence))));
         Ok((child, output))
     }
 
@@ -125,7 +125,7 @@ impl Guard<'_> {
     fn watched(&self, held: &Hold, child: &Child) -> End {
         let began = Instant::now();
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
-        let (mut is_lost, mut is_asked_to_stop, mut goes_on, mut ended, mut asked) = (false, false, false, None, None);
+        let (mut is_lost, mut is_asked_to_stop, mut continues, mut ended, mut asked) = (false, false, false, None, None);
         let (mut why, mut is_foreign, mut had_terminal) = (None, false, false);
         let end =
             |status, lost, is_foreign, asked, had_terminal| End { status, lost, is_foreign, asked, had_terminal, output: None };
@@ -163,27 +163,27 @@ impl Guard<'_> {
                 }
             };
             // The lock is looked at first: it may have ended while this process was stopped, and then SIGTERM comes before this.
-            if mem::take(&mut goes_on) {
+            if mem::take(&mut continues) {
                 child.signal(Signal::SIGCONT);
             }
-            // Nobody tells the end of a process that is not a child.
+            // Nothing reports the end of a process that is not a child.
             let pause = if ended.is_some() && terminated_at.is_some() { pause.min(LOOK) } else { pause };
-            match self.happenings.next(pause) {
-                Ok(Happening::Signal(sent)) => {
+            match self.events.next(pause) {
+                Ok(Event::Signal(sent)) => {
                     self.send(child, sent, &mut is_foreign);
                     is_asked_to_stop |= sent == Signal::SIGTSTP;
                     asked = Some(sent).filter(|sent| is_ending(*sent)).or(asked);
                 }
-                Ok(Happening::Lost(fence)) if fence == held.fence() => {
+                Ok(Event::Lost(fence)) if fence == held.fence() => {
                     is_lost = true;
                     if self.on_lost == OnLost::Warn {
                         self.messages.error(Code::LockLost.as_str(), &self.reason(held, began));
                     }
                 }
-                Ok(Happening::Child(process, Change::Stopped(by))) if child.is(process) => {
-                    goes_on = child.stopped(by, mem::take(&mut is_asked_to_stop));
+                Ok(Event::Child(process, Change::Stopped(by))) if child.is(process) => {
+                    continues = child.stopped(by, mem::take(&mut is_asked_to_stop));
                 }
-                Ok(Happening::Child(process, Change::Ended(status))) if child.is(process) => {
+                Ok(Event::Child(process, Change::Ended(status))) if child.is(process) => {
                     had_terminal = child.take_terminal_back();
                     if terminated_at.is_none() && !self.run_options.wait_children {
                         return end(status, None, is_foreign, asked, had_terminal);
@@ -214,8 +214,8 @@ impl Guard<'_> {
         let by_itself = end.lost.is_none() && !end.was_asked();
         let patience = if by_itself { Duration::MAX } else { RELEASE };
         while !output.is_complete() {
-            match self.happenings.next_alone(patience) {
-                Ok(Happening::Signal(sent)) if is_ending(sent) => break,
+            match self.events.next_alone(patience) {
+                Ok(Event::Signal(sent)) if is_ending(sent) => break,
                 Ok(_) => (),
                 Err(_) => break,
             }
@@ -250,7 +250,7 @@ impl Guard<'_> {
     }
 
     /// Says which processes the command has left behind, if it did. Many programs end a moment after the one that started them.
-    pub(super) fn tell_left(&self) {
+    pub(super) fn report_left(&self) {
         let until = Instant::now() + SOON;
         while family::is_left() && Instant::now() < until {
             thread::sleep(LOOK);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::operator::{Asked, say};
+use super::operator::{Asked, print};
 use super::shown;
 
 /// Shows who has held a lock, or any, and for how long
@@ -30,9 +30,9 @@ pub(super) fn history(options: &History) -> u8 {
             let of = options.name.as_ref().map(|name| format!(" of {name:?}")).unwrap_or_default();
             options.asked.messages().note(&format!("no hold{of} is noted"));
         } else if options.asked.json {
-            say(&grants.iter().map(shown::grant_json).collect::<String>())?;
+            print(&grants.iter().map(shown::grant_json).collect::<String>())?;
         } else {
-            say(&shown::history_table(&grants))?;
+            print(&shown::history_table(&grants))?;
         }
         Ok(0)
     })

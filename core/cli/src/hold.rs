@@ -10,8 +10,8 @@ use rustix::fs::{FileType, fstat};
 use serde_json::json;
 
 use super::end::Ending;
+use super::events::Event;
 use super::exit;
-use super::happenings::Happening;
 use super::holder::{self, Holder};
 use super::output::write_out;
 use super::run_options::{LockOptions, Waiting};
@@ -54,7 +54,7 @@ pub(super) fn hold(options: &Hold) -> u8 {
 fn holds(holder: &Holder<'_>, lock: &Lock, options: &Hold) -> Ending {
     let held = match holder.waited(lock.acquire()) {
         Ok(held) => held,
-        Err(unmet) => return holder.unmet(&unmet, options.waiting.conflict_exit_code),
+        Err(failure) => return holder.on_acquire_failure(&failure, options.waiting.conflict_exit_code),
     };
     let ending = until_its_end(holder, &held, options);
     holder.release(&held);
@@ -67,8 +67,8 @@ fn until_its_end(holder: &Holder<'_>, held: &locktender::Hold, options: &Hold) -
         holder.messages.error("CANNOT_HOLD", &format!("can't {what}: {error}"));
         code.into()
     };
-    let (sender, fence) = (holder.happenings.sender(), held.fence());
-    held.on_lost(move |_| drop(sender.send(Happening::Lost(fence))));
+    let (sender, fence) = (holder.events.sender(), held.fence());
+    held.on_lost(move |_| drop(sender.send(Event::Lost(fence))));
     let line = if options.lock_options.json {
         format!("{}\n", json!({ "name": held.name(), "fence": fence, "owner": held.owner() }))
     } else {
@@ -79,19 +79,19 @@ fn until_its_end(holder: &Holder<'_>, held: &locktender::Hold, options: &Hold) -
         return cannot("write the output", &error, exit::UNWRITTEN);
     }
     if ends_with_input() {
-        let read = holder.happenings.tell_from("input", |sender| {
+        let read = holder.events.send_from("input", |sender| {
             let _ = io::copy(&mut stdin(), &mut io::sink());
-            let _ = sender.send(Happening::InputEnded);
+            let _ = sender.send(Event::InputEnded);
         });
         if let Err(error) = read {
             return cannot("read the standard input", &error, exit::INTERNAL);
         }
     }
     loop {
-        match holder.happenings.next_alone(Duration::MAX) {
-            Ok(Happening::Signal(signal)) => return signal.into(),
-            Ok(Happening::InputEnded) => return Ending::Code(0),
-            Ok(Happening::Lost(_)) => {
+        match holder.events.next_alone(Duration::MAX) {
+            Ok(Event::Signal(signal)) => return signal.into(),
+            Ok(Event::InputEnded) => return Ending::Code(0),
+            Ok(Event::Lost(_)) => {
                 if let Err(error) = held.check() {
                     holder.messages.failure(&error);
                 }

@@ -8,8 +8,8 @@ use locktender::{Call, Client, Code, Error, Hold, LockInfo};
 use nix::sys::signal::Signal;
 
 use super::end::Ending;
+use super::events::{Event, Events};
 use super::exit;
-use super::happenings::{Happening, Happenings};
 use super::messages::{Messages, in_words};
 use super::run_options::LockOptions;
 use super::shown;
@@ -20,11 +20,11 @@ pub(super) const SOON: Duration = Duration::from_millis(200);
 /// How long a program that has ended waits for the release of its lock.
 pub(super) const RELEASE: Duration = Duration::from_secs(2);
 
-/// A person at a terminal hears after this time that the lock is waited for.
+/// A person at a terminal reads after this time that the lock is waited for.
 const LONG: Duration = Duration::from_secs(2);
 
 /// Why a call gave nothing.
-pub(super) enum Unmet {
+pub(super) enum AcquireFailure {
     Signal(Signal),
     Error(Error),
     /// The lock is held by the `locktender` that runs this one.
@@ -55,8 +55,8 @@ pub(super) fn held<L>(
             return exit::USAGE;
         }
     };
-    let holder = Holder { client: &client, lock_options, messages, happenings: Happenings::new() };
-    let ending = match holder.happenings.tell_signals() {
+    let holder = Holder { client: &client, lock_options, messages, events: Events::new() };
+    let ending = match holder.events.watch_signals() {
         Ok(()) => run(&holder, &lock),
         Err(error) => {
             holder.messages.error("CANNOT_RUN", &format!("can't receive signals: {error}"));
@@ -65,7 +65,7 @@ pub(super) fn held<L>(
     };
     // A lock that came too late is given back. Without a server it expires.
     let _ = client.close_blocking();
-    holder.happenings.interrupt().map_or(ending, Ending::from).carry_out()
+    holder.events.interrupt().map_or(ending, Ending::from).carry_out()
 }
 
 /// Who waits for a lock, and holds it.
@@ -73,37 +73,37 @@ pub(super) struct Holder<'a> {
     client: &'a Client,
     pub(super) lock_options: &'a LockOptions,
     pub(super) messages: Messages,
-    pub(super) happenings: Happenings,
+    pub(super) events: Events,
 }
 
 impl Holder<'_> {
     /// Waits for the answer to a call on a lock, for a signal at most.
-    pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, Unmet> {
-        let (sender, (tell, answer)) = (self.happenings.sender(), mpsc::channel());
+    pub(super) fn waited<T: Send + 'static>(&self, call: Call<T>) -> Result<T, AcquireFailure> {
+        let (sender, (reply, answer)) = (self.events.sender(), mpsc::channel());
         let cancel = call.then(move |answer| {
-            let _ = tell.send(answer);
-            let _ = sender.send(Happening::Answered);
+            let _ = reply.send(answer);
+            let _ = sender.send(Event::Answered);
         });
         let began = Instant::now();
         let mut looks = [SOON, LONG].into_iter();
         let mut next = looks.next();
         loop {
             let pause = next.map_or(Duration::MAX, |at| at.saturating_sub(began.elapsed()));
-            match self.happenings.next_alone(pause) {
-                Ok(Happening::Answered) => {
+            match self.events.next_alone(pause) {
+                Ok(Event::Answered) => {
                     if let Ok(answer) = answer.try_recv() {
-                        return answer.map_err(Unmet::Error);
+                        return answer.map_err(AcquireFailure::Error);
                     }
                 }
-                Ok(Happening::Signal(signal)) => {
+                Ok(Event::Signal(signal)) => {
                     cancel.cancel();
-                    return Err(Unmet::Signal(signal));
+                    return Err(AcquireFailure::Signal(signal));
                 }
-                Ok(Happening::Seen(Some(holder))) if is_held_by_parent(&holder.owner) => {
+                Ok(Event::Seen(Some(holder))) if is_held_by_parent(&holder.owner) => {
                     cancel.cancel();
-                    return Err(Unmet::Own);
+                    return Err(AcquireFailure::Own);
                 }
-                Ok(Happening::Seen(holder)) => self.say_for_whom(holder.as_deref(), began.elapsed()),
+                Ok(Event::Seen(holder)) => self.print_holder(holder.as_deref(), began.elapsed()),
                 Err(RecvTimeoutError::Timeout) => {
                     next = looks.next();
                     self.look();
@@ -115,13 +115,13 @@ impl Holder<'_> {
 
     /// Asks who holds the lock.
     fn look(&self) {
-        let sender = self.happenings.sender();
+        let sender = self.events.sender();
         self.client.lock(&*self.lock_options.name).inspect().then(move |seen| {
-            let _ = sender.send(Happening::Seen(seen.ok().flatten().map(Box::new)));
+            let _ = sender.send(Event::Seen(seen.ok().flatten().map(Box::new)));
         });
     }
 
-    fn say_for_whom(&self, holder: Option<&LockInfo>, waited: Duration) {
+    fn print_holder(&self, holder: Option<&LockInfo>, waited: Duration) {
         let by =
             holder.map(|holder| format!(", held by {} for {}", shown::holder(holder), shown::age(holder))).unwrap_or_default();
         let text = format!("waiting for {:?}{by}", self.lock_options.name);
@@ -136,8 +136,8 @@ impl Holder<'_> {
     pub(super) fn paused(&self, pause: Duration) -> Result<(), Signal> {
         let began = Instant::now();
         loop {
-            match self.happenings.next_alone(pause.saturating_sub(began.elapsed())) {
-                Ok(Happening::Signal(signal)) => return Err(signal),
+            match self.events.next_alone(pause.saturating_sub(began.elapsed())) {
+                Ok(Event::Signal(signal)) => return Err(signal),
                 Ok(_) => (),
                 Err(_) => return Ok(()),
             }
@@ -145,14 +145,14 @@ impl Holder<'_> {
     }
 
     /// How this process ends without the lock.
-    pub(super) fn unmet(&self, unmet: &Unmet, busy: u8) -> Ending {
-        let error = match unmet {
-            Unmet::Signal(signal) => return (*signal).into(),
-            Unmet::Own => {
+    pub(super) fn on_acquire_failure(&self, failure: &AcquireFailure, busy: u8) -> Ending {
+        let error = match failure {
+            AcquireFailure::Signal(signal) => return (*signal).into(),
+            AcquireFailure::Own => {
                 self.messages.error("DEADLOCK", &waits_for_itself(&self.lock_options.name));
                 return busy.into();
             }
-            Unmet::Error(error) => error,
+            AcquireFailure::Error(error) => error,
         };
         let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
         if code == 0 {

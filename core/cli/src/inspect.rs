@@ -8,7 +8,7 @@ use locktender::{Client, Code, JobState, Remaining};
 
 use super::exit;
 use super::holder::{is_held_by_parent, waits_for_itself};
-use super::operator::{Asked, Stop, say};
+use super::operator::{Asked, Stop, print};
 use super::shown;
 use super::span::span;
 
@@ -55,13 +55,13 @@ pub(super) fn show(options: &Show) -> u8 {
         let job = client.job(&*options.name).status_blocking().ok().filter(|job| job.state != JobState::New);
         let code = if lock.is_none() && job.is_none() { exit::NOTHING } else { 0 };
         if options.asked.json {
-            say(&shown::json(&options.name, lock.as_ref(), job.as_ref()))?;
+            print(&shown::json(&options.name, lock.as_ref(), job.as_ref()))?;
             return Ok(code);
         }
         if lock.is_none() {
             options.asked.messages().note(&format!("nobody holds {:?}", options.name));
         }
-        say(&(lock.as_ref().map(shown::lines).unwrap_or_default() + &job.as_ref().map(shown::job_lines).unwrap_or_default()))?;
+        print(&(lock.as_ref().map(shown::lines).unwrap_or_default() + &job.as_ref().map(shown::job_lines).unwrap_or_default()))?;
         Ok(code)
     })
 }

@@ -8,7 +8,7 @@ use locktender::host::JobOverrides;
 use locktender::{Client, JobOutcome};
 use serde_json::Value;
 
-use super::attempt::{ENVIRONMENT, attempt, tell_unwritten};
+use super::attempt::{ENVIRONMENT, attempt, report_unwritten};
 use super::exit;
 use super::guard::{Guard, guarded};
 use super::output::write_out;
@@ -82,7 +82,7 @@ pub(super) fn job(options: &Job) -> u8 {
 fn written(guard: &Guard<'_>, name: &str, outcome: &JobOutcome) -> u8 {
     guard.messages.progress("done", &format!("{name:?} was done before"), &[("attempts", outcome.attempts.into())]);
     let result = outcome.result.as_deref().map(shown).unwrap_or_default();
-    tell_unwritten(guard, write_out(result.as_bytes()).err().as_ref()).err().unwrap_or(0)
+    report_unwritten(guard, write_out(result.as_bytes()).err().as_ref()).err().unwrap_or(0)
 }
 
 /// A result as a command wrote it. Programs that use the library may have kept something else, which is shown as the JSON that it is.

@@ -10,7 +10,7 @@ use locktender::{Client, Code, Election, Wait};
 use super::end::{End, Ending};
 use super::exit;
 use super::guard::{Guard, guarded};
-use super::holder::Unmet;
+use super::holder::AcquireFailure;
 use super::messages::in_words;
 use super::run_options::{OnLost, RunOptions};
 
@@ -62,8 +62,8 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
         let began = Instant::now();
         let leadership = match guard.waited(election.campaign()) {
             Ok(leadership) => leadership,
-            Err(Unmet::Error(error)) if error.code() == Code::Unavailable => {
-                // An outage is told once: it may take hours.
+            Err(AcquireFailure::Error(error)) if error.code() == Code::Unavailable => {
+                // An outage is reported once: it may take hours.
                 if !mem::replace(&mut is_outage, true) {
                     guard.messages.error(error.code().as_str(), &format!("{}; the campaign continues", in_words(&error)));
                 }
@@ -72,7 +72,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
                     Err(signal) => return signal.into(),
                 }
             }
-            Err(unmet) => return guard.unmet(&unmet, exit::BUSY),
+            Err(failure) => return guard.on_acquire_failure(&failure, exit::BUSY),
         };
         is_outage = false;
         let environment = vec![("LOCKTENDER_TERM", leadership.term().to_string())];
@@ -80,7 +80,7 @@ fn leads(guard: &Guard<'_>, election: &Election) -> Ending {
         guard.release(&leadership);
         match end.map(|end| (end.ending(false), end)) {
             Ok((Ending::Code(exit::LOST), End { lost: Some(_), .. })) => {
-                guard.tell_left();
+                guard.report_left();
                 guard.messages.progress("campaigning", "campaigns again", &[]);
             }
             Ok((ending, _)) => return ending,

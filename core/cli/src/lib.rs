@@ -11,12 +11,12 @@ mod cron_job;
 mod demo;
 mod doctor;
 mod end;
+mod events;
 mod exit;
 mod family;
 mod force;
 mod generated;
 mod guard;
-mod happenings;
 mod history;
 mod hold;
 mod holder;
@@ -90,7 +90,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             }
         }
         Err(error) => {
-            // Whoever closed the pipe doesn't read it.
+            // The closed pipe has no reader.
             let _ = error.print();
             if error.use_stderr() { exit::USAGE } else { 0 }
         }

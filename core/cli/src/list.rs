@@ -10,7 +10,7 @@ use locktender::host::cli::on_one_line;
 use locktender::{Client, Code, LockInfo};
 
 use super::messages::in_words;
-use super::operator::{Asked, Stop, say};
+use super::operator::{Asked, Stop, print};
 use super::screen::Screen;
 use super::shown;
 use super::signals::end_also_as_process_1;
@@ -76,7 +76,7 @@ pub(super) fn list(options: &List) -> u8 {
         if count == 0 {
             choice.asked.messages().note(if options.jobs { "nothing is known of any job" } else { "no lock is held" });
         } else {
-            say(&text)?;
+            print(&text)?;
         }
         if count == choice.limit as usize {
             choice.asked.messages().note(&format!("there may be more than these {count}: see --limit"));
@@ -103,7 +103,7 @@ pub(super) fn watch(options: &Watch) -> u8 {
         loop {
             match &screen {
                 Some(screen) => screen.show(&[choice.head(interval), mem::take(&mut outage), text.clone()].concat())?,
-                None => say(&text)?,
+                None => print(&text)?,
             }
             loop {
                 thread::sleep(interval);

@@ -25,12 +25,12 @@ pub(super) struct Asked {
 
 /// Why a subcommand for operators ends early.
 pub(super) enum Stop {
-    /// With an error, which is told.
+    /// With an error, which is reported.
     Failed(Error),
     /// The output can't be written. If nobody reads it, that is no error.
     Unwritten(io::Error),
     /// With this code, after it was said why.
-    Told(u8),
+    Reported(u8),
 }
 
 impl From<Error> for Stop {
@@ -61,7 +61,7 @@ impl Asked {
 
     fn done(&self, client: Result<Client, Error>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
         match client.map_err(Stop::Failed).and_then(|client| work(&client)) {
-            Ok(code) | Err(Stop::Told(code)) => code,
+            Ok(code) | Err(Stop::Reported(code)) => code,
             Err(Stop::Failed(error)) => {
                 self.messages().failure(&error);
                 code_of(&error)
@@ -76,6 +76,6 @@ impl Asked {
 }
 
 /// Writes a text to standard output.
-pub(super) fn say(text: &str) -> Result<(), Stop> {
+pub(super) fn print(text: &str) -> Result<(), Stop> {
     write_out(text.as_bytes()).map_err(Stop::Unwritten)
 }

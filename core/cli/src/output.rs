@@ -21,8 +21,8 @@ const PIECE: usize = 16 * 1024;
 /// The output of a command that runs, which threads read.
 pub(super) struct Output {
     kept: Arc<Mutex<Kept>>,
-    /// Closing it tells the threads that the command has ended.
-    goes_on: Option<PipeWriter>,
+    /// Closing it notifies the threads that the command has ended.
+    continues: Option<PipeWriter>,
 }
 
 /// What is kept of an output, and whether all of it could be passed on.
@@ -53,7 +53,7 @@ impl Output {
     /// Reads until the command has ended, and calls `done` then. A terminal stays the command's standard error: many programs write
     /// to it in another way than to a pipe.
     pub(super) fn read(done: impl Fn() + Send + Sync + 'static) -> io::Result<(Self, Ends)> {
-        let (ended, goes_on) = io::pipe()?;
+        let (ended, continues) = io::pipe()?;
         let (kept, done) = (Arc::<Mutex<Kept>>::default(), Arc::new(done));
         let mut ends = Ends::inherited();
         let read = |which, passed_to: io::Result<File>| {
@@ -72,12 +72,12 @@ impl Output {
             ends.errors = read(Which::Errors, stderr().as_fd().try_clone_to_owned().map(File::from))?;
         }
         ends.output = read(Which::Output, standard_output())?;
-        Ok((Self { kept, goes_on: Some(goes_on) }, ends))
+        Ok((Self { kept, continues: Some(continues) }, ends))
     }
 
     /// The command has ended. What it wrote is in the pipes, and what others that have them write from now on is not its output.
     pub(super) fn end(&mut self) {
-        self.goes_on = None;
+        self.continues = None;
     }
 
     /// Whether all was read and passed on.
@@ -127,7 +127,7 @@ impl Reader {
             let mut kept = self.kept.lock();
             kept.keep(self.which, &piece);
             drop(kept);
-            // The command goes on: its result is wanted.
+            // The command continues: its result is wanted.
             if passes && let Err(error) = pass_on(&mut self.passed_to, &piece) {
                 passes = false;
                 if self.which == Which::Output {
@@ -230,13 +230,13 @@ impl Kept {
 
 /// A text of at most `most` bytes, with whole lines if that is possible.
 fn reason(how: &str, errors: &[u8], most: usize) -> String {
-    let said = String::from_utf8_lossy(errors);
-    let said = said.trim();
+    let text = String::from_utf8_lossy(errors);
+    let text = text.trim();
     let room = most.saturating_sub(how.len() + ": ".len());
-    let begin = (said.len().saturating_sub(room)..said.len()).find(|at| said.is_char_boundary(*at));
+    let begin = (text.len().saturating_sub(room)..text.len()).find(|at| text.is_char_boundary(*at));
     let Some(begin) = begin else { return how.to_owned() };
-    let line = if begin == 0 { None } else { said[begin..].split_once('\n').map(|(_, lines)| lines) };
-    format!("{how}: {}", line.unwrap_or(&said[begin..]).trim_start())
+    let line = if begin == 0 { None } else { text[begin..].split_once('\n').map(|(_, lines)| lines) };
+    format!("{how}: {}", line.unwrap_or(&text[begin..]).trim_start())
 }
 
 /// The output as a JSON string of at most `most` bytes.
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_kept_fits_however_much_is_written() {
         let (from, mut to) = io::pipe().unwrap();
-        let (ended, goes_on) = io::pipe().unwrap();
+        let (ended, continues) = io::pipe().unwrap();
         let kept = Arc::<Mutex<Kept>>::default();
         let passed_to = File::options().write(true).open("/dev/null").unwrap();
         let reader = Reader { which: Which::Output, from, ended, passed_to, kept: Arc::clone(&kept) };
@@ -314,7 +314,7 @@ mod tests {
             to.write_all(&[b'x'; 10_000]).unwrap();
         }
         // The pipe stays open, as one that the command left to another process.
-        drop(goes_on);
+        drop(continues);
         thread.join().unwrap();
         let kept = mem::take(&mut *kept.lock());
         assert_eq!(kept.bytes.len(), MOST_RESULT);

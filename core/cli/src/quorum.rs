@@ -8,7 +8,7 @@ use locktender::{Error, FailureKind};
 use serde_json::json;
 
 use super::exit;
-use super::operator::{Asked, Stop, say};
+use super::operator::{Asked, Stop, print};
 use super::span::span;
 
 /// Shows and changes whether the servers belong to a quorum
@@ -63,14 +63,14 @@ pub(super) fn quorum(options: &Quorum) -> u8 {
         Action::Init(init) => initialize(init),
         Action::Show(show) => show.asked.with_members(|client| {
             let markers = client.markers(false).blocking()?;
-            told(&show.asked, &markers, lines)
+            report(&show.asked, &markers, lines)
         }),
         Action::Remove(remove) => remove.asked.with_members(|client| {
             let before = client.markers(false).blocking()?;
             let after = client.markers(true).blocking()?;
             let markers: Markers =
                 before.into_iter().zip(after).map(|((server, text), (_, gone))| (server, gone.and(text))).collect();
-            told(&remove.asked, &markers, |server, text| match text {
+            report(&remove.asked, &markers, |server, text| match text {
                 Some(text) => format!("{server} belongs to no quorum any more; its marker was {text}\n"),
                 None => format!("{server} belonged to no quorum\n"),
             })
@@ -95,7 +95,7 @@ fn initialize(options: &Init) -> u8 {
 }
 
 /// Writes what is known of each server; gives the exit code.
-fn told(asked: &Asked, markers: &Markers, text: impl Fn(&str, Option<&str>) -> String) -> Result<u8, Stop> {
+fn report(asked: &Asked, markers: &Markers, text: impl Fn(&str, Option<&str>) -> String) -> Result<u8, Stop> {
     let shown = markers.iter().map(|(server, marker)| match marker {
         _ if asked.json => {
             let error = marker.as_ref().err().map(|error| json!({ "kind": error.kind.as_str(), "message": error.message }));
@@ -104,7 +104,7 @@ fn told(asked: &Asked, markers: &Markers, text: impl Fn(&str, Option<&str>) -> S
         Ok(marker) => text(&on_one_line(server), marker.as_deref().map(on_one_line).as_deref()),
         Err(error) => format!("{}\n  error  {}\n", on_one_line(server), on_one_line(&error.message)),
     });
-    say(&shown.collect::<String>())?;
+    print(&shown.collect::<String>())?;
     let failed = markers.iter().filter_map(|(_, marker)| marker.as_ref().err()).map(|error| error.kind);
     Ok(match failed.max_by_key(|kind| *kind != FailureKind::Denied) {
         Some(FailureKind::Denied) => exit::CONFIGURATION,

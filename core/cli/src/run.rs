@@ -63,7 +63,7 @@ fn held(guard: &Guard<'_>, lock: &Lock, options: &Run) -> Ending {
     let began = Instant::now();
     let held = match guard.waited(lock.acquire()) {
         Ok(held) => held,
-        Err(unmet) => return guard.unmet(&unmet, options.waiting.conflict_exit_code),
+        Err(failure) => return guard.on_acquire_failure(&failure, options.waiting.conflict_exit_code),
     };
     let ending = match guard.run(&held, began, Vec::new(), false) {
         Ok(end) => end.ending(end.lost.is_none() && guard.was_lost(&held)),

@@ -25,7 +25,7 @@ const REST: &str = "\u{1b}[J";
 
 /// A terminal that is the standard output.
 pub(super) struct Screen {
-    /// Whether it is entered: whoever draws, leaves or enters locks it.
+    /// Whether it is entered: to draw, leave or enter locks it.
     entered: Arc<Mutex<bool>>,
 }
 
@@ -35,7 +35,7 @@ impl Screen {
         let mut signals =
             Signals::new(ENDS.into_iter().chain([Signal::SIGTSTP]).map(|signal| signal as i32)).map_err(Stop::Unwritten)?;
         let shared = Arc::clone(&entered);
-        let hear = move || {
+        let listen = move || {
             for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
                 let mut entered = shared.lock();
                 leave(&mut entered);
@@ -48,7 +48,7 @@ impl Screen {
                 let _ = write_out(ENTER.as_bytes());
             }
         };
-        thread::Builder::new().name("locktender-signals".to_owned()).spawn(hear).map_err(Stop::Unwritten)?;
+        thread::Builder::new().name("locktender-signals".to_owned()).spawn(listen).map_err(Stop::Unwritten)?;
         write_out(ENTER.as_bytes()).map_err(Stop::Unwritten)?;
         Ok(Self { entered })
     }

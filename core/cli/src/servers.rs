@@ -18,7 +18,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Whether somebody has said which servers.
+    /// Whether the servers are given.
     pub(super) fn are_named(&self) -> bool {
         !self.server.is_empty() || std::env::var_os("LOCKTENDER_URL").is_some_and(|url| !url.is_empty())
     }

@@ -17,7 +17,7 @@ pub(super) fn is_ending(signal: Signal) -> bool {
     signal == Signal::SIGQUIT || ENDS.contains(&signal)
 }
 
-/// Takes a signal from whoever handled it: the runtime of another language, which would end the process. Gives false and changes
+/// Takes a signal from its present handler: the runtime of another language, which would end the process. Gives false and changes
 /// nothing if this process was started to ignore it, as `nohup` does with SIGHUP.
 pub(super) fn take(signal: Signal) -> bool {
     let Some(before) = handle(signal, SigHandler::SigDfl) else { return false };

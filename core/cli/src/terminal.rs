@@ -47,9 +47,9 @@ impl Terminal {
 /// What is to be done when the command was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It gets the terminal, and goes on.
+    /// It gets the terminal, and continues.
     Give,
-    /// This process stops by this signal, so that its shell sees it. The command goes on when the shell continues this process.
+    /// This process stops by this signal, so that its shell sees it. The command continues when the shell continues this process.
     Follow(Signal, To),
     /// It stays stopped: without a terminal nobody would continue this process.
     Leave,
@@ -61,7 +61,7 @@ pub(super) fn stop(signal: Signal, user: Option<User>, is_asked: bool) -> Stop {
     // It reads, or changes the terminal, and is in the background.
     let needs_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
     match user {
-        // Whoever asked for it asked the rest of the group, too.
+        // The request went to the rest of the group, too.
         _ if is_asked && !needs_terminal => Stop::Follow(Signal::SIGTSTP, To::Itself),
         None => Stop::Leave,
         Some(User::Own | User::Command) if needs_terminal => Stop::Give,

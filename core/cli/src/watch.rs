@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_to_end_and_killed_before_its_lock_ends() {
+    fn a_command_is_asked_to_end_and_killed_before_its_lock_ends() {
         use Step::{Kill, LookIn, Terminate};
         for (terminated_for, is_killed, remaining, is_lost, step) in [
             (None, false, 10_000, false, LookIn(ms(7_900))),

@@ -216,7 +216,7 @@ impl Election {
     /// `INVALID_ARGUMENT`, as [`Election::lead`].
     #[doc(hidden)]
     pub fn leading(&self) -> Result<Leading, Error> {
-        Leading::begin(self.lock.clone().waits_forever_unless_told(), self.candidate())
+        Leading::begin(self.lock.clone().waits_forever_by_default(), self.candidate())
     }
 }
 

@@ -200,7 +200,7 @@ impl Job {
                 let result = result.into_text();
                 if let Err(error) = attempt.complete(result.clone()).await {
                     if let Some(failed) = attempt.fails_by(&error) {
-                        // The first error is what the caller has to hear.
+                        // The first error is the one for the caller.
                         let _ = failed.await;
                     }
                     return Err(error.into());
@@ -208,7 +208,7 @@ impl Job {
                 Ok(JobOutcome::ran(attempt.number(), result))
             }
             Err(error) => {
-                // Its own error is what the caller has to hear.
+                // Its own error is the one for the caller.
                 let _ = end_of_failed(&attempt, &error).await;
                 Err(RunError::Failed(error))
             }

@@ -177,8 +177,8 @@ impl Lock {
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
     }
 
-    /// The lock whose acquires wait for ever, unless an option of its own says otherwise: the client's default doesn't count.
-    pub(super) fn waits_forever_unless_told(self) -> Self {
+    /// The lock whose acquires wait without end, unless an option of its own says otherwise: the client's default doesn't count.
+    pub(super) fn waits_forever_by_default(self) -> Self {
         if self.spec.settings.wait.is_some() { self } else { self.wait(Wait::Forever) }
     }
 
@@ -205,7 +205,7 @@ impl Lock {
             servers: Arc::clone(&session.addresses),
             quorum_config: session.quorum_config,
             options,
-            hear_all_first: session.must_hear_all(),
+            ask_all_first: session.must_ask_all(),
             busy_is_none: tries_once,
             adopt: self.spec.adopt.clone(),
             job,

@@ -78,7 +78,7 @@ impl Loss {
         Self { reason, next_owner: None, next_fence: None, next_has_ended: false, found: None, overrun, silence: String::new() }
     }
 
-    /// The loss of a holder that has gone on for this overrun at least.
+    /// The loss of a holder that has continued for this overrun at least.
     pub(crate) fn after(self, overrun: Duration) -> Self {
         Self { overrun: self.overrun.max(overrun), ..self }
     }

@@ -152,7 +152,7 @@ impl Error {
         }
     }
 
-    /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which goes on.
+    /// `UNAVAILABLE`: these of all `count` servers did not answer the release of `lock`, which continues.
     pub(crate) fn not_released(lock: &str, count: usize, servers: Vec<ServerFailure>) -> Self {
         let advice = "the release continues in the background, and at the latest its ttl ends the key";
         Self::servers_failed(Code::Unavailable, Some(lock), unusable(count), advice, servers)
@@ -266,8 +266,8 @@ impl Error {
 
 /// The errors of servers, on one line.
 pub(crate) fn each(servers: &[ServerFailure]) -> String {
-    let told: Vec<_> = servers.iter().map(|error| on_one_line(&error.to_string())).collect();
-    told.join("; ")
+    let failures: Vec<_> = servers.iter().map(|error| on_one_line(&error.to_string())).collect();
+    failures.join("; ")
 }
 
 /// What failed, of so many servers.
@@ -303,7 +303,7 @@ mod tests {
     fn every_error_is_one_sentence_with_the_name_and_the_numbers() {
         let holder = Holder { owner: "host=web-3 pid=1".into(), remaining: Remaining::For(Duration::from_micros(740_500)) };
         let error = Error::acquire_timeout("orders:{42}", Duration::from_millis(5_000), holder, Some(0));
-        for (language, told, remain, wait) in [
+        for (language, reports, remain, wait) in [
             (Language::Rust, "5s", "740ms", "wait"),
             (Language::Python, "5 s", "0.74 s", "wait"),
             (Language::Node, "5000 ms", "740 ms", "waitMs"),
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(
                 error.in_words_of(language),
                 format!(
-                    "lock \"orders:{{42}}\" was not acquired within {told}: it is held by \"host=web-3 pid=1\" ({remain} remain); \
+                    "lock \"orders:{{42}}\" was not acquired within {reports}: it is held by \"host=web-3 pid=1\" ({remain} remain); \
                      try later, or wait longer ({wait})"
                 )
             );
@@ -321,18 +321,18 @@ mod tests {
 
     #[test]
     fn an_attempt_that_waits_for_nothing_fails_at_once() {
-        for (micros, said) in [(0, "at once"), (999, "at once"), (1_000, "within 1ms")] {
+        for (micros, words) in [(0, "at once"), (999, "at once"), (1_000, "within 1ms")] {
             let (waited, holder) = (Duration::from_micros(micros), Holder { owner: "a".into(), remaining: Remaining::Gone });
             let error = Error::acquire_timeout("b", waited, holder, None);
-            assert!(error.to_string().starts_with(&format!("lock \"b\" was not acquired {said}: it is held by")), "{error}");
+            assert!(error.to_string().starts_with(&format!("lock \"b\" was not acquired {words}: it is held by")), "{error}");
             let error = Error::not_due("b", waited, Duration::from_secs(1), "c");
-            assert!(error.to_string().starts_with(&format!("job \"b\" did not begin {said}: its next attempt")), "{error}");
+            assert!(error.to_string().starts_with(&format!("job \"b\" did not begin {words}: its next attempt")), "{error}");
         }
     }
 
     #[test]
     fn a_broken_clock_is_named_with_its_cure() {
-        for (found, said) in [
+        for (found, words) in [
             (
                 "string at {7}:~lt:clock",
                 "lock \"a\": the clock of its slot, {7}:~lt:clock, is a string, not a clock, and was not changed; delete it by DEL \
@@ -349,7 +349,7 @@ mod tests {
             ),
         ] {
             let error = Error::key_conflict("a", found);
-            assert_eq!((error.to_string().as_str(), error.code()), (said, Code::KeyConflict));
+            assert_eq!((error.to_string().as_str(), error.code()), (words, Code::KeyConflict));
         }
     }
 

@@ -22,11 +22,11 @@ pub(crate) struct Panic(String);
 
 impl Panic {
     fn of(payload: Box<dyn Any + Send>) -> Self {
-        let said = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let said = said.or_else(|| payload.downcast_ref::<String>().cloned());
+        let message = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let message = message.or_else(|| payload.downcast_ref::<String>().cloned());
         // Any other payload is the user's, too, and may panic once more when it is dropped.
         std::mem::forget(payload);
-        Self(said.unwrap_or_else(|| "something that is no text".to_owned()))
+        Self(message.unwrap_or_else(|| "something that is no text".to_owned()))
     }
 
     /// The warning that `whose` code panicked.
@@ -73,10 +73,10 @@ mod tests {
 
     #[test]
     fn a_panic_ends_here_and_says_what_it_said() {
-        let said = |code: fn()| call(code).unwrap_err().warning("a test").message.unwrap();
-        assert_eq!(said(|| panic!("plainly")), "a test panicked: plainly");
-        assert_eq!(said(|| panic!("{} times", 2)), "a test panicked: 2 times");
-        assert_eq!(said(|| std::panic::panic_any(Bomb)), "a test panicked: something that is no text");
+        let message = |code: fn()| call(code).unwrap_err().warning("a test").message.unwrap();
+        assert_eq!(message(|| panic!("plainly")), "a test panicked: plainly");
+        assert_eq!(message(|| panic!("{} times", 2)), "a test panicked: 2 times");
+        assert_eq!(message(|| std::panic::panic_any(Bomb)), "a test panicked: something that is no text");
         assert!(!is_running());
     }
 

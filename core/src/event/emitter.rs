@@ -16,8 +16,8 @@ struct Way {
     /// Whether events of a normal hold are at level info.
     log_holds: bool,
     /// Whether a panic of `tracing` or of the sink was reported. It is reported once, also if every event panics.
-    told_of_sink: AtomicBool,
-    told_of_subscriber: AtomicBool,
+    sink_is_reported: AtomicBool,
+    subscriber_is_reported: AtomicBool,
     warnings: AtomicU64,
     /// The events that a listener behind the sink never got.
     dropped: Arc<AtomicU64>,
@@ -43,28 +43,28 @@ impl Emitter {
             self.0.warnings.fetch_add(1, Ordering::Relaxed);
         }
         if self.0.log_holds && event.kind.is_of_a_hold() {
-            self.tell(&LockEvent { level: Level::Info, ..event.clone() });
+            self.deliver(&LockEvent { level: Level::Info, ..event.clone() });
         } else {
-            self.tell(event);
+            self.deliver(event);
         }
     }
 
-    /// Tells the sink alone of an event that is only for the binding behind it.
-    pub(crate) fn tell_follower(&self, event: &LockEvent) {
+    /// Passes to the sink alone an event that is only for the binding behind it.
+    pub(crate) fn notify_follower(&self, event: &LockEvent) {
         let _ = self.sink(event);
     }
 
-    fn tell(&self, event: &LockEvent) {
+    fn deliver(&self, event: &LockEvent) {
         let traced = callback::call(|| trace(event));
         let sunk = self.sink(event);
         // A panic of one is reported to the other.
         if let Err(panic) = traced
-            && !self.0.told_of_subscriber.swap(true, Ordering::Relaxed)
+            && !self.0.subscriber_is_reported.swap(true, Ordering::Relaxed)
         {
             let _ = self.sink(&panic.warning("the subscriber of `tracing`"));
         }
         if let Err(panic) = sunk
-            && !self.0.told_of_sink.swap(true, Ordering::Relaxed)
+            && !self.0.sink_is_reported.swap(true, Ordering::Relaxed)
         {
             let _ = callback::call(|| trace(&panic.warning("the client's event sink")));
         }

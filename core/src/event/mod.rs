@@ -288,7 +288,7 @@ event! {
 
 impl LockEvent {
     /// Whether this is the warning of an acquire that waits without an end for a lock which its own client holds. If the holder
-    /// waits for that acquire, both wait for ever.
+    /// waits for that acquire, both wait without end.
     #[doc(hidden)]
     #[must_use]
     pub const fn is_self_wait(&self) -> bool {

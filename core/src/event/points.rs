@@ -19,7 +19,7 @@ type Write = Box<dyn FnMut(&str) -> Result<(), Box<dyn StdError + Send + Sync>> 
 
 enum Message {
     Line(String),
-    /// Whoever waits for this is told when everything before it was written.
+    /// The waiting thread is notified when everything before it was written.
     Flush(Sender<()>),
 }
 

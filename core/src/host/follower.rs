@@ -105,7 +105,7 @@ impl Follower {
     /// The acquire was started on this thread: what begins next on it is another one.
     pub fn started(&mut self, number: u64) {
         if let Some(followed) = self.followed.get_mut(&number) {
-            // Only the first call takes back a number that no acquire took.
+            // Only the first call returns a number that no acquire took.
             followed.has_begun.get_or_insert_with(|| trace_next(followed.around) != number);
         }
     }
@@ -170,8 +170,8 @@ impl Follower {
 }
 
 impl Followed {
-    /// Takes from the first event what all of them have. As many `categories` are told apart as in a client's metrics; further ones
-    /// are one.
+    /// Takes from the first event what all of them have. As many `categories` are distinguished as in a client's metrics; further
+    /// ones are one.
     fn identify(&mut self, client: u64, app: &str, event: &LockEvent, categories: &mut HashSet<Attributes>) {
         self.client = Some(client);
         self.labels = [vec![attribute("locktender.app", app)], fields(event, &["lock_kind", "category"])].concat();

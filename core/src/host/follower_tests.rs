@@ -47,11 +47,11 @@ fn shown(follower: &mut Follower) -> Vec<String> {
     let show = |record: Record| {
         let time = record.time.map_or("", |(name, ..)| name);
         let span = record.span.map(|span| {
-            let said = ["locktender.end", "error.type"].map(|name| match value(&span.attributes, name) {
+            let tags = ["locktender.end", "error.type"].map(|name| match value(&span.attributes, name) {
                 Some(AttributeValue::Text(text)) => format!(" {text}"),
                 _ => String::new(),
             });
-            format!("{}{}", span.name, said.concat())
+            format!("{}{}", span.name, tags.concat())
         });
         format!("{time}: {}{}", span.unwrap_or_default(), if record.is_last { "." } else { "" })
     };

@@ -278,7 +278,7 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// The end of a call. Dropped without a response it ends the call with `INTERNAL`, so that no caller waits for ever.
+/// The end of a call. Dropped without a response it ends the call with `INTERNAL`, so that no caller waits without end.
 pub(crate) struct Responder<T> {
     slot: Option<Arc<ResultCell<T>>>,
     io: Io,

@@ -15,7 +15,7 @@ fn pending() -> (Call<u8>, Kept, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_call_starts_when_somebody_waits_and_can_be_waited_for_in_slices() {
+fn a_call_starts_when_a_caller_waits_and_can_be_waited_for_in_slices() {
     let (mut call, held, cancelled) = pending();
     assert!(held.lock().is_none());
     assert!(call.wait_for(Duration::from_millis(1)).is_none());

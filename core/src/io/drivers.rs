@@ -7,7 +7,7 @@ use crate::event::callback::caught;
 /// Whether a runtime has timers and I/O. One that was built without them panics where it needs them, and can't be asked otherwise. So it
 /// is tried once, where nothing is lost.
 pub(crate) fn has_drivers(runtime: &tokio::runtime::Handle) -> bool {
-    // There a panic would end the process: whoever chose this runtime has answered the question.
+    // There a panic would end the process: the program that chose this runtime has answered the question.
     if cfg!(panic = "abort") {
         return true;
     }

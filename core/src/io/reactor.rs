@@ -40,9 +40,9 @@ pub(crate) trait Handler: Send + Sync {
     fn notice(&self, event: &mio::event::Event);
 
     /// Does all work that is possible without waiting; `io` does what follows from it.
-    fn attend(&self, io: &Io);
+    fn poll(&self, io: &Io);
 
-    /// The time at which it must be attended to without an event of the poller.
+    /// The time at which it must be polled without an event of the poller.
     fn due(&self) -> Tick;
 
     /// Whether a caller waits for an answer that is still to come.
@@ -231,7 +231,7 @@ impl Reactor {
         false
     }
 
-    /// Waits for the poller at most `timeout`, and attends to all handlers that are due.
+    /// Waits for the poller at most `timeout`, and polls all handlers that are due.
     fn turn(&self, timeout: Duration, by: &Io) -> io::Result<()> {
         let mut poller = self.poller.lock();
         let Poller { poll, events } = &mut *poller;
@@ -248,22 +248,22 @@ impl Reactor {
             let handler = handlers.iter().find(|(token, _)| *token == event.token());
             if let Some(handler) = handler.and_then(|(_, handlers)| handlers.upgrade()) {
                 handler.notice(event);
-                handler.attend(by);
+                handler.poll(by);
             }
         }
         drop(poller);
-        self.attend_to_due(by);
+        self.poll_due(by);
         Ok(())
     }
 
-    fn attend_to_due(&self, by: &Io) {
+    fn poll_due(&self, by: &Io) {
         if self.due() == Tick::NEVER {
             return;
         }
         let now = Tick::now();
         self.each((), |(), handlers| {
             if handlers.due() <= now {
-                handlers.attend(by);
+                handlers.poll(by);
             }
         });
     }
@@ -294,7 +294,7 @@ impl Reactor {
         }
     }
 
-    /// Attends to all events so far, unless a thread drives: then the driver finds them.
+    /// Handles all events so far, unless a thread drives: then the driver finds them.
     pub(crate) fn poll_now(self: &Arc<Self>, by: &Io) {
         let mut waiting = self.waiting.lock();
         if waiting.driver.is_none() {
@@ -311,7 +311,7 @@ impl Reactor {
 
     /// Sends the requests that were submitted without being sent.
     pub(crate) fn send(self: &Arc<Self>) {
-        self.each((), |(), handlers| handlers.attend(&Io::Threads(None)));
+        self.each((), |(), handlers| handlers.poll(&Io::Threads(None)));
         self.promote_next();
     }
 
@@ -337,7 +337,7 @@ impl Reactor {
         };
     }
 
-    /// A descriptor that is readable when there are events to attend to.
+    /// A descriptor that is readable when there are events to handle.
     #[cfg(unix)]
     pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
         std::os::fd::AsRawFd::as_raw_fd(&self.registry)

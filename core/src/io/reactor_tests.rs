@@ -16,7 +16,7 @@ struct Plug {
     socket: UdpSocket,
     busy: AtomicBool,
     due: AtomicU64,
-    attended: Mutex<Vec<ThreadId>>,
+    polled: Mutex<Vec<ThreadId>>,
     panics: AtomicBool,
     /// The number of times that the I/O thread has asked whether it is busy.
     asked: AtomicUsize,
@@ -31,7 +31,7 @@ impl Plug {
                 socket,
                 busy: AtomicBool::new(true),
                 due: AtomicU64::new(u64::MAX),
-                attended: Mutex::default(),
+                polled: Mutex::default(),
                 panics: AtomicBool::new(false),
                 asked: AtomicUsize::new(0),
             })
@@ -49,18 +49,18 @@ impl Plug {
         reactor.is_due(at);
     }
 
-    fn attended(&self) -> usize {
-        self.attended.lock().len()
+    fn polled(&self) -> usize {
+        self.polled.lock().len()
     }
 }
 
 impl Handler for Plug {
     fn notice(&self, _: &mio::event::Event) {}
 
-    fn attend(&self, _: &Io) {
+    fn poll(&self, _: &Io) {
         self.due.store(u64::MAX, Ordering::SeqCst);
         while self.socket.recv(&mut [0; 8]).is_ok() {}
-        self.attended.lock().push(thread::current().id());
+        self.polled.lock().push(thread::current().id());
         assert!(!self.panics.load(Ordering::SeqCst), "the test asked for it");
     }
 
@@ -143,10 +143,10 @@ fn one_thread_drives_for_all_and_another_takes_over_when_it_leaves() {
         });
         let leaves = waiters.remove(at.unwrap());
         let id = leaves.id();
-        let before = plug.attended();
+        let before = plug.polled();
         plug.poke();
-        until("the driver attends to what is readable", || plug.attended() > before);
-        assert_eq!(plug.attended.lock().last(), Some(&id));
+        until("the driver polls what is readable", || plug.polled() > before);
+        assert_eq!(plug.polled.lock().last(), Some(&id));
         leaves.end(&reactor);
     }
     until("nobody drives", || driver(&reactor).is_none());
@@ -166,13 +166,13 @@ fn a_parked_thread_is_woken_by_its_own_result_alone() {
 }
 
 #[test]
-fn a_handler_is_attended_to_when_it_is_due_and_a_sleeping_driver_wakes_for_an_earlier_time() {
+fn a_handler_is_polled_when_it_is_due_and_a_sleeping_driver_wakes_for_an_earlier_time() {
     let (reactor, plug) = reactor();
     let waiter = Waiter::new(&reactor);
     until("the driver sleeps", || reactor.asleep_until.load(Ordering::SeqCst) != 0);
     let at = Tick::now().after(Duration::from_millis(5));
     plug.set_due(&reactor, at);
-    until("it is attended to", || plug.attended() > 0);
+    until("it is polled", || plug.polled() > 0);
     assert!(Tick::now() >= at);
     waiter.end(&reactor);
 }
@@ -182,9 +182,9 @@ fn an_answer_that_nobody_waits_for_any_more_is_read_by_the_io_thread() {
     let (reactor, plug) = reactor();
     plug.poke();
     reactor.promote_next();
-    until("somebody reads it", || plug.attended() > 0);
+    until("a thread reads it", || plug.polled() > 0);
     plug.busy.store(false, Ordering::SeqCst);
-    assert_ne!(plug.attended.lock()[0], thread::current().id());
+    assert_ne!(plug.polled.lock()[0], thread::current().id());
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn the_io_thread_polls_once_in_a_pause_however_often_it_was_to_poll_earlier() {
         reactor.promote_next();
     }
     let pauses = |count: u32| POLL_PAUSE_ON_LOOPS * count;
-    until("it polls", || plug.attended() > 0 && begun.elapsed() > pauses(6));
+    until("it polls", || plug.polled() > 0 && begun.elapsed() > pauses(6));
     let polls = plug.asked.load(Ordering::SeqCst) / 2;
     plug.busy.store(false, Ordering::SeqCst);
     let most = begun.elapsed().div_duration_f64(POLL_PAUSE_ON_LOOPS).ceil() as usize + 1;
@@ -212,7 +212,7 @@ fn a_thread_that_nothing_can_be_driven_for_is_parked_until_its_time_is_over() {
     reactor.wait(begun + Duration::from_millis(20), || false);
     assert!(begun.elapsed() >= Duration::from_millis(20));
     assert!(reactor.waiting.lock().parked.is_empty() && driver(&reactor).is_none());
-    assert_eq!(plug.attended(), 0);
+    assert_eq!(plug.polled(), 0);
 }
 
 #[test]
@@ -224,15 +224,15 @@ fn a_driver_that_panics_leaves_its_place_to_another() {
     assert!(panicked.is_err());
     assert_eq!(driver(&reactor), None);
     plug.panics.store(false, Ordering::SeqCst);
-    let (tell, told) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     let (next, ended) = (Arc::clone(&reactor), Arc::clone(&plug));
     let thread = thread::spawn(move || {
-        let before = ended.attended();
+        let before = ended.polled();
         ended.poke();
-        next.wait(Instant::now() + LONG, || ended.attended() > before);
-        tell.send(()).unwrap();
+        next.wait(Instant::now() + LONG, || ended.polled() > before);
+        sender.send(()).unwrap();
     });
-    told.recv_timeout(LONG).expect("another thread drives");
+    received.recv_timeout(LONG).expect("another thread drives");
     thread.join().unwrap();
 }
 

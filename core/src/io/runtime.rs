@@ -20,8 +20,8 @@ use crate::process::Process;
 /// The I/O thread's pause after a panic.
 const REST: Duration = Duration::from_millis(1);
 
-/// Runs the I/O thread for ever: all holds and connections of the process depend on it. A bug of the library that unwinds to here
-/// ends one turn of the thread. Tasks and alarms are still there for the next turn.
+/// Runs the I/O thread without end: all holds and connections of the process depend on it. A bug of the library that unwinds to
+/// here ends one turn of the thread. Tasks and alarms are still there for the next turn.
 fn for_ever(mut turn: impl FnMut()) {
     loop {
         if let Err(panic) = callback::caught(&mut turn) {

@@ -67,7 +67,7 @@ impl Timers {
         self.queue.lock().alarms.keys().filter(|(_, of)| *of == id).count()
     }
 
-    /// Rings the alarms, for ever.
+    /// Rings the alarms, without end.
     pub(crate) async fn run(&self) {
         let mut due = Vec::new();
         loop {
@@ -131,9 +131,9 @@ mod tests {
 
     use super::*;
 
-    struct Told(Sender<(u64, Tick)>, u64);
+    struct Rings(Sender<(u64, Tick)>, u64);
 
-    impl Alarm for Told {
+    impl Alarm for Rings {
         fn ring(self: Arc<Self>) {
             self.0.send((self.1, Tick::now())).unwrap();
         }
@@ -152,8 +152,8 @@ mod tests {
     }
 
     /// Sets an alarm as soon as the thread sleeps.
-    fn set(timers: &Timers, tell: &Sender<(u64, Tick)>, id: u64, at: Tick) -> Arc<dyn Alarm> {
-        let alarm: Arc<dyn Alarm> = Arc::new(Told(tell.clone(), id));
+    fn set(timers: &Timers, sender: &Sender<(u64, Tick)>, id: u64, at: Tick) -> Arc<dyn Alarm> {
+        let alarm: Arc<dyn Alarm> = Arc::new(Rings(sender.clone(), id));
         while timers.queue.lock().sleeps_until.is_none() {
             std::thread::yield_now();
         }
@@ -161,28 +161,28 @@ mod tests {
         alarm
     }
 
-    fn rung(told: &Receiver<(u64, Tick)>) -> (u64, Tick) {
-        told.recv_timeout(Duration::from_secs(60)).unwrap()
+    fn rung(received: &Receiver<(u64, Tick)>) -> (u64, Tick) {
+        received.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
     fn the_earliest_rings_first_whenever_it_was_set(waker: fn() -> ThreadWaker) {
         let timers = running(waker);
-        let (tell, told) = channel();
+        let (sender, received) = channel();
         let now = Tick::now();
         let at = |millis| now.after(Duration::from_millis(millis));
-        let _last = set(&timers, &tell, 1, at(300));
-        let _never = set(&timers, &tell, 2, at(250));
-        let _first = set(&timers, &tell, 3, at(200));
+        let _last = set(&timers, &sender, 1, at(300));
+        let _never = set(&timers, &sender, 2, at(250));
+        let _first = set(&timers, &sender, 3, at(200));
         timers.cancel(at(250), 2);
         for (id, due) in [(3, at(200)), (1, at(300))] {
-            let (rang, when) = rung(&told);
+            let (rang, when) = rung(&received);
             assert_eq!(rang, id);
             assert!(when >= due, "{id} rang {:?} too early", due.since(when));
         }
-        let gone = set(&timers, &tell, 4, Tick::now().after(Duration::from_millis(20)));
+        let gone = set(&timers, &sender, 4, Tick::now().after(Duration::from_millis(20)));
         drop(gone);
-        let _past = set(&timers, &tell, 5, Tick::now().after(Duration::from_millis(40)));
-        assert_eq!(rung(&told).0, 5, "an alarm nobody keeps is silent");
+        let _past = set(&timers, &sender, 5, Tick::now().after(Duration::from_millis(40)));
+        assert_eq!(rung(&received).0, 5, "an alarm nobody keeps is silent");
     }
 
     struct Ends(Sender<u64>, u64);
@@ -201,16 +201,16 @@ mod tests {
     fn of_those_that_are_due_the_one_that_ends_first_rings_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let timers = runtime.block_on(async { Timers::with(ThreadWaker::Runtime(Notify::new())) });
-        let (tell, told) = channel();
-        let alarms = [7, 3, 9, 0, 3, 5].map(|ends| Arc::new(Ends(tell.clone(), ends)) as Arc<dyn Alarm>);
+        let (sender, received) = channel();
+        let alarms = [7, 3, 9, 0, 3, 5].map(|ends| Arc::new(Ends(sender.clone(), ends)) as Arc<dyn Alarm>);
         for (id, alarm) in (0..).zip(&alarms) {
             timers.set(Tick::from_micros(id), id, Arc::downgrade(alarm));
         }
         let mut due = Vec::new();
         timers.collect(&mut due);
         due.into_iter().for_each(Alarm::ring);
-        drop((tell, alarms));
-        assert_eq!(told.into_iter().collect::<Vec<_>>(), [0, 3, 3, 5, 7, 9]);
+        drop((sender, alarms));
+        assert_eq!(received.into_iter().collect::<Vec<_>>(), [0, 3, 3, 5, 7, 9]);
     }
 
     struct Panics;
@@ -224,13 +224,13 @@ mod tests {
     #[test]
     fn an_alarm_that_panics_keeps_no_other_from_ringing() {
         let timers = running(ThreadWaker::new);
-        let (tell, told) = channel();
+        let (sender, received) = channel();
         let panics: Arc<dyn Alarm> = Arc::new(Panics);
         let at = Tick::now().after(Duration::from_millis(20));
         timers.set(at, 1, Arc::downgrade(&panics));
-        let _at_once = set(&timers, &tell, 2, at);
-        let _later = set(&timers, &tell, 3, at.after(Duration::from_millis(20)));
-        assert_eq!((rung(&told).0, rung(&told).0), (2, 3));
+        let _at_once = set(&timers, &sender, 2, at);
+        let _later = set(&timers, &sender, 3, at.after(Duration::from_millis(20)));
+        assert_eq!((rung(&received).0, rung(&received).0), (2, 3));
     }
 
     #[test]

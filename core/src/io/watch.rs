@@ -48,7 +48,7 @@ impl Watch {
         self.0.id()
     }
 
-    /// A descriptor that is readable when there is something to [`attend`](Watch::attend) to. It stays open as long as the watch.
+    /// A descriptor that is readable when there is something to [`poll`](Watch::poll). It stays open as long as the watch.
     #[cfg(unix)]
     #[must_use]
     pub fn descriptor(&self) -> std::os::fd::RawFd {
@@ -61,7 +61,7 @@ impl Watch {
     }
 
     /// Reads all answers that have come, and ends their operations: the callbacks are called here. Doesn't block.
-    pub fn attend(&self) {
+    pub fn poll(&self) {
         self.0.poll_now(&Io::Threads(None));
     }
 

@@ -99,7 +99,7 @@ pub(super) fn raise(state: &mut State, key: &str, fence: u64, now_us: u64) {
     }
 }
 
-/// An expiry that somebody has given the key stays.
+/// An expiry that another program has given the key stays.
 fn write(state: &mut State, key: &str, (ms, count): Id, now_us: u64) {
     let left_ms = state.get(key, now_us).and_then(|entry| entry.left_ms(now_us));
     state.put(key, Value::Clock(ms, count), now_us, left_ms);

@@ -11,8 +11,8 @@ fn crowded(dead: i64) -> (Keys, State) {
     for number in 0..dead {
         state.put_member(keys.queue(), &format!("b:gone{number}:1 x"), signed(T) - dead + number, T);
     }
-    let place = Place { entry: "b:one:1 x".into(), arrival: 0, stays: false };
-    assert!(matches!(line_up(&mut state, &keys, &place, T), Queued::At { .. }));
+    let place = QueuePlace { entry: "b:one:1 x".into(), arrival: 0, stays: false };
+    assert!(matches!(enqueue(&mut state, &keys, &place, T), Queued::At { .. }));
     (keys, state)
 }
 
@@ -32,14 +32,14 @@ fn dead_waiters_are_dropped_three_hundred_at_a_time() {
 }
 
 #[test]
-fn whoever_joins_drops_ten_clients_that_have_died() {
+fn a_client_that_joins_drops_ten_clients_that_have_died() {
     let (keys, mut state) = crowded(0);
     for number in 1..=25 {
         state.put_member(keys.queue(), &format!("late{number}"), number - signed(T), T);
     }
     for (waiter, clients) in [("b:two:1 x", 17), ("b:two:1 x", 17), ("b:three:1 x", 8), ("f:three:2 x", 3)] {
-        let place = Place { entry: waiter.into(), arrival: 0, stays: false };
-        line_up(&mut state, &keys, &place, T);
+        let place = QueuePlace { entry: waiter.into(), arrival: 0, stays: false };
+        enqueue(&mut state, &keys, &place, T);
         assert_eq!(members(&state, &keys, i64::MIN, 0), clients, "{waiter}");
     }
     assert_eq!(members(&state, &keys, 0, i64::MAX), 4, "nobody who lives is gone");

@@ -12,7 +12,7 @@ use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, fence_of, is_claim, kept, owner_of, shows_waiters, with_fence, with_waiters};
-use crate::op::{Adoption, LockOp, Place, Queued, Reply, Verb, Verdict};
+use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
 pub(super) struct AcquireArgs<'a> {
@@ -22,7 +22,7 @@ pub(super) struct AcquireArgs<'a> {
     floor: u64,
     adopt: Option<&'a Adoption>,
     fair: bool,
-    pub(super) place: Option<&'a Place>,
+    pub(super) place: Option<&'a QueuePlace>,
 }
 
 impl<'a> AcquireArgs<'a> {
@@ -46,7 +46,7 @@ impl<'a> AcquireArgs<'a> {
 
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopts(holder);
-        let is_kept = |place: &Place| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
+        let is_kept = |place: &QueuePlace| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
         let anybodys = mutant!(ClaimIsAnybodys) && is_claim(holder);
         owner_of(holder) == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
@@ -68,9 +68,9 @@ impl Rules for Exclusive {
             Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Release { leave, kept_ms, .. } => {
                 let reply = release(state, keys, (by, leave.as_deref()), *kept_ms, now_us);
-                told_last(reply, state, keys, now_us)
+                with_last_fence(reply, state, keys, now_us)
             }
-            Verb::Leave => told_last(leave(state, keys, by, now_us), state, keys, now_us),
+            Verb::Leave => with_last_fence(leave(state, keys, by, now_us), state, keys, now_us),
             // Only a job has a record.
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
@@ -118,7 +118,7 @@ pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, 
     }
     if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
         let verdict = Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() };
-        let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+        let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
         return Err(Reply { queued, ..found.reply(verdict) });
     }
     Ok(Free { found, is_queued })
@@ -162,7 +162,7 @@ pub(super) fn take_free(
     (is_free, clock::give(state, keys.clock(), now_us))
 }
 
-/// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is lined up.
+/// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is enqueued.
 pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
     let keys = &op.keys;
     let Some(args) = AcquireArgs::of(op) else { return inspect(state, keys, now_us) };
@@ -182,7 +182,7 @@ pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
     Reply::new(Verdict::Vote, now_us, 0)
 }
 
-/// Confirms a hold behind a failover. The clock then gives no fence below that of the hold, whoever has the lock.
+/// Confirms a hold behind a failover. The clock then gives no fence below that of the hold, whichever client has the lock.
 fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
     let found = match look(state, keys, now_us) {
         Ok(found) => found,
@@ -245,7 +245,7 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     if kept_ms > 0 {
         let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
         state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
-        queue::tell_later(state, keys, kept_ms, now_us);
+        queue::notify_later(state, keys, kept_ms, now_us);
         return Reply::new(Verdict::Ok, now_us, 0);
     }
     let nobody_waits = leave.is_none() && !found.value().is_some_and(shows_waiters);
@@ -256,8 +256,8 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     Reply::new(Verdict::Ok, now_us, 0)
 }
 
-/// A refused release tells the last fence that the clock has given.
-fn told_last(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Reply {
+/// A refused release shows the last fence that the clock has given.
+fn with_last_fence(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Reply {
     let is_refused = matches!(reply.verdict, Verdict::No { .. });
     Reply { last_fence: if is_refused { clock::last(state, keys.clock(), now_us) } else { 0 }, ..reply }
 }
@@ -308,7 +308,7 @@ impl Found {
         self.value() == Some(&claim(entry))
     }
 
-    /// Whether the value says that somebody waits.
+    /// Whether the value shows that a client waits.
     pub(super) fn shows_waiters(&self) -> bool {
         self.value().is_some_and(shows_waiters)
     }
@@ -363,7 +363,7 @@ pub(super) fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
     Reply::new(Verdict::Conflict { found }, now_us, fence)
 }
 
-/// Writes the lock's value anew. It says whether somebody waits.
+/// Writes the lock's value again. It shows whether a client waits.
 fn write(state: &mut State, keys: &Keys, value: &str, ttl_ms: u64, now_us: u64) {
     let is_queued = state.get(keys.queue(), now_us).is_some() && !mutant!(WaitersForgotten);
     let value = if is_queued { with_waiters(value) } else { value.to_owned() };

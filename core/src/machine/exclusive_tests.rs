@@ -8,7 +8,7 @@ use crate::machine::{CLAIM_MS, Env, State, Value, apply, claim};
 use crate::mutant::{Mutant, assert_noticed};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
-use crate::op::{Adoption, LockOp, Op, Place, Reply, Verb, Verdict};
+use crate::op::{Adoption, LockOp, Op, QueuePlace, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -28,11 +28,11 @@ impl Bench {
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
         let op = Op::Lock(LockOp { keys: self.keys.clone(), by: named(by).into(), verb });
-        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
+        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
     fn acquire_as(&mut self, owner: &str, floor: u64, adopt: Option<Adoption>, waits: bool) -> Reply {
-        let place = waits.then(|| Place { entry: WAITER.into(), arrival: 0, stays: false });
+        let place = waits.then(|| QueuePlace { entry: WAITER.into(), arrival: 0, stays: false });
         self.apply(
             owner,
             Verb::Acquire { ttl_ms: TTL, proposal: floor, adopt, fair: false, place, quorum_config: None, job: None },
@@ -116,7 +116,7 @@ fn a_hold_that_was_handed_over_is_taken_by_its_owner_whatever_stands_behind_it()
     assert_eq!(bench.adopt("c", "a", false).verdict, Verdict::No { holder: Some("b".into()), remaining: ms(TTL) });
 }
 
-fn whoever_waits_is_noted() {
+fn every_waiter_is_noted() {
     let mut bench = Bench::new();
     bench.acquire("a");
     bench.wait("w");
@@ -135,15 +135,15 @@ fn whoever_waits_is_noted() {
 
 #[test]
 fn a_waiter_is_noted_behind_the_owner_by_each_of_its_looks() {
-    whoever_waits_is_noted();
+    every_waiter_is_noted();
 }
 
 #[test]
 fn a_waiter_that_is_not_noted_is_noticed() {
-    assert_noticed(Mutant::KnownWaiterNotMarked, whoever_waits_is_noted);
+    assert_noticed(Mutant::KnownWaiterNotMarked, every_waiter_is_noted);
 }
 
-fn a_value_that_is_written_anew_keeps_the_waiters() {
+fn a_value_that_is_written_again_keeps_the_waiters() {
     let mut bench = Bench::new();
     bench.acquire("a");
     bench.wait("w");
@@ -155,9 +155,9 @@ fn a_value_that_is_written_anew_keeps_the_waiters() {
 }
 
 #[test]
-fn whoever_writes_the_value_anew_keeps_the_note_of_waiters() {
-    a_value_that_is_written_anew_keeps_the_waiters();
-    assert_noticed(Mutant::WaitersForgotten, a_value_that_is_written_anew_keeps_the_waiters);
+fn writing_the_value_again_keeps_the_note_of_waiters() {
+    a_value_that_is_written_again_keeps_the_waiters();
+    assert_noticed(Mutant::WaitersForgotten, a_value_that_is_written_again_keeps_the_waiters);
 }
 
 fn the_value_of_another_library_stays_as_it_is() {

@@ -18,7 +18,7 @@ pub const LIMIT: u64 = (1 << 53) - 1;
 /// clock would be repeated after a failover: the replica may have lost the last ones, and its clock has not reached them.
 const NEAR_US: u64 = 1_000_000;
 
-/// The mark behind the number of a fence while somebody may wait. Without it, nobody looks at the queue.
+/// The mark behind the number of a fence while a client may wait. Without it, nobody looks at the queue.
 const MARK: char = 'q';
 
 /// The value of a fence's key.
@@ -66,7 +66,7 @@ pub(crate) fn is_time(proposal: u64) -> bool {
     (FIRST_TIME..LIMIT).contains(&proposal)
 }
 
-/// Marks the fence, because somebody waits.
+/// Marks the fence, because a client waits.
 pub(super) fn mark(state: &mut State, key: &str, now_us: u64) {
     if mutant!(WaiterNotMarked) {
         return;

@@ -49,12 +49,13 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     let LockOp { keys, by, .. } = op;
     let Some(args) = AcquireArgs::of(op) else { return Ok(Exclusive.apply(state, op, now_us)) };
     let found = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
-    let is_anew = match &terms.scheduled_time {
+    let begins_again = match &terms.scheduled_time {
         Some(scheduled_time) => is_later(state, keys, &args, &found, (terms, scheduled_time), now_us)?,
         None => false,
     };
-    let (earlier, done_at) = if is_anew { (found.earlier(), found.text("done_at").to_owned()) } else { (None, String::new()) };
-    let record = if is_anew { Record::default() } else { found };
+    let (earlier, done_at) =
+        if begins_again { (found.earlier(), found.text("done_at").to_owned()) } else { (None, String::new()) };
+    let record = if begins_again { Record::default() } else { found };
     let (attempts, max) = (record.count("attempts"), record.max(terms));
     match record.text("state") {
         DONE if !mutant!(DoneRunsAgain) => {
@@ -78,7 +79,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         }
         let left_ms = record.number("not_before").saturating_sub(now_us / 1_000);
         if left_ms > 0 && !mutant!(RetryDelayIgnored) {
-            let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+            let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
             let error = record.text("error").to_owned();
             let verdict = Verdict::Later { left: Duration::from_millis(left_ms), error };
             return Err(Reply { queued, ..free.found.reply(verdict) });
@@ -99,7 +100,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
         ("fence", &fence),
         ("retention", &keep),
     ];
-    if is_anew {
+    if begins_again {
         state.remove(keys.record());
     }
     state.put_fields(keys.record(), &fields, now_us);
@@ -118,7 +119,7 @@ fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<R
     Ok(Reply { attempt: Some(attempt), earlier, ..voted })
 }
 
-/// Whether a scheduled time is later than all that have begun. Then the job begins anew with it.
+/// Whether a scheduled time is later than all that have begun. Then the job begins again with it.
 ///
 /// # Errors
 /// The refusal of one for which nothing runs.
@@ -155,7 +156,7 @@ fn is_later(
     Ok(is_later)
 }
 
-/// The answer to whoever asks for a job that is over. The other waiters hear of it, too.
+/// The answer to a client that asks for a job that is over. The other waiters are notified, too.
 fn over(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, verdict: Verdict, now_us: u64) -> Reply {
     if let Some(place) = args.place {
         queue::leave(state, keys, &place.entry, now_us);

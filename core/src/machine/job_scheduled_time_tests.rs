@@ -20,7 +20,7 @@ pub(super) fn a_scheduled_time_begins_once() {
 }
 
 #[test]
-fn the_first_attempt_for_a_later_scheduled_time_tells_of_a_run_that_was_left_unfinished() {
+fn the_first_attempt_for_a_later_scheduled_time_reports_a_run_that_was_left_unfinished() {
     let left = |bench: &mut Bench, minutes| {
         bench.fires("b", minutes).unwrap();
         let earlier = bench.last.take().unwrap().earlier;
@@ -41,7 +41,7 @@ fn the_first_attempt_for_a_later_scheduled_time_tells_of_a_run_that_was_left_unf
     let fence = bench.record_fence();
     assert_eq!(bench.fail("a", fence, 0), Verdict::Ok);
     assert_eq!(left(&mut bench, 1), first("no"));
-    // What somebody has heard before is not told again.
+    // What was reported before is not reported again.
     let mut bench = Bench::new(1);
     bench.fires("a", 0).unwrap();
     bench.pass(TTL + 1);
@@ -93,7 +93,7 @@ pub(super) fn a_scheduled_time_that_is_too_long_ago_does_not_begin() {
     assert_eq!(bench.fires("b", -60), Err(NotBegun::TooLate), "a second attempt would be too late");
     let fence = bench.record_fence();
     assert_eq!(bench.done("a", fence), Verdict::Ok);
-    assert_eq!(bench.fires("b", -60), Err(NotBegun::Done), "what is known of it is told for longer");
+    assert_eq!(bench.fires("b", -60), Err(NotBegun::Done), "what is known of it is shown for longer");
 }
 
 pub(super) fn a_scheduled_time_far_ahead_leaves_nothing_behind() {

@@ -5,7 +5,7 @@ use crate::machine::{Env, State, Value, apply};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
 use crate::op::job::{AttemptNumber, Ending, JobRecord, NotBegun, OpenAttempt, ScheduledTime, Terms};
-use crate::op::{LockOp, Op, Place, Queued, Reply, Verb, Verdict};
+use crate::op::{LockOp, Op, QueuePlace, Queued, Reply, Verb, Verdict};
 
 #[path = "job_ending_tests.rs"]
 mod ending;
@@ -37,11 +37,11 @@ impl Bench {
 
     fn apply(&mut self, by: &str, verb: Verb) -> Reply {
         let op = Op::Lock(LockOp { keys: Arc::clone(&self.keys), by: named(by).into(), verb });
-        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
+        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {
-        let place = waiter.map(|entry| Place { entry: entry.into(), arrival: 0, stays: false });
+        let place = waiter.map(|entry| QueuePlace { entry: entry.into(), arrival: 0, stays: false });
         let job = Some(Terms { max_attempts: self.max_attempts, retention_ms: RETENTION, scheduled_time: self.scheduled_time });
         let (ttl_ms, proposal) = (TTL, self.now_us);
         self.apply(owner, Verb::Acquire { ttl_ms, proposal, adopt: None, fair: false, place, quorum_config: None, job })
@@ -112,7 +112,7 @@ impl Bench {
         self.now_us += ms * 1_000;
     }
 
-    fn told(&mut self) -> Vec<String> {
+    fn notified(&mut self) -> Vec<String> {
         self.state.take_published().into_iter().map(|message| message.payload).collect()
     }
 }
@@ -182,7 +182,7 @@ fn an_attempt_that_is_given_back_does_not_count_and_nobody_gives_back_anothers()
     assert_eq!(bench.give_back("a"), Verdict::Ok);
     assert_eq!((bench.record().attempts, &*bench.record().state), (0, "new"));
     bench.begins("b", 1);
-    // The first request of `a` is taken back once more, late.
+    // The first request of `a` is undone once more, late.
     assert!(taken_by("b")(&bench.give_back("a")));
     assert_eq!((bench.record().attempts, &*bench.record().by), (1, "b"));
 }
@@ -260,7 +260,7 @@ fn each_rule_that_is_left_out_is_noticed() {
 }
 
 #[test]
-fn the_waiters_of_a_job_that_is_over_hear_of_it_eight_at_a_time() {
+fn the_waiters_of_a_job_that_is_over_are_notified_of_it_eight_at_a_time() {
     let mut bench = Bench::new(3);
     let fence = bench.begins("a", 1);
     for number in 1..=12 {
@@ -268,22 +268,22 @@ fn the_waiters_of_a_job_that_is_over_hear_of_it_eight_at_a_time() {
         assert!(matches!(reply.queued, Queued::At { .. }), "{reply:?}");
     }
     assert_eq!(bench.done("a", fence), Verdict::Ok);
-    let told = |numbers: std::ops::RangeInclusive<u32>| -> Vec<String> {
+    let notified = |numbers: std::ops::RangeInclusive<u32>| -> Vec<String> {
         numbers.map(|number| format!("free 200 b{number} mail")).collect()
     };
-    assert_eq!(bench.told(), told(1..=8));
+    assert_eq!(bench.notified(), notified(1..=8));
     assert!(matches!(bench.begin_as("w", Some("b:c1:1 x")).verdict, Verdict::Over(_)));
-    assert_eq!(bench.told(), told(9..=12));
+    assert_eq!(bench.notified(), notified(9..=12));
     assert!(bench.state.get(bench.keys.queue(), bench.now_us).is_none());
 }
 
 #[test]
-fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
+fn the_first_waiter_is_notified_when_the_next_attempt_may_begin() {
     let mut bench = Bench::new(3);
     let fence = bench.begins("a", 1);
     bench.begin_as("w", Some("b:c1:1 x"));
     assert_eq!(bench.fail("a", fence, 2_500), Verdict::Ok);
-    assert_eq!(bench.told(), ["next 2500 b1 mail"]);
+    assert_eq!(bench.notified(), ["next 2500 b1 mail"]);
     let reply = bench.begin_as("w", Some("b:c1:1 x"));
     assert!(matches!((&reply.verdict, &reply.queued), (Verdict::Later { .. }, Queued::At { rank: 0, .. })), "{reply:?}");
     bench.pass(2_500);
@@ -292,7 +292,7 @@ fn the_first_waiter_hears_when_the_next_attempt_may_begin() {
     // Without a delay the first waiter may begin at once.
     bench.begin_as("v", Some("b:c2:2 x"));
     assert_eq!(bench.fail("w", reply.fence, 0), Verdict::Ok);
-    assert_eq!(bench.told(), ["free 200 b2 mail"]);
+    assert_eq!(bench.notified(), ["free 200 b2 mail"]);
 }
 
 #[test]

@@ -1,19 +1,19 @@
 //! The marker of a server of a quorum: the quorum to which the server belongs, and since when it remembers its locks.
 //!
 //! A server that forgot its locks (empty restart, old snapshot, promoted replica) would vote for a second holder. So it votes
-//! only when every hold that it may have forgotten has ended. That is `max_ttl` after it was first seen anew.
+//! only when every hold that it may have forgotten has ended. That is `max_ttl` after it was first seen as new.
 //!
-//! Without the server's era a client can't see a restart, only a missing marker. Then it accepts the marker that other clients
-//! wrote.
+//! Without the server's replication id a client can't see a restart, only a missing marker. Then it accepts the marker that other
+//! clients wrote.
 //!
-//! A server may begin an era under an open connection: a primary that becomes a replica and a primary again closes none. So the server
-//! compares its era with the one that it showed when it greeted the client. If they differ, the client has to be greeted again. But a
-//! primary also takes another name for its era when its first replica comes: then the marker may have either name.
+//! A server may change its replication id under an open connection: a primary that becomes a replica and a primary again closes
+//! none. So the server compares its id with the one that it showed in the handshake. If they differ, the client needs another
+//! handshake. But a primary also takes another id when its first replica comes: then the marker may have either id.
 //!
-//! A marker of several servers expires until the first vote, two `max_ttl` after a client of that quorum looked at it last. Until then
-//! clients of one server ignore it: one attempt with several servers, by mistake, must not lock them out.
+//! A marker of several servers expires until the first vote, two `max_ttl` after a client of that quorum looked at it last. Until
+//! then clients of one server ignore it: one attempt with several servers, by mistake, must not lock them out.
 //!
-//! The text is readable: `n=3 max_ttl=60000 run=<era> since=<µs>`, or `since=0` when the server has begun to vote.
+//! The text is readable: `n=3 max_ttl=60000 run=<replid> since=<µs>`, or `since=0` when the server has begun to vote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,20 +36,20 @@ enum Standing {
     /// It votes after this many milliseconds.
     Waits(u64),
     /// It is new or restarted, or its clock was set back to a time before the marker.
-    Anew,
+    New,
     /// It belongs to another quorum, whose marker this is.
     Elsewhere(String),
     /// The value is no marker.
     Unreadable(String),
 }
 
-/// The era of a server that doesn't show one.
-pub const UNKNOWN_ERA: &str = "?";
+/// The replication id of a server that doesn't show one.
+pub const UNKNOWN_REPLID: &str = "?";
 
-/// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server seen anew.
+/// The check before a vote: `None` if the server may cast it, else the refusal. Writes the marker of a server that counts as new.
 pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Option<Reply> {
-    if env.greeted_in != UNKNOWN_ERA && env.greeted_in != env.era && !env.is_renamed && !mutant!(EarlierEraVotes) {
-        return Some(plain(Verdict::NewEra, env));
+    if env.known_as != UNKNOWN_REPLID && env.known_as != env.replid && !env.is_renamed && !mutant!(EarlierReplidVotes) {
+        return Some(plain(Verdict::NewReplid, env));
     }
     match standing(state, key, config, env) {
         Standing::Votes => {
@@ -61,7 +61,7 @@ pub(super) fn admit(state: &mut State, key: &str, config: &QuorumConfig, env: &E
             settle(state, key, env.now_us);
             None
         }
-        Standing::Anew => {
+        Standing::New => {
             let voted = state.get(key, env.now_us).is_some_and(|entry| entry.left_ms(env.now_us).is_none());
             let life = (config.servers > 1 && !voted).then_some(2 * config.max_ttl_ms);
             write(state, key, config, env, (env.now_us, life));
@@ -106,7 +106,7 @@ pub(super) fn greet(state: &mut State, config: Option<&QuorumConfig>, env: &Env<
         // A client of one server has no quorum: any marker that counts shows another one.
         let nobody = QuorumConfig { servers: 0, max_ttl_ms: 0 };
         return match standing(state, key, &nobody, env) {
-            Standing::Anew => plain(Verdict::Ok, env),
+            Standing::New => plain(Verdict::Ok, env),
             other => refusal(other, &nobody, env),
         };
     };
@@ -120,7 +120,7 @@ pub(super) fn trust(state: &mut State, config: &QuorumConfig, env: &Env<'_>) -> 
     let key = Keys::server_marker();
     match standing(state, key, config, env) {
         other @ (Standing::Elsewhere(_) | Standing::Unreadable(_)) => refusal(other, config, env),
-        Standing::Votes | Standing::HasWaited | Standing::Waits(_) | Standing::Anew => {
+        Standing::Votes | Standing::HasWaited | Standing::Waits(_) | Standing::New => {
             write(state, key, config, env, (0, None));
             plain(Verdict::Ok, env)
         }
@@ -142,19 +142,19 @@ pub(super) fn show(state: &mut State, remove: bool, env: &Env<'_>) -> Reply {
 }
 
 fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> Standing {
-    let Some(entry) = state.get(key, env.now_us) else { return Standing::Anew };
+    let Some(entry) = state.get(key, env.now_us) else { return Standing::New };
     let Some(marker) = entry.text().and_then(Marker::parse) else {
         return Standing::Unreadable(fence::at(entry, key));
     };
     if ignores(entry, config, env.now_us) {
-        return Standing::Anew;
+        return Standing::New;
     }
     if marker.n != config.servers.to_string() || marker.max_ttl != config.max_ttl_ms.to_string() {
         return Standing::Elsewhere(format!("n={} max_ttl={}", marker.n, marker.max_ttl));
     }
-    let is_of_this_era = marker.run == env.greeted_in || env.is_renamed && marker.run == env.era;
-    if (!is_of_this_era && env.greeted_in != UNKNOWN_ERA) || marker.since > env.now_us {
-        return Standing::Anew;
+    let is_of_this_replid = marker.run == env.known_as || env.is_renamed && marker.run == env.replid;
+    if (!is_of_this_replid && env.known_as != UNKNOWN_REPLID) || marker.since > env.now_us {
+        return Standing::New;
     }
     let votes_from = match marker.since {
         0 => 0,
@@ -162,7 +162,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
     };
     match votes_from.saturating_sub(env.now_us) {
         _ if mutant!(NoQuarantine) => Standing::Votes,
-        0 if marker.since > 0 && is_of_this_era => Standing::HasWaited,
+        0 if marker.since > 0 && is_of_this_replid => Standing::HasWaited,
         0 => Standing::Votes,
         left => Standing::Waits(left.div_ceil(1_000)),
     }
@@ -171,7 +171,7 @@ fn standing(state: &State, key: &str, config: &QuorumConfig, env: &Env<'_>) -> S
 fn refusal(standing: Standing, config: &QuorumConfig, env: &Env<'_>) -> Reply {
     match standing {
         Standing::Votes | Standing::HasWaited => plain(Verdict::Ok, env),
-        Standing::Anew => quarantine(env, config.max_ttl_ms),
+        Standing::New => quarantine(env, config.max_ttl_ms),
         Standing::Waits(left) => quarantine(env, left),
         Standing::Elsewhere(quorum) => plain(Verdict::Mismatch { quorum: cut(&quorum).to_owned() }, env),
         Standing::Unreadable(found) => plain(Verdict::Conflict { found }, env),
@@ -189,8 +189,8 @@ fn plain(verdict: Verdict, env: &Env<'_>) -> Reply {
 /// Writes a marker that counts `since` then, and how long it lives.
 fn write(state: &mut State, key: &str, config: &QuorumConfig, env: &Env<'_>, (since, life): (u64, Option<u64>)) {
     let QuorumConfig { servers, max_ttl_ms } = config;
-    let era = if env.is_renamed { env.era } else { env.greeted_in };
-    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={era} since={since}").into();
+    let replid = if env.is_renamed { env.replid } else { env.known_as };
+    let text: Arc<str> = format!("n={servers} max_ttl={max_ttl_ms} run={replid} since={since}").into();
     state.put(key, Value::Text(text), env.now_us, life);
 }
 

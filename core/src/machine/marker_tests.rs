@@ -6,12 +6,12 @@ use crate::mutant::{Mutant, assert_noticed};
 const CONFIG: QuorumConfig = QuorumConfig { servers: 3, max_ttl_ms: 60_000 };
 const NOW: u64 = 1_800_000_000_000_000;
 
-fn env(now_us: u64, era: &str) -> Env<'_> {
-    Env { now_us, era, greeted_in: era, is_renamed: false }
+fn env(now_us: u64, replid: &str) -> Env<'_> {
+    Env { now_us, replid, known_as: replid, is_renamed: false }
 }
 
-fn admits(state: &mut State, now_us: u64, era: &str) -> Option<Verdict> {
-    let reply = admit(state, Keys::server_marker(), &CONFIG, &env(now_us, era))?;
+fn admits(state: &mut State, now_us: u64, replid: &str) -> Option<Verdict> {
+    let reply = admit(state, Keys::server_marker(), &CONFIG, &env(now_us, replid))?;
     Some(reply.verdict)
 }
 
@@ -40,7 +40,7 @@ fn left_ms(state: &State, now_us: u64) -> Option<u64> {
 }
 
 /// What a client of one server gets.
-fn greets_one(state: &mut State, now_us: u64) -> Verdict {
+fn greet_one(state: &mut State, now_us: u64) -> Verdict {
     greet(state, None, &env(now_us, "a")).verdict
 }
 
@@ -49,15 +49,15 @@ fn a_marker_that_has_never_voted_goes_by_itself_and_refuses_no_client_of_one_ser
     let goes = || {
         let mut state = State::new();
         assert_eq!(admits(&mut state, NOW, "a"), waits(60_000));
-        assert_eq!(greets_one(&mut state, NOW), Verdict::Ok);
+        assert_eq!(greet_one(&mut state, NOW), Verdict::Ok);
         assert_eq!(left_ms(&state, NOW + 50_000_000), Some(70_000), "two max_ttl; who has one server keeps nothing there");
         admits(&mut state, NOW + 50_000_000, "a");
         assert_eq!(left_ms(&state, NOW + 50_000_000), Some(120_000));
         greet(&mut state, Some(&CONFIG), &env(NOW + 55_000_000, "b"));
-        assert_eq!(left_ms(&state, NOW + 55_000_000), Some(120_000), "each look, also from another era");
+        assert_eq!(left_ms(&state, NOW + 55_000_000), Some(120_000), "each look, also under another replication id");
         admits(&mut state, NOW + 57_000_000, "b");
         assert_eq!(left_ms(&state, NOW + 57_000_000), Some(120_000), "nor has it voted in the next one");
-        assert_eq!(greets_one(&mut state, NOW + 57_000_000), Verdict::Ok);
+        assert_eq!(greet_one(&mut state, NOW + 57_000_000), Verdict::Ok);
         let alone = QuorumConfig { servers: 1, max_ttl_ms: 60_000 };
         let quarantined = admit(&mut state, Keys::server_marker(), &alone, &env(NOW + 57_000_000, "b"));
         assert_eq!(quarantined.map(|reply| reply.verdict), waits(60_000));
@@ -69,9 +69,9 @@ fn a_marker_that_has_never_voted_goes_by_itself_and_refuses_no_client_of_one_ser
 }
 
 #[test]
-fn a_marker_that_has_voted_stays_in_every_era() {
+fn a_marker_that_has_voted_stays_under_every_replid() {
     let stays = || {
-        for (knows, votes_at) in [("a", NOW + 60_000_000), (UNKNOWN_ERA, NOW + 60_000_000)] {
+        for (knows, votes_at) in [("a", NOW + 60_000_000), (UNKNOWN_REPLID, NOW + 60_000_000)] {
             let mut state = State::new();
             admits(&mut state, NOW, "a");
             assert_eq!(admits(&mut state, votes_at, knows), None);
@@ -79,7 +79,7 @@ fn a_marker_that_has_voted_stays_in_every_era() {
             assert!(state.get(Keys::server_marker(), votes_at).is_some());
             assert_eq!(admits(&mut state, votes_at, "b"), waits(60_000));
             assert_eq!(left_ms(&state, votes_at), None, "it has voted in an earlier one");
-            assert_eq!(greets_one(&mut state, votes_at), Verdict::Mismatch { quorum: "n=3 max_ttl=60000".into() });
+            assert_eq!(greet_one(&mut state, votes_at), Verdict::Mismatch { quorum: "n=3 max_ttl=60000".into() });
         }
         let mut state = State::new();
         admits(&mut state, NOW, "a");
@@ -101,40 +101,40 @@ fn a_restart_or_a_clock_set_back_starts_quarantine_again() {
 }
 
 #[test]
-fn a_client_that_does_not_know_the_era_votes_with_those_that_do() {
+fn a_client_that_does_not_know_the_replid_votes_with_those_that_do() {
     let mut state = State::new();
     trust(&mut state, &CONFIG, &env(NOW, "a"));
-    assert_eq!(admits(&mut state, NOW, UNKNOWN_ERA), None);
+    assert_eq!(admits(&mut state, NOW, UNKNOWN_REPLID), None);
     assert_eq!(admits(&mut state, NOW, "a"), None, "and leaves their marker as it is");
-    trust(&mut state, &CONFIG, &env(NOW, UNKNOWN_ERA));
+    trust(&mut state, &CONFIG, &env(NOW, UNKNOWN_REPLID));
     assert_eq!(admits(&mut state, NOW, "a"), waits(60_000), "but vouches for no run");
-    assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_ERA), None);
+    assert_eq!(admits(&mut state, NOW + 60_000_000, UNKNOWN_REPLID), None);
     assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=a since={NOW}"), "nor ends its wait");
 }
 
 #[test]
-fn a_client_that_was_greeted_in_an_earlier_era_gets_no_vote_and_writes_nothing() {
+fn a_client_with_an_earlier_replid_gets_no_vote_and_writes_nothing() {
     let mut state = State::new();
     trust(&mut state, &CONFIG, &env(NOW, "b"));
-    let late = Env { greeted_in: "a", ..env(NOW, "b") };
+    let late = Env { known_as: "a", ..env(NOW, "b") };
     let mut asks = |env: &Env<'_>| admit(&mut state, Keys::server_marker(), &CONFIG, env).map(|reply| reply.verdict);
-    assert_eq!(asks(&late), Some(Verdict::NewEra), "its marker would turn the server back to the era before");
+    assert_eq!(asks(&late), Some(Verdict::NewReplid), "its marker would turn the server back to the replication id before");
     assert_eq!(asks(&env(NOW, "b")), None);
-    let turned_back = Env { era: "c", greeted_in: "b", ..late };
-    assert_eq!(asks(&turned_back), Some(Verdict::NewEra), "the marker came with the data of a replica");
-    assert_eq!(asks(&Env { greeted_in: UNKNOWN_ERA, ..turned_back }), None);
+    let turned_back = Env { replid: "c", known_as: "b", ..late };
+    assert_eq!(asks(&turned_back), Some(Verdict::NewReplid), "the marker came with the data of a replica");
+    assert_eq!(asks(&Env { known_as: UNKNOWN_REPLID, ..turned_back }), None);
     assert_eq!(marker(&state), "n=3 max_ttl=60000 run=b since=0");
 }
 
 #[test]
-fn an_era_that_was_renamed_goes_on_under_either_name() {
+fn a_replid_that_was_renamed_is_valid_under_either_name() {
     let mut state = State::new();
     trust(&mut state, &CONFIG, &env(NOW, "a"));
-    let renamed = Env { greeted_in: "a", is_renamed: true, ..env(NOW, "b") };
+    let renamed = Env { known_as: "a", is_renamed: true, ..env(NOW, "b") };
     let admits_renamed = |state: &mut State| admit(state, Keys::server_marker(), &CONFIG, &renamed).map(|reply| reply.verdict);
     assert_eq!(admits_renamed(&mut state), None, "the marker has the name before");
-    assert_eq!(admits(&mut state, NOW, "b"), waits(60_000), "whoever connects now has never heard of that one");
-    assert_eq!(admits_renamed(&mut state), waits(60_000), "and the others wait with them, and don't begin anew");
+    assert_eq!(admits(&mut state, NOW, "b"), waits(60_000), "a client that connects now doesn't know that one");
+    assert_eq!(admits_renamed(&mut state), waits(60_000), "and the others wait with them, and don't begin again");
     assert_eq!(marker(&state), format!("n=3 max_ttl=60000 run=b since={NOW}"));
     state.put(Keys::server_marker(), Value::Text("n=3 max_ttl=60000 run=c since=0".into()), 0, None);
     assert_eq!(admits_renamed(&mut state), waits(60_000));
@@ -160,7 +160,7 @@ fn another_quorum_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_greeting_writes_nothing() {
+fn a_greet_operation_writes_nothing() {
     let mut state = State::new();
     assert_eq!(greet(&mut state, None, &env(NOW, "a")).verdict, Verdict::Ok);
     let reply = greet(&mut state, Some(&CONFIG), &env(NOW, "a"));

@@ -5,9 +5,10 @@
 //! The machine is the executable specification of the scripts in `core/src/scripts`. A differential test compares the two, reply
 //! by reply and key by key. The machine is also the server behind `memory://`.
 //!
-//! The *lock* is a plain string with an expiry: the owner's value, and on one server notes behind it; other lock libraries write it, too.
-//! On one server the *clock* of the lock's slot gives the fences. On a server of a quorum the *fence* is a key of the lock's own, which
-//! counts the votes cast and is kept for two hours after its last use, and the server has one more key, its *marker*.
+//! The *lock* is a plain string with an expiry: the owner's value, and on one server notes behind it; other lock libraries write
+//! it, too. On one server the *clock* of the lock's slot gives the fences. On a server of a quorum the *fence* is a key of the
+//! lock's own, which counts the votes cast and is kept for two hours after its last use, and the server has one more key, its
+//! *marker*.
 //!
 //! | operation | refused | done |
 //! | --- | --- | --- |
@@ -54,10 +55,10 @@ pub(crate) use clock::fence_of_id;
 pub use cut::SHOWN_BYTES;
 pub(crate) use fence::is_time;
 pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
-pub use marker::UNKNOWN_ERA;
+pub use marker::UNKNOWN_REPLID;
 #[doc(hidden)]
 pub use members::Members;
-pub(crate) use queue::told_by_lock;
+pub(crate) use queue::notified_by_lock;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel, channel_of};
 #[doc(hidden)]
 pub use state::{Entry, Value};
@@ -88,11 +89,11 @@ fn rules_of(kind: Kind) -> &'static dyn Rules {
 pub struct Env<'a> {
     /// The server's clock, microseconds since the epoch.
     pub now_us: u64,
-    /// The era that the server is in: an id that changes when the server restarts, and when a replica is promoted.
-    pub era: &'a str,
-    /// The era in which the server greeted who asks; [`UNKNOWN_ERA`] if it showed none.
-    pub greeted_in: &'a str,
-    /// Whether the server calls that era by another name since, and has lost nothing. It does so when its first replica comes.
+    /// The server's replication id, which changes when the server restarts, and when a replica is promoted.
+    pub replid: &'a str,
+    /// The replication id that the server showed in the client's handshake; [`UNKNOWN_REPLID`] if it showed none.
+    pub known_as: &'a str,
+    /// Whether the server has changed that id since, and has lost nothing. It does so when its first replica comes.
     pub is_renamed: bool,
 }
 
@@ -157,8 +158,8 @@ pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env
     rules_of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
 }
 
-/// What a transaction does that takes a free lock: gives whether the lock was free, and the id that the clock gave, or what is there in its
-/// place.
+/// What a transaction does that takes a free lock: gives whether the lock was free, and the id that the clock gave, or what is
+/// there in its place.
 #[doc(hidden)]
 pub fn take_free(
     state: &mut State,
@@ -174,6 +175,6 @@ pub fn take_free(
 /// The facts that this machine can give about its server.
 fn examine(env: &Env<'_>) -> Reply {
     let [version, role, persistence, eviction] = ["memory", "master", "none", "noeviction"].map(str::to_owned);
-    let facts = ServerFacts { version, role, persistence, eviction, shows_era: true, ..ServerFacts::default() };
+    let facts = ServerFacts { version, role, persistence, eviction, shows_replid: true, ..ServerFacts::default() };
     Reply::new(Verdict::Described(Box::new(facts)), env.now_us, 0)
 }

@@ -20,7 +20,7 @@ pub(super) fn show_fence(state: &mut State, keys: &Keys, fence: u64, now_us: u64
     note(state, keys, |value| fence_of(value).is_none().then(|| shown(value)), now_us);
 }
 
-/// Has the value say that somebody waits.
+/// Has the value show that a client waits.
 pub(super) fn note_waiters(state: &mut State, keys: &Keys, now_us: u64) {
     note(state, keys, |value| (!shows_waiters(value)).then(|| with_waiters(value)), now_us);
 }

@@ -18,7 +18,7 @@ use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
 use crate::op::holder::claim;
-use crate::op::{Place, Queued};
+use crate::op::{QueuePlace, Queued};
 
 /// The time for which a notified waiter goes first. After it the next waiter may come.
 pub const CLAIM_MS: u64 = 200;
@@ -51,11 +51,11 @@ pub fn channel(client: &str) -> String {
     format!("~lt:wake:{client}")
 }
 
-/// The letter with which the id of a client begins that is told of each lock on a channel of that lock.
+/// The letter with which the id of a client begins that is notified of each lock on a channel of that lock.
 const BY_LOCK: char = '@';
 
-/// The id of such a client. In a cluster the scripts of a lock can tell something on the channels of its slot alone.
-pub(crate) fn told_by_lock(client: &str) -> String {
+/// The id of such a client. In a cluster the scripts of a lock can publish on the channels of its slot alone.
+pub(crate) fn notified_by_lock(client: &str) -> String {
     format!("{BY_LOCK}{client}")
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Head {
 impl Head {
     /// Whether the first waiter is the waiter with `place`, or comes after it. A notified waiter has left the queue, but names
     /// the arrival that it had.
-    pub(super) fn is_or_came_after(&self, place: &Place) -> bool {
+    pub(super) fn is_or_came_after(&self, place: &QueuePlace) -> bool {
         self.entry == place.entry || place.arrival > 0 && place.arrival < self.arrival
     }
 
@@ -158,7 +158,7 @@ fn is_alive(life: Option<i64>, now_us: u64) -> bool {
 }
 
 /// Puts a waiter into the queue, at its old place if it had one, and renews the life of its client.
-pub(super) fn line_up(state: &mut State, keys: &Keys, place: &Place, now_us: u64) -> Queued {
+pub(super) fn enqueue(state: &mut State, keys: &Keys, place: &QueuePlace, now_us: u64) -> Queued {
     let Some((client, _)) = address(&place.entry) else { return Queued::Nothing };
     if state.is_foreign_to_members(keys.queue(), now_us) {
         return Queued::Nothing;
@@ -197,7 +197,7 @@ pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
 }
 
 /// Takes a waiter that got the lock out of the queue. If more waiters use the same entry, the entry goes to the tail.
-pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, is_queued: bool, now_us: u64) -> Queued {
+pub(super) fn served(state: &mut State, keys: &Keys, place: &QueuePlace, is_queued: bool, now_us: u64) -> Queued {
     if is_queued && !mutant!(WinnerStaysQueued) {
         leave(state, keys, &place.entry, now_us);
     }
@@ -205,11 +205,11 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &Place, is_queued: b
         return Queued::Nothing;
     }
     let arrival = if mutant!(GrantKeepsPlace) { place.arrival } else { 0 };
-    line_up(state, keys, &Place { arrival, ..place.clone() }, now_us)
+    enqueue(state, keys, &QueuePlace { arrival, ..place.clone() }, now_us)
 }
 
-/// Notifies the first waiter that the lock is free, or keeps the lock for it. Tells the second waiter when to try. `is_next` says
-/// that no newcomer may pass the first waiter.
+/// Notifies the first waiter that the lock is free, or keeps the lock for it. Notifies the second waiter when to try. `is_next`
+/// says that no newcomer may pass the first waiter.
 pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next: bool, now_us: u64) {
     let Some(head) = first(state, keys, now_us) else { return };
     if !mutant!(NotifiedStaysQueued) {
@@ -226,7 +226,7 @@ pub(super) fn wake(state: &mut State, keys: &Keys, single_server: bool, is_next:
     }
 }
 
-/// Notifies the first waiters of a job that is over: none of them has to wait any longer. Each that hears of the end by itself
+/// Notifies the first waiters of a job that is over: none of them has to wait any longer. Each that learns of the end by itself
 /// makes the server notify more.
 pub(super) fn wake_many(state: &mut State, keys: &Keys, now_us: u64) {
     for _ in 0..TOLD {
@@ -236,8 +236,8 @@ pub(super) fn wake_many(state: &mut State, keys: &Keys, now_us: u64) {
     }
 }
 
-/// Tells the first waiter of a job when its next attempt may begin.
-pub(super) fn tell_later(state: &mut State, keys: &Keys, left_ms: u64, now_us: u64) {
+/// Notifies the first waiter of a job when its next attempt may begin.
+pub(super) fn notify_later(state: &mut State, keys: &Keys, left_ms: u64, now_us: u64) {
     if let Some(head) = first(state, keys, now_us) {
         notify(state, keys, &head.entry, "next", left_ms);
     }

@@ -8,7 +8,7 @@ use crate::machine::{CLAIM_MS, Env, Message, State, Value, apply, channel, claim
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named, plain};
 use crate::op::holder::owner_of;
-use crate::op::{LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
+use crate::op::{LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -61,10 +61,10 @@ impl Bench {
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
-        in_short(apply(&mut self.state, op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
+        in_short(apply(&mut self.state, op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
-    fn acquire(&mut self, owner: &str, fair: bool, place: Option<Place>) -> Reply {
+    fn acquire(&mut self, owner: &str, fair: bool, place: Option<QueuePlace>) -> Reply {
         let (keys, quorum_config) = (self.keys.clone(), self.quorum_config);
         self.apply(&Op::Lock(LockOp {
             keys,
@@ -88,7 +88,7 @@ impl Bench {
     }
 
     fn wait_for(&mut self, entry: &str, arrival: u64, stays: bool) -> Reply {
-        let place = Place { entry: entry.into(), arrival, stays };
+        let place = QueuePlace { entry: entry.into(), arrival, stays };
         self.acquire(&format!("owner of {}", entry.replace([':', '='], ".")), entry.starts_with('f'), Some(place))
     }
 
@@ -105,7 +105,7 @@ impl Bench {
         self.apply(&Op::Lock(LockOp { keys, by: entry.into(), verb: Verb::Leave }))
     }
 
-    fn line(&mut self) -> Vec<String> {
+    fn queue(&mut self) -> Vec<String> {
         match self.apply(&Op::inspect(self.keys.clone())).queued {
             Queued::Waiters { first, .. } => first,
             _ => Vec::new(),
@@ -119,8 +119,8 @@ impl Bench {
 
     /// The messages since the last call: the client, and the text.
     fn published(&mut self) -> Vec<(String, String)> {
-        let heard = |Message { channel, payload }| (channel, payload);
-        self.state.take_published().into_iter().map(heard).collect()
+        let parts = |Message { channel, payload }| (channel, payload);
+        self.state.take_published().into_iter().map(parts).collect()
     }
 
     fn pass(&mut self, ms: u64) {
@@ -141,13 +141,13 @@ fn message(client: &str, kind: &str, waiter: &str) -> (String, String) {
 }
 
 #[test]
-fn waiters_line_up_in_the_order_in_which_they_come_also_in_one_microsecond() {
+fn waiters_are_queued_in_the_order_in_which_they_come_also_in_one_microsecond() {
     let mut bench = Bench::held();
     for (rank, entry) in [TWO, THREE, FAIR, ONE].into_iter().enumerate() {
         let reply = bench.wait(entry);
         assert_eq!((reply.holder(), &reply.queued), (Some("holder"), &at(rank as u64, T + rank as u64)));
     }
-    assert_eq!(bench.line(), [TWO, THREE, FAIR, ONE]);
+    assert_eq!(bench.queue(), [TWO, THREE, FAIR, ONE]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_waiter_that_queues_again_keeps_its_place() {
         bench.wait(entry);
         bench.pass(10);
     }
-    assert_eq!(bench.wait(TWO).queued, at(0, T), "it is in the line");
+    assert_eq!(bench.wait(TWO).queued, at(0, T), "it is in the queue");
     bench.leave(TWO);
     assert_eq!(bench.wait_again(TWO, T).queued, at(0, T), "it was notified, came too late, and names its arrival");
     bench.leave(TWO);
@@ -166,7 +166,7 @@ fn a_waiter_that_queues_again_keeps_its_place() {
 }
 
 #[test]
-fn an_attempt_does_not_line_up() {
+fn an_attempt_does_not_enqueue() {
     let mut bench = Bench::held();
     for fair in [false, true] {
         assert_eq!(bench.attempt("another", fair).queued, Queued::Nothing);
@@ -179,11 +179,11 @@ fn a_release_notifies_the_first_that_it_is_free_and_the_second_when_to_look() {
     let mut bench = Bench::with_waiters(&[TWO, THREE, ONE]);
     assert_eq!(bench.release("holder").verdict, Verdict::Ok);
     assert_eq!(bench.published(), [message("two", "free", "b1"), message("three", "next", "b1")]);
-    assert_eq!((bench.line(), bench.holder()), (vec![THREE.to_owned(), ONE.to_owned()], None));
+    assert_eq!((bench.queue(), bench.holder()), (vec![THREE.to_owned(), ONE.to_owned()], None));
 }
 
 #[test]
-fn a_free_lock_may_be_had_by_whoever_is_the_fastest_but_by_no_fair_one() {
+fn a_free_lock_may_be_had_by_the_fastest_waiter_but_by_no_fair_one() {
     for fair in [false, true] {
         let mut bench = Bench::with_waiters(&[TWO, THREE]);
         bench.release("holder");
@@ -214,11 +214,11 @@ fn the_lock_is_kept_for_a_fair_waiter_and_only_that_one_turns_the_claim_into_its
     assert_eq!(bench.wait(FAIR).verdict, Verdict::Vote);
     let lock = bench.state.get(bench.keys.lock(), bench.now_us);
     assert_eq!(lock.and_then(|lock| lock.left_ms(bench.now_us)), Some(TTL));
-    assert_eq!(bench.line(), ["f:one:3 pid=1"]);
+    assert_eq!(bench.queue(), ["f:one:3 pid=1"]);
 }
 
 #[test]
-fn a_claim_that_nobody_takes_goes_to_the_next_when_somebody_asks() {
+fn a_claim_that_nobody_takes_goes_to_the_next_at_the_next_request() {
     let mut bench = Bench::with_waiters(&[FAIR, "f:two:1 pid=2", "f:three:1 pid=3"]);
     bench.release("holder");
     bench.pass(CLAIM_MS + 1);
@@ -237,7 +237,7 @@ fn a_notified_waiter_is_not_passed_by_those_behind_it() {
         bench.release("holder");
         bench.pass(late_ms);
         assert_eq!(bench.wait_again(first, T).verdict, Verdict::Vote, "{first} {late_ms}");
-        assert_eq!(bench.line(), [FAIR]);
+        assert_eq!(bench.queue(), [FAIR]);
     }
     let mut bench = Bench::with_waiters(&[FAIR]);
     bench.release("holder");
@@ -261,7 +261,7 @@ fn the_first_in_the_queue_takes_a_free_lock_without_being_notified() {
             bench.state.put_member(keys.queue(), client, -life, bench.now_us);
         }
         assert_eq!(bench.wait(entry).verdict, Verdict::Vote, "{entry}");
-        assert_eq!(bench.line(), [THREE]);
+        assert_eq!(bench.queue(), [THREE]);
     }
 }
 
@@ -270,7 +270,7 @@ fn a_waiter_that_leaves_passes_on_the_hint_that_it_may_have_got() {
     for (first, claimed) in [(TWO, false), ("f:two:1 pid=2", true)] {
         let mut bench = Bench::with_waiters(&[first, THREE]);
         assert!(matches!(bench.leave(first).verdict, Verdict::No { .. }));
-        assert_eq!((bench.published(), bench.line()), (vec![], vec![THREE.to_owned()]), "the lock is held: nobody is notified");
+        assert_eq!((bench.published(), bench.queue()), (vec![], vec![THREE.to_owned()]), "the lock is held: nobody is notified");
         bench.wait_again(first, T);
         bench.release("holder");
         bench.published();
@@ -281,7 +281,7 @@ fn a_waiter_that_leaves_passes_on_the_hint_that_it_may_have_got() {
 }
 
 #[test]
-fn a_claim_of_another_is_not_given_up_by_a_waiter_that_leaves() {
+fn a_claim_of_another_is_not_cancelled_by_a_waiter_that_leaves() {
     let mut bench = Bench::with_waiters(&[FAIR, TWO]);
     bench.release("holder");
     bench.published();
@@ -293,30 +293,30 @@ fn a_claim_of_another_is_not_given_up_by_a_waiter_that_leaves() {
 fn a_client_that_is_silent_for_three_seconds_is_dead_with_all_its_waiters() {
     let mut bench = Bench::with_waiters(&[FAIR, ONE, TWO]);
     bench.pass(3_000);
-    assert_eq!(bench.line(), [FAIR, ONE, TWO], "to the end of its life");
+    assert_eq!(bench.queue(), [FAIR, ONE, TWO], "to the end of its life");
     bench.pass(1);
-    assert_eq!(bench.line(), [] as [&str; 0]);
+    assert_eq!(bench.queue(), [] as [&str; 0]);
     assert_eq!(bench.wait(TWO).queued, at(2, T + 2), "who looks is alive again; nobody has dropped the others yet");
-    assert_eq!(bench.line(), [TWO]);
+    assert_eq!(bench.queue(), [TWO]);
     bench.release("holder");
     assert_eq!(bench.published(), [message("two", "claim", "b1")]);
 }
 
 #[test]
-fn one_waiter_that_looks_keeps_the_others_of_its_client_in_line() {
+fn one_waiter_that_looks_keeps_the_others_of_its_client_in_the_queue() {
     let mut bench = Bench::with_waiters(&[FAIR, ONE]);
     for _ in 0..5 {
         bench.pass(1_000);
         bench.wait(ONE);
     }
-    assert_eq!(bench.line(), [FAIR, ONE]);
+    assert_eq!(bench.queue(), [FAIR, ONE]);
 }
 
 #[test]
-fn a_queue_without_living_waiters_is_no_key_once_somebody_has_looked() {
+fn a_queue_without_living_waiters_is_no_key_once_it_was_looked_at() {
     let mut bench = Bench::with_waiters(&[TWO]);
     bench.leave(TWO);
-    assert_eq!(bench.line(), [] as [&str; 0]);
+    assert_eq!(bench.queue(), [] as [&str; 0]);
     bench.release("holder");
     assert!(!bench.has_queue());
 
@@ -337,7 +337,7 @@ fn a_waiter_that_shares_its_place_goes_to_the_tail_with_its_grant() {
     bench.pass(5);
     let granted = bench.wait_for(TWO, T, true);
     assert_eq!((granted.verdict, granted.queued), (Verdict::Vote, at(1, T + 5_000)));
-    assert_eq!(bench.line(), [THREE, TWO]);
+    assert_eq!(bench.queue(), [THREE, TWO]);
 }
 
 #[test]

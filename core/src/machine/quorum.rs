@@ -14,7 +14,7 @@ use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim, kept};
-use crate::op::{Adoption, LockOp, Place, Queued, Reply, Verb, Verdict};
+use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
 struct AcquireArgs<'a> {
@@ -23,7 +23,7 @@ struct AcquireArgs<'a> {
     proposal: u64,
     adopt: Option<&'a Adoption>,
     fair: bool,
-    place: Option<&'a Place>,
+    place: Option<&'a QueuePlace>,
 }
 
 impl<'a> AcquireArgs<'a> {
@@ -47,7 +47,7 @@ impl<'a> AcquireArgs<'a> {
 
     fn counts_as_free(&self, holder: &str) -> bool {
         let adopted = self.adopts(holder);
-        let is_kept = |place: &Place| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
+        let is_kept = |place: &QueuePlace| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
         let anybodys = mutant!(ClaimIsAnybodys) && is_claim(holder);
         holder == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
@@ -116,7 +116,7 @@ fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64
         }
     }
     if let Some(holder) = found.holder.as_deref().filter(|holder| !args.counts_as_free(holder)) {
-        let queued = args.place.map_or(Queued::Nothing, |place| queue::line_up(state, keys, place, now_us));
+        let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
         let verdict = Verdict::Held { holder: cut(holder).to_owned(), remaining: found.remaining() };
         return Err(Reply { queued, ..found.reply(verdict) });
     }
@@ -202,7 +202,7 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     if kept_ms > 0 {
         let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
         state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
-        queue::tell_later(state, keys, kept_ms, now_us);
+        queue::notify_later(state, keys, kept_ms, now_us);
         return Reply::new(Verdict::Ok, now_us, 0);
     }
     let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);

@@ -22,7 +22,7 @@ impl Bench {
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
-        apply(&mut self.state, op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false })
+        apply(&mut self.state, op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false })
     }
 
     fn acquire(&mut self, owner: &str, proposal: u64) -> Reply {

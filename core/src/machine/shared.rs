@@ -23,7 +23,7 @@ use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
 use crate::op::holder::{Gate, claim, gate_of};
-use crate::op::{LockOp, Place, Queued, Reply, Verb, Verdict};
+use crate::op::{LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The most waiters that one operation lets in.
 const ADMITTED: usize = 8;
@@ -398,7 +398,7 @@ impl Room<'_> {
 
     /// The refusal of an acquire. It names the mark that ends last, and the one that ends first to who waits for a permit. That one may
     /// wait in the queue from now on.
-    fn held(&mut self, found: &Found, owner: &str, place: Option<&Place>) -> Reply {
+    fn held(&mut self, found: &Found, owner: &str, place: Option<&QueuePlace>) -> Reply {
         let gate = found.value().and_then(gate_of);
         let waits_for_first = matches!(gate, Some(Gate::Permits(_))) && self.keys.kind() != Kind::Read;
         let mark = if waits_for_first { self.living().next() } else { self.last() }.filter(|_| gate.is_some());
@@ -408,7 +408,7 @@ impl Room<'_> {
             _ => self.remaining(found),
         };
         let verdict = Verdict::Held { holder, remaining };
-        let queued = place.map_or(Queued::Nothing, |place| queue::line_up(self.state, self.keys, place, self.now_us));
+        let queued = place.map_or(Queued::Nothing, |place| queue::enqueue(self.state, self.keys, place, self.now_us));
         Reply { queued, ..Reply::new(verdict, self.now_us, 0) }
     }
 

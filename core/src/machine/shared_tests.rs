@@ -9,7 +9,7 @@ use crate::machine::{CLAIM_MS, Env, State, Value, apply, claim};
 use crate::mutant::{Mutant, assert_noticed};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
-use crate::op::{Adoption, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict};
+use crate::op::{Adoption, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -27,7 +27,7 @@ fn keys(kind: Kind) -> Arc<Keys> {
 
 fn acquire(ttl_ms: u64, waiter: &str) -> Verb {
     let fair = waiter.starts_with(['f', 's', 'q']);
-    let place = (waiter.len() > 1).then(|| Place { entry: waiter.into(), arrival: 0, stays: false });
+    let place = (waiter.len() > 1).then(|| QueuePlace { entry: waiter.into(), arrival: 0, stays: false });
     Verb::Acquire { ttl_ms, proposal: 0, adopt: None, fair, place, quorum_config: None, job: None }
 }
 
@@ -38,7 +38,7 @@ impl Bench {
 
     fn apply(&mut self, kind: Kind, by: &str, verb: Verb) -> Reply {
         let op = Op::Lock(LockOp { keys: keys(kind), by: named(by).into(), verb });
-        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, era: "run", greeted_in: "run", is_renamed: false }))
+        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
     /// Acquires; gives the fence, and 0 if others are in the way.
@@ -98,7 +98,6 @@ fn left(ms: u64) -> Remaining {
     Remaining::For(Duration::from_millis(ms))
 }
 
-const FIVE: Kind = Kind::Semaphore(5);
 const TWO: Kind = Kind::Semaphore(2);
 const ONE: Kind = Kind::Semaphore(1);
 

@@ -98,7 +98,7 @@ impl State {
         self.entries.iter().filter(move |(_, entry)| entry.lives(now_us)).map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// Writes a key, whatever its value was (`SET`, with `ttl_ms` from `now_us` or for ever).
+    /// Writes a key, whatever its value was (`SET`, with `ttl_ms` from `now_us` or without an expiry).
     pub fn put(&mut self, key: &str, value: Value, now_us: u64, ttl_ms: Option<u64>) {
         let expires_ms = ttl_ms.map(|ttl| expiry(now_us, ttl));
         if let Some(entry) = self.entries.get_mut(key) {

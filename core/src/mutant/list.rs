@@ -73,9 +73,9 @@ mutants! {
     WaiterNotMarked,
     /// A waiter that stands in the queue already doesn't mark the lock's value again.
     KnownWaiterNotMarked,
-    /// A value that is written anew doesn't say that somebody waits.
+    /// A value that is written again doesn't show that a client waits.
     WaitersForgotten,
-    /// A renewal that shows the fence writes the value anew.
+    /// A renewal that shows the fence writes the value again.
     RenewalRewrites,
     /// The value of another library is written behind.
     ForeignAnnotated,
@@ -92,7 +92,7 @@ mutants! {
     /// What a transaction has taken is kept, although the acquire ends without a grant.
     TakenKept,
     /// A release whose answer nobody reads is done without the script.
-    UnheardReleaseShort,
+    UnawaitedReleaseShort,
     /// A client forgets the fences that it has seen in a slot.
     SeenFencesForgotten,
     /// The time of the node before is no floor for the fences of the next one.
@@ -118,7 +118,7 @@ mutants! {
     ConfirmationSettlesAcquire,
     /// An observer of an election believes a term that is smaller than one that it saw.
     ObserverGoesBack,
-    /// A vote that comes after the grant is taken back.
+    /// A vote that comes after the grant is undone.
     LateVoteReleased,
     /// A failed round is not undone where its acquire has not been answered, and its late success stays.
     LateSuccessKept,
@@ -156,9 +156,9 @@ mutants! {
     HealForgotten,
     /// A renewal shrinks what a longer extension has left.
     RenewalShortens,
-    /// The handle goes on saying it is valid while its release is under way.
+    /// The handle still shows that it is valid while its release is under way.
     ValidWhileReleasing,
-    /// The handle goes on saying it is valid after `max_hold`.
+    /// The handle still shows that it is valid after `max_hold`.
     MaxHoldIgnored,
     /// A key that is missing on a single server is written again, though nothing says that a failover lost it.
     DeletedKeyHealed,
@@ -166,43 +166,43 @@ mutants! {
     LostKeyNotHealed,
     /// A heal does not overwrite a claim, which a waiter's leaving may make where a failover lost the hold.
     ClaimStopsHeal,
-    /// A confirmation in a new era asks for the ttl alone, though the hold was extended further.
+    /// A confirmation after a failover asks for the ttl alone, though the hold was extended further.
     LostExtensionIgnored,
     /// An extension that a server has read ahead of a heal, and that is answered behind it, ends the hold.
     RefusalFromBeforeHeal,
-    /// A hold is not confirmed in a new era.
-    NewEraIgnored,
-    /// An extension that was sent in the era before confirms a hold in the new one.
-    EarlierEraConfirms,
-    /// A grant by votes of the era before is not confirmed in the present one.
-    EarlierEraGrants,
+    /// A hold is not confirmed after a failover.
+    FailoverIgnored,
+    /// An extension that was sent before a failover confirms a hold after it.
+    EarlierReplidConfirms,
+    /// A grant by votes from before a failover is not confirmed after it.
+    EarlierReplidGrants,
     /// The pause between two tries of an extension grows with the ttl without bound, and no timer cuts it short.
     ExtendOutlasts,
     /// A server that did not answer an extension counts as one that refused it.
     SilenceRefuses,
 
-    // The era.
+    // The replication id.
     /// A connection stays with the old primary when another one has found its successor.
-    EraNotShared,
-    /// A connection waits to try again although another one was greeted since it failed.
-    BackoffOutlastsGreeting,
-    /// An old primary whose greeting takes longer than that of its successor counts as the successor.
+    ReplidNotShared,
+    /// A connection waits to try again although another one was made since it failed.
+    BackoffOutlastsHandshake,
+    /// An old primary whose handshake takes longer than that of its successor counts as the successor.
     OldPrimaryFollows,
-    /// An era that was left comes back at once.
-    LeftEraReturns,
-    /// An era that was left, and came back, has no quarantine.
-    LeftEraVotes,
+    /// A replication id that was left comes back at once.
+    LeftReplidReturns,
+    /// A replication id that was left, and came back, has no quarantine.
+    LeftReplidVotes,
     /// A primary that sentinels name counts also where its config epoch was left.
     EpochIgnored,
-    /// A server votes for a client that it has greeted in an earlier era.
-    EarlierEraVotes,
+    /// A server votes for a client whose handshake showed an earlier replication id.
+    EarlierReplidVotes,
     /// A fence is proposed by the client's wall clock.
     WallClockProposed,
 
     // Who came between.
-    /// A vote of our own that is above the fence counts as somebody else's.
+    /// A vote of our own that is above the fence counts as another client's.
     OwnVoteAccused,
-    /// A vote that an acquire of ours without an answer may have won counts as somebody else's.
+    /// A vote that an acquire of ours without an answer may have won counts as another client's.
     UnansweredVoteAccused,
     /// One server of several that voted later proves another hold.
     LoneVoteProves,
@@ -210,7 +210,7 @@ mutants! {
     HigherFenceIgnored,
 
     // The queue on a server.
-    /// A newcomer of a fair lock takes a free lock although somebody waits.
+    /// A newcomer of a fair lock takes a free lock although a client waits.
     FairNewcomerPasses,
     /// A fair lock is not kept for its first waiter.
     FairPassed,
@@ -270,7 +270,7 @@ mutants! {
     OlderAttemptEnds,
     /// Whether an attempt's end is noted is decided by its lease.
     LeaseDecides,
-    /// The release of a lost hold takes back its attempt.
+    /// The release of a lost hold undoes its attempt.
     LostAttemptGivenBack,
     /// The holder believes in the grace, too.
     GraceBelieved,
@@ -321,15 +321,15 @@ mutants! {
     AnotherServerExcludes,
     /// A server that has a replica excludes another hold.
     OldServerExcludes,
-    /// A failover behind the grant is no reason to doubt.
+    /// A failover behind the grant is no reason to suspect a loss.
     FailoverExcludes,
     /// The history is asked although an earlier release of ours may have been done.
     ProofWhileUnanswered,
 
     // A waiter.
-    /// A waiter that is told of releases doesn't look by itself.
+    /// A waiter that is notified of releases doesn't look by itself.
     NoLook,
-    /// A holder of another library is taken for one that tells of its release.
+    /// A holder of another library is taken for one that reports its release.
     ForeignTrusted,
     /// Nobody looks when the holder's key expires.
     ExpiryUnnoticed,
@@ -339,44 +339,44 @@ mutants! {
     NextIgnored,
     /// A hint of fewer than a majority is no reason to try.
     MinorityIgnored,
-    /// What is told of undoing a round whose votes were split makes everybody try again.
-    SplitStirs,
-    /// What a server tells that voted in vain makes a waiter try again.
-    UndoneStirs,
+    /// A notification about undoing a round whose votes were split makes everybody try again.
+    SplitWakes,
+    /// A notification from a server that voted in vain makes a waiter try again.
+    UndoneWakes,
     /// A subscription that begins, or breaks off, is no reason to look.
-    HearsIgnored,
+    ListeningIgnored,
     /// A waiter that gives up stays in the queue.
     LeaverStays,
     /// A waiter that leaves while there is no connection stays in the queue after the response timeout.
-    LeaveGivenUpEarly,
-    /// A waiter that gives up leaves a place in the queue that another of its process had lined up.
-    LinedUpByAnother,
+    LeaveCancelledEarly,
+    /// A waiter that gives up leaves a place in the queue that another of its process had enqueued.
+    EnqueuedByAnother,
     /// A waiter that has the lock stays in the queues of servers that had no say in it.
     WinnerNotTakenOut,
-    /// A client closes, and what it has sent and not heard of is not taken back.
+    /// A client closes, and operations without an answer are not undone.
     CloseLeavesSent,
-    /// An acquire without an answer, on a connection that is given up, is not taken back there.
+    /// An acquire without an answer, on a connection that is left, is not undone there.
     LateAcquireKept,
     /// The first extension on a connection waits until the server has asked for the script.
     FirstExtensionByHash,
     /// The first release on a connection waits until the server has asked for the script.
     FirstReleaseByHash,
-    /// A waiter that gives up stays where an earlier round, without an answer so far, lines it up.
+    /// A waiter that gives up stays where an earlier round, without an answer so far, enqueues it.
     LeaverOvertaken,
-    /// A place that nobody uses any more stays where an earlier round, without an answer so far, lines it up.
+    /// A place that nobody uses any more stays where an earlier round, without an answer so far, enqueues it.
     UnusedPlaceKept,
-    /// A waiter that gives up is looked for in the queues for a ttl, and may be lined up later.
+    /// A waiter that gives up is looked for in the queues for a ttl, and may be enqueued later.
     PlaceExpiresWithKey,
-    /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be lined up later.
+    /// The place of a waiter that had the lock is looked for in the queues for a ttl, and may be enqueued later.
     HoldersPlaceExpiresWithKey,
     /// A grant to a waiter of a shared place makes its process forget that a server which didn't vote has the place, too.
     SharedPlaceForgotten,
-    /// A server that lines a waiter up after its grant keeps it.
-    LateLineUpKept,
-    /// A waiter that has the lock stays where another of its process has lined their place up behind the vote.
+    /// A server that enqueues a waiter after its grant keeps it.
+    LateEnqueueKept,
+    /// A waiter that has the lock stays where another of its process has enqueued their place behind the vote.
     LateCompanionKept,
-    /// A refusal that is heard after a grant gives the place the arrival that the grant has used up.
+    /// A refusal that is received after a grant gives the place the arrival that the grant has used up.
     UsedPlaceNamed,
-    /// Whoever comes next in a place names the arrival of the one that had the lock.
+    /// The next waiter in a place names the arrival of the one that had the lock.
     NextKeepsPlace,
 }

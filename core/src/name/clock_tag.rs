@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use super::slot::{SLOTS, slot_of};
 
 /// The smallest decimal number of each slot, made when it is first needed. Not by a `LazyLock`: if another thread makes it during a
-/// fork, the child would wait for ever.
+/// fork, the child would wait without end.
 static TAGS: ArcSwapOption<Vec<u32>> = ArcSwapOption::const_empty();
 
 /// The smallest decimal number whose slot is that of the key.

@@ -289,7 +289,7 @@ impl Listed {
         if self == Self::Records { pattern + "*" + SIDE + "*" + RECORD } else { pattern + "*" }
     }
 
-    /// The name of the lock of which `key` tells, of a client with `prefix`; `None` if it is no such lock's.
+    /// The name of the lock that `key` belongs to, of a client with `prefix`; `None` if it is no such lock's.
     pub(crate) fn name_of<'a>(self, key: &'a str, prefix: &str) -> Option<&'a str> {
         let lock = match self {
             Self::Locks => key,

@@ -19,7 +19,7 @@ fn side_keys_share_the_slot_of_the_lock() {
 }
 
 #[test]
-fn a_record_tells_the_name_of_its_lock() {
+fn a_record_shows_the_name_of_its_lock() {
     for prefix in ["", "prod:", "{p}", "a[b]*"] {
         for name in ["orders:42", "{shop}:orders", "a{b", "x{{y}}", "ключ 鍵 🔑", "a*?[\\\\b^]"] {
             let Ok(keys) = Keys::new(Kind::Job, prefix, name, true) else { continue };

@@ -13,7 +13,7 @@ pub(crate) const HISTORY_PART: u32 = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HoldState {
-    /// It has been renewed once, and goes on.
+    /// It has been renewed once, and continues.
     Holds,
     /// It was released.
     Released,

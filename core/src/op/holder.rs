@@ -73,7 +73,7 @@ const ID_LENGTH: usize = 36;
 /// The word behind an owner before the fence of the hold.
 const FENCE: &str = "fence=";
 
-/// The word behind an owner while somebody waits.
+/// The word behind an owner while a client waits.
 const WAITERS: &str = "waiters=1";
 
 /// The longest value that is read as one of ours.
@@ -98,7 +98,7 @@ pub fn fence_of(value: &str) -> Option<u64> {
     notes(value).find_map(|word| word.strip_prefix(FENCE)?.parse().ok())
 }
 
-/// Whether the value says that somebody waits.
+/// Whether the value says that a client waits.
 #[must_use]
 pub fn shows_waiters(value: &str) -> bool {
     notes(value).any(|word| word == WAITERS)
@@ -131,7 +131,7 @@ pub fn with_fence(value: &str, fence: u64) -> String {
     format!("{value} {FENCE}{fence}")
 }
 
-/// The value with the note that somebody waits behind it.
+/// The value with the note that a client waits behind it.
 #[must_use]
 pub fn with_waiters(value: &str) -> String {
     format!("{value} {WAITERS}")

@@ -16,7 +16,7 @@ pub struct Terms {
     pub scheduled_time: Option<ScheduledTime>,
 }
 
-/// A scheduled time of a schedule. The job begins anew with each one that is later than all before.
+/// A scheduled time of a schedule. The job begins again with each one that is later than all before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduledTime {
     /// The time for which the scheduler planned it, milliseconds since the epoch.
@@ -126,7 +126,7 @@ impl NotBegun {
     }
 }
 
-/// A job of which no attempt begins for whoever asks.
+/// A job of which no attempt begins for the client that asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnd {
     /// Why.

@@ -36,14 +36,14 @@ pub enum Op {
         /// The quorum the client believes in; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
     },
-    /// Tell what the server is.
+    /// Describe the server.
     Examine,
-    /// Try what the scripts do, on keys that no lock has, and tell which rights are missing.
+    /// Try what the scripts do, on keys that no lock has, and report which rights are missing.
     Probe {
         /// Keys that no lock has, under the client's prefix.
         keys: Arc<Keys>,
     },
-    /// Show a part of the keys that tell of locks, or of jobs. What was there all the time is shown at least once.
+    /// Show a part of the keys of locks, or of jobs. What was there all the time is shown at least once.
     Scan {
         /// Which keys.
         listed: Listed,
@@ -68,11 +68,11 @@ pub enum Op {
         /// At most so many.
         count: u32,
     },
-    /// Tell those who listen to a channel.
+    /// Publish on a channel.
     Publish {
         /// The channel.
         channel: Arc<str>,
-        /// What they are told.
+        /// The message.
         message: Arc<str>,
     },
     /// Wait until replicas have confirmed all that was written before on the same connection.
@@ -87,7 +87,7 @@ pub enum Op {
         /// Whether it is deleted: the server belongs to no quorum then.
         remove: bool,
     },
-    /// Write the marker as trusted since for ever: the server votes at once.
+    /// Write the marker as trusted from the beginning: the server votes at once.
     Trust {
         /// The quorum it belongs to.
         quorum_config: QuorumConfig,
@@ -120,8 +120,8 @@ pub enum Verb {
         adopt: Option<Adoption>,
         /// Whether the lock is fair: then a newcomer stands behind every waiter there is, also while the lock is free.
         fair: bool,
-        /// Where to line up if the lock is another's; `None` for one attempt.
-        place: Option<Place>,
+        /// Where to enqueue if the lock is another's; `None` for one attempt.
+        place: Option<QueuePlace>,
         /// The quorum the server belongs to; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
         /// For a job: its terms. The acquire begins an attempt then.
@@ -146,14 +146,14 @@ pub enum Verb {
         /// Our fence.
         fence: u64,
     },
-    /// Delete the key if it is ours, and tell the next waiter.
+    /// Delete the key if it is ours, and notify the next waiter.
     Release {
-        /// A waiter's entry that leaves the queue. If that waiter was told of a release, the next one is told instead.
+        /// A waiter's entry that leaves the queue. If that waiter was notified of a release, the next one is notified instead.
         leave: Option<Arc<str>>,
         /// For how long the lock is kept from everybody, instead of being free; milliseconds.
         kept_ms: u64,
     },
-    /// Take a waiter out of the queue. If it was told of a release, the next one is told instead.
+    /// Take a waiter out of the queue. If it was notified of a release, the next one is notified instead.
     Leave,
     /// End an attempt of a job: note in its record how, and do what a release does.
     EndAttempt {
@@ -212,7 +212,7 @@ impl Op {
     }
 
     /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
-    /// told why the last one failed.
+    /// given the error of the last one.
     #[must_use]
     pub const fn asks_afresh(&self) -> bool {
         matches!(self, Self::Examine | Self::Probe { .. } | Self::Trust { .. } | Self::Scan { .. } | Self::Peek { .. })
@@ -244,10 +244,10 @@ impl Op {
         let Self::Lock(LockOp { keys, verb, .. }) = self else { return false };
         let Verb::Acquire { adopt: None, fair: false, place, quorum_config: None, job: None, .. } = verb else { return false };
         let is_plain = keys.kind() == Kind::Exclusive && keys.label().kind == LockKind::Lock;
-        is_plain && place.as_ref().is_none_or(|Place { arrival, stays, .. }| *arrival == 0 && !stays)
+        is_plain && place.as_ref().is_none_or(|QueuePlace { arrival, stays, .. }| *arrival == 0 && !stays)
     }
 
-    /// What takes back whatever the operation may have written, and the waiter that it may have lined up: for a client that goes
+    /// What undoes whatever the operation may have written, and the waiter that it may have enqueued: for a client that goes
     /// before the answer comes. `None` for what leaves nothing behind. To be sent behind the operation on the same connection, for
     /// only there it can't be overtaken.
     #[must_use]
@@ -269,18 +269,18 @@ impl Op {
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))
     }
 
-    /// Whether this operation takes back something that `undo` takes back: the same value, or the same place in the queue.
-    pub(crate) fn takes_back(&self, undo: &Self) -> bool {
+    /// Whether this operation undoes something that `undo` undoes: the same value, or the same place in the queue.
+    pub(crate) fn undoes(&self, undo: &Self) -> bool {
         let (Self::Lock(ours), Self::Lock(LockOp { keys, by: value, verb })) = (self, undo) else { return false };
         let (Verb::Release { leave: place, .. } | Verb::EndAttempt { leave: place, .. }) = verb else { return false };
-        let takes_back = match &ours.verb {
+        let undoes = match &ours.verb {
             Verb::Release { leave, .. } | Verb::EndAttempt { leave, .. } => {
                 ours.by == *value || leave.is_some() && leave == place
             }
             Verb::Leave => place.as_ref() == Some(&ours.by),
             _ => false,
         };
-        takes_back && ours.keys == *keys
+        undoes && ours.keys == *keys
     }
 
     /// The operation as it is spelled in messages, and in the names of the scripts: a leave is what a release does beside its own.
@@ -344,7 +344,7 @@ impl Op {
 
 /// A waiter's place in the queue of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePlace {
     /// The waiter, `<f|b>:<client>:<number> <who>`.
     pub entry: Arc<str>,
     /// When it first arrived there, by the server's clock in microseconds; 0 for a newcomer.
@@ -365,7 +365,7 @@ pub struct Adoption {
 /// The quorum a server belongs to, as the client is configured.
 ///
 /// A client of a single server has none, or one of one server, for quarantine after a failover. `Option<QuorumConfig>` is how the code
-/// tells the one from the other, everywhere; where only the number matters it is passed on as `single_server`.
+/// distinguishes the two, everywhere; where only the number matters it is passed on as `single_server`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuorumConfig {
     /// The number of servers.

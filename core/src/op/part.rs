@@ -19,7 +19,7 @@ pub struct PartOp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// Of an acquire: take the lock's key, without a fence, and line nobody up.
+    /// Of an acquire: take the lock's key, without a fence, and enqueue nobody.
     Take,
     /// Of an acquire: ask the clock for the fence.
     Tick,
@@ -30,7 +30,7 @@ pub enum Part {
     },
     /// An extension of the lock alone.
     Extend,
-    /// A release that tells nobody.
+    /// A release that notifies nobody.
     Release,
     /// Of the end of an attempt: note it in the record.
     EndAttempt,

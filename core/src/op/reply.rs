@@ -8,7 +8,7 @@ use crate::op::HistoryEntry;
 use crate::op::holder;
 use crate::op::job::{AttemptNumber, EarlierRun, JobEnd, JobRecord};
 
-/// What the server decided, with what belongs to that. What somebody else may have written (a holder, what was found, a quorum) is
+/// What the server decided, with what belongs to that. What another client may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,8 +41,8 @@ pub enum Verdict {
         /// When it votes.
         left: Duration,
     },
-    /// Acquire: the server has begun an era since it greeted the client.
-    NewEra,
+    /// Acquire: the server has changed its replication id since the client's handshake.
+    NewReplid,
     /// The marker says another quorum.
     Mismatch {
         /// That quorum, as a [`QuorumConfig`](crate::op::QuorumConfig) is written: `n=… max_ttl=…`.
@@ -55,7 +55,7 @@ pub enum Verdict {
         /// How long the key remains.
         remaining: Remaining,
     },
-    /// Acquire: no attempt of the job begins for whoever asks. It is done or dead, or its scheduled time is over.
+    /// Acquire: no attempt of the job begins for the client that asks. It is done or dead, or its scheduled time is over.
     Over(Box<JobEnd>),
     /// Acquire: the job's next attempt may not begin yet.
     Later {
@@ -93,7 +93,7 @@ pub enum Verdict {
     Logged(Arc<[HistoryEntry]>),
 }
 
-/// What a server says of itself.
+/// What a server reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// The product and its version.
@@ -106,13 +106,13 @@ pub struct ServerFacts {
     pub eviction: String,
     /// Whether it is a node of a cluster.
     pub in_cluster: bool,
-    /// Whether it shows its era, which changes with each failover.
-    pub shows_era: bool,
+    /// Whether it shows its replication id, which changes with each failover.
+    pub shows_replid: bool,
     /// Whether it is a replica that accepts writes.
     pub is_writable_replica: bool,
     /// The number of replicas that are connected to it.
     pub replicas: u32,
-    /// What its sentinels say, if it has some.
+    /// What its sentinels report, if it has some.
     pub sentinels: Option<SentinelFacts>,
     /// If it is a whole cluster, what that is.
     pub cluster: Option<ClusterFacts>,
@@ -134,9 +134,9 @@ pub struct SentinelFacts {
     pub known: usize,
     /// Those of them that know the server.
     pub answered: usize,
-    /// The number of sentinels that have to take the server for down before a failover.
+    /// The number of sentinels that have to consider the server down before a failover.
     pub quorum: u64,
-    /// The time of silence after which a sentinel takes the server for down, in milliseconds.
+    /// The time of silence after which a sentinel considers the server down, in milliseconds.
     pub down_after_ms: u64,
     /// Those that answer, and belong to another group: they are not followed.
     pub foreign: Vec<String>,
@@ -150,14 +150,14 @@ pub struct Reply {
     pub verdict: Verdict,
     /// The server's clock, microseconds since the epoch; 0 if the answer doesn't say.
     pub time_us: u64,
-    /// The fence of the hold that the operation is about, or that the value in the key shows; 0 if it shows none, and after a release that
-    /// is done. On a quorum the lock's fence counter after the operation.
+    /// The fence of the hold that the operation is about, or that the value in the key shows; 0 if it shows none, and after a
+    /// release that is done. On a quorum the lock's fence counter after the operation.
     pub fence: u64,
     /// A release that was refused: the last fence that the clock of the lock's slot has given; 0 if it isn't known.
     pub last_fence: u64,
     /// Whether nothing stands behind the owner in the lock's key: an acquire without a script.
     pub is_bare: bool,
-    /// Whether an extension found that somebody waits.
+    /// Whether an extension found that a client waits.
     pub waits: bool,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
     pub run_id: Option<Arc<str>>,
@@ -213,7 +213,7 @@ impl Reply {
     }
 }
 
-/// What a reply tells of the queue.
+/// The part of a reply about the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Queued {

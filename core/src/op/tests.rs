@@ -1,4 +1,4 @@
-//! Operations: what they are about, and what takes them back.
+//! Operations: what they are about, and what undoes them.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 fn only_a_newcomer_to_a_plain_lock_takes_it_so() {
     let of = |change: &dyn Fn(&mut LockOp)| {
         let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
-        let place = Some(Place { entry: "b:c:1".into(), arrival: 0, stays: false });
+        let place = Some(QueuePlace { entry: "b:c:1".into(), arrival: 0, stays: false });
         let (adopt, quorum_config, job) = (None, None, None);
         let verb = Verb::Acquire { ttl_ms: 1, proposal: 0, adopt, fair: false, place, quorum_config, job };
         let mut op = LockOp { keys, by: "ours".into(), verb };

@@ -44,8 +44,8 @@ const EVENTS: &[(&str, EventKind)] = &[
 #[must_use]
 pub fn instead_of_member(name: &str) -> Option<Text> {
     let asked = plain(name);
-    let (_, said) = WORDS.iter().find(|(words, _)| words.contains(&asked.as_str()))?;
-    Some(Text::new(said, []))
+    let (_, advice) = WORDS.iter().find(|(words, _)| words.contains(&asked.as_str()))?;
+    Some(Text::new(advice, []))
 }
 
 /// The answer for the name of an event that there is not, or nothing if there is such an event. `event` is the name of all of them.
@@ -85,8 +85,8 @@ mod tests {
             ("quit", "close()", "close()"),
         ] {
             for (language, ours) in [(Language::Python, python), (Language::Node, node)] {
-                let said = instead_of_member(name).expect(name).in_words_of(language);
-                assert!(said.contains(ours) && !said.contains('{'), "{name}: {said}");
+                let advice = instead_of_member(name).expect(name).in_words_of(language);
+                assert!(advice.contains(ours) && !advice.contains('{'), "{name}: {advice}");
             }
         }
         assert_eq!(instead_of_member("acquired"), None);

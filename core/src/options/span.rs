@@ -104,11 +104,11 @@ mod tests {
 
     #[test]
     fn the_same_bound_is_named_however_far_off_a_time_is() {
-        let told = |error: Error| {
+        let message = |error: Error| {
             error.in_words_of(Language::Python).split(" (given").next().unwrap().replace(" a number of seconds", "")
         };
         for option in ["ttl", "max_ttl", "max_hold", "connect_timeout", "response_timeout", "unavailable_after", "wait"] {
-            let bound = |error: Error| told(error).split(';').next().unwrap().to_owned();
+            let bound = |error: Error| message(error).split(';').next().unwrap().to_owned();
             let far = bound(seconds(option, 1e300).unwrap_err());
             assert_eq!(bound(check_span(option, Duration::MAX).unwrap_err()), far);
             assert_eq!(bound(seconds(option, f64::NAN).unwrap_err()), far);
@@ -116,7 +116,7 @@ mod tests {
         }
         for value in [25.0 * 3600.0, 367.0 * 86_400.0] {
             let error = seconds("ttl", value).unwrap_err();
-            assert!(told(error).ends_with("from 0.01 s to 86400 s (24 h)"), "{value}");
+            assert!(message(error).ends_with("from 0.01 s to 86400 s (24 h)"), "{value}");
         }
     }
 
@@ -146,10 +146,10 @@ mod tests {
             (100, Language::Node, None),
             (10_000_000, Language::Node, None),
         ] {
-            let said = suspicious(Duration::from_millis(millis), unit);
+            let advice = suspicious(Duration::from_millis(millis), unit);
             match suspect {
-                None => assert_eq!(said, None, "{millis} ms"),
-                Some(part) => assert!(said.as_ref().is_some_and(|said| said.contains(part)), "{millis} ms: {said:?}"),
+                None => assert_eq!(advice, None, "{millis} ms"),
+                Some(part) => assert!(advice.as_ref().is_some_and(|advice| advice.contains(part)), "{millis} ms: {advice:?}"),
             }
         }
     }

@@ -143,8 +143,8 @@ pub fn instead_of(name: &str, place: Place, language: Language) -> Text {
         return text;
     }
     let known = if matches!(place, Place::Job | Place::CronJob) { FOREIGN_TO_JOBS } else { &[] };
-    if let Some((_, said)) = known.iter().chain(FOREIGN).find(|(words, _)| words.contains(&asked.as_str())) {
-        return Text::new(said, []);
+    if let Some((_, advice)) = known.iter().chain(FOREIGN).find(|(words, _)| words.contains(&asked.as_str())) {
+        return Text::new(advice, []);
     }
     match nearest(&asked, &options) {
         Some(ours) => Text::new("there is no option of this name; did you mean {}?", [named(ours)]),
@@ -270,7 +270,7 @@ fn distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn said(name: &str, place: Place, language: Language) -> String {
+    fn advice(name: &str, place: Place, language: Language) -> String {
         instead_of(name, place, language).in_words_of(language)
     }
 
@@ -305,9 +305,9 @@ mod tests {
         ] {
             for (language, ours) in [(Language::Python, python), (Language::Node, node)] {
                 for place in [Place::Lock, Place::Client] {
-                    let said = said(name, place, language);
-                    assert!(said.contains(ours) && !said.contains("of this name"), "{name}: {said}");
-                    assert!(language == Language::Node || !said.contains("Ms"), "{said}");
+                    let advice = advice(name, place, language);
+                    assert!(advice.contains(ours) && !advice.contains("of this name"), "{name}: {advice}");
+                    assert!(language == Language::Node || !advice.contains("Ms"), "{advice}");
                 }
             }
         }
@@ -327,17 +327,17 @@ mod tests {
             ("conect_timeout", Place::Client, Language::Python, "did you mean connect_timeout?"),
             ("onEvent", Place::Client, Language::Python, "did you mean on_event?"),
         ] {
-            let said = said(name, place, language);
-            assert!(said.contains(meant), "{name}: {said}");
+            let advice = advice(name, place, language);
+            assert!(advice.contains(meant), "{name}: {advice}");
         }
     }
 
     #[test]
     fn an_option_in_the_wrong_place_is_sent_to_the_right_one() {
-        assert_eq!(said("prefix", Place::Lock, Language::Python), "prefix is an option of the client");
-        assert_eq!(said("maxTtlMs", Place::Lock, Language::Node), "maxTtlMs is an option of the client");
-        assert_eq!(said("ttlMs", Place::Acquire, Language::Node), "ttlMs is an option of the lock: give it to lock()");
-        assert!(said("signal", Place::Lock, Language::Node).contains("lock.acquire({ signal })"));
+        assert_eq!(advice("prefix", Place::Lock, Language::Python), "prefix is an option of the client");
+        assert_eq!(advice("maxTtlMs", Place::Lock, Language::Node), "maxTtlMs is an option of the client");
+        assert_eq!(advice("ttlMs", Place::Acquire, Language::Node), "ttlMs is an option of the lock: give it to lock()");
+        assert!(advice("signal", Place::Lock, Language::Node).contains("lock.acquire({ signal })"));
     }
 
     #[test]
@@ -363,18 +363,18 @@ mod tests {
             ("signal", Place::Election, "election.lead(work, { signal })"),
             ("prefix", Place::Election, "prefix is an option of the client"),
         ] {
-            let said = said(name, place, Language::Node);
-            assert!(said.contains(answer), "{name}: {said}");
+            let advice = advice(name, place, Language::Node);
+            assert!(advice.contains(answer), "{name}: {advice}");
         }
     }
 
     #[test]
     fn a_name_that_is_like_none_gets_the_list() {
         assert_eq!(
-            said("colour", Place::Lock, Language::Node),
+            advice("colour", Place::Lock, Language::Node),
             "there is no option of this name; there are ttlMs, waitMs, renew, maxHoldMs, fair, minHoldMs, graceMs, category"
         );
-        assert!(said("", Place::Lock, Language::Python).contains("there are ttl, wait"));
-        assert!(said(&"x".repeat(100_000), Place::Client, Language::Python).contains("there are prefix"));
+        assert!(advice("", Place::Lock, Language::Python).contains("there are ttl, wait"));
+        assert!(advice(&"x".repeat(100_000), Place::Client, Language::Python).contains("there are prefix"));
     }
 }

@@ -22,13 +22,13 @@ use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
 use crate::server::Request;
 use crate::validity::{self, Reading};
-use crate::wait::{self, Hint, LeaveReason, Role, Seat};
+use crate::wait::{self, Hint, LeaveReason, Role, Waiter};
 
 /// The decision of one step of the acquire loop.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is moved once, and a grant is the usual end")]
 pub(super) enum Decision {
-    /// The loop goes on.
+    /// The loop continues.
     Pending,
     /// The round grants the lock with this fence.
     Granted(Round, u64),
@@ -49,7 +49,7 @@ pub(super) struct Acquiring {
     last_fence: u64,
     pub(super) waiting: Waiting,
     /// Whether any server may have put us into its queue.
-    lined_up: bool,
+    enqueued: bool,
     queued_emitted: bool,
     warned: bool,
     /// Whether the lock was another's in an earlier round.
@@ -57,12 +57,12 @@ pub(super) struct Acquiring {
 }
 
 impl Acquiring {
-    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
+    pub(super) fn new(recipe: &Recipe, waiter: Option<Waiter>, now: Tick) -> Self {
         let deadline = match recipe.options.wait {
             Wait::For(span) => now.after(span),
             Wait::Forever => Tick::NEVER,
         };
-        let waiting = Waiting::new(recipe, seat, now);
+        let waiting = Waiting::new(recipe, waiter, now);
         Self {
             started: now,
             deadline,
@@ -71,7 +71,7 @@ impl Acquiring {
             outage: Outage::default(),
             last_fence: 0,
             waiting,
-            lined_up: false,
+            enqueued: false,
             queued_emitted: false,
             warned: false,
             met_busy: false,
@@ -100,12 +100,12 @@ impl Acquiring {
 
     /// Ends the loop: undoes the round under way, and leaves the local queue.
     pub(super) fn abandon(&mut self, now: Tick, context: &mut Context<'_>) {
-        self.give_up(now, context);
+        self.cancel(now, context);
         self.quit(LeaveReason::GaveUp, context);
     }
 
     /// Takes us off the servers, unless other waiters of this process use the same slot.
-    fn give_up(&mut self, now: Tick, context: &mut Context<'_>) {
+    fn cancel(&mut self, now: Tick, context: &mut Context<'_>) {
         let entry =
             self.waiting.slot().filter(|slot| !slot.is_shared() && !mutant!(LeaverStays)).map(|slot| Arc::clone(slot.entry()));
         if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
@@ -116,7 +116,7 @@ impl Acquiring {
             None => {
                 // Another waiter of this process, which has the lock by now, may have put the slot into the queues.
                 let stands =
-                    self.lined_up || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(LinedUpByAnother);
+                    self.enqueued || self.waiting.slot().is_some_and(|slot| slot.has_arrived()) && !mutant!(EnqueuedByAnother);
                 if let Some(entry) = entry.filter(|_| stands) {
                     let servers = 0..context.recipe.servers.len();
                     context.out.extend(servers.map(|server| leave(context.recipe, server, &entry, now)));
@@ -199,7 +199,7 @@ impl Acquiring {
         }
         let mut round = Round::new(recipe, number, owner, stays, now.tick);
         if let Some(slot) = self.waiting.slot() {
-            round.lineups.extend((0..servers).map(|server| slot.lineups(server)));
+            round.enqueue_counts.extend((0..servers).map(|server| slot.enqueue_counts(server)));
         }
         self.round = Some(round);
     }
@@ -249,7 +249,7 @@ impl Acquiring {
         }
         if let (Step::Acquire, Ok(reply)) = (tag.step, &answer) {
             round.ranks[server] = self.waiting.rank(&reply.queued);
-            self.lined_up |= round.ranks[server].is_some();
+            self.enqueued |= round.ranks[server].is_some();
         }
         let standing = match (tag.step, answer) {
             (Step::Acquire, Ok(reply)) if reply.verdict == Verdict::Vote => {
@@ -288,7 +288,7 @@ impl Acquiring {
                 round.confirm_all(recipe, fence, now, context.out);
                 Decision::Pending
             }
-            Standing::Granted(_) if recipe.hear_all_first && round.is_awaited() => Decision::Pending,
+            Standing::Granted(_) if recipe.ask_all_first && round.is_awaited() => Decision::Pending,
             Standing::Granted(fence) => self.granted(fence, now, context),
             // The round is lost for sure, but to a holder or to an outage? That takes as many answers as a majority.
             Standing::Failed if !Tally::of(recipe, round).is_decided(recipe) => Decision::Pending,
@@ -299,7 +299,7 @@ impl Acquiring {
     /// A majority attests the fence. The grant counts only if validity is left.
     fn granted(&mut self, fence: u64, now: Tick, context: &mut Context<'_>) -> Decision {
         let recipe = context.recipe;
-        let tally = self.round.as_ref().filter(|_| recipe.hear_all_first).map(|round| Tally::of(recipe, round));
+        let tally = self.round.as_ref().filter(|_| recipe.ask_all_first).map(|round| Tally::of(recipe, round));
         if tally.is_some_and(|tally| tally.mismatch.is_some()) {
             return self.round_failed(now, context);
         }
@@ -388,7 +388,7 @@ impl Acquiring {
 
     /// Ends the acquire with an error that the other waiters of the local queue will probably meet, too.
     fn failed(&mut self, error: Error, now: Tick, context: &mut Context<'_>) -> Decision {
-        self.give_up(now, context);
+        self.cancel(now, context);
         self.quit(LeaveReason::Failed, context);
         Decision::Ended(Err(error))
     }

@@ -7,7 +7,7 @@ use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, V
 use crate::options::{LockOptions, Wait};
 use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
-use crate::wait::{Hint, LeaveReason, LocalQueues, Role, Seat};
+use crate::wait::{Hint, LeaveReason, LocalQueues, Role, Waiter};
 
 /// A whole acquire, on servers whose answers a test chooses.
 pub(in crate::protocol) struct Acquire {
@@ -17,10 +17,10 @@ pub(in crate::protocol) struct Acquire {
 }
 
 impl Acquire {
-    pub(in crate::protocol) fn new(seat: Option<Seat>, options: LockOptions) -> Self {
+    pub(in crate::protocol) fn new(waiter: Option<Waiter>, options: LockOptions) -> Self {
         let recipe = Recipe { options, ..recipe(1) };
         let now = Now { tick: at(0), wall_us: 0, servers_us: 0 };
-        Self { machine: Acquisition::new(Arc::new(recipe), seat, 1, now), round: 0, now: at(0) }
+        Self { machine: Acquisition::new(Arc::new(recipe), waiter, 1, now), round: 0, now: at(0) }
     }
 
     pub(in crate::protocol) fn bring(&mut self, input: Input) -> Vec<Command> {
@@ -59,16 +59,16 @@ pub(in crate::protocol) fn leaving(commands: &[Command]) -> Vec<String> {
     commands.iter().filter_map(leaves).collect()
 }
 
-pub(in crate::protocol) fn seats(count: u64, fair: bool) -> (LocalQueues, Vec<Seat>) {
+pub(in crate::protocol) fn waiters(count: u64, fair: bool) -> (LocalQueues, Vec<Waiter>) {
     let mut queues = LocalQueues::new("c", "", 1);
-    let seats = (1..=count).map(|waiter| queues.join("l", waiter, fair)).collect();
-    (queues, seats)
+    let waiters = (1..=count).map(|waiter| queues.join("l", waiter, fair)).collect();
+    (queues, waiters)
 }
 
 #[test]
 fn a_parked_acquire_sends_nothing_until_its_wait_is_over_and_then_fails_with_its_rank() {
-    let (_lines, seats) = seats(2, false);
-    let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions { wait: Wait::For(ms(300)), ..LockOptions::default() });
+    let (_queues, waiters) = waiters(2, false);
+    let mut acquire = Acquire::new(Some(waiters[1].clone()), LockOptions { wait: Wait::For(ms(300)), ..LockOptions::default() });
     assert_eq!(acquire.bring(Input::Start).len(), 0);
     assert_eq!(acquire.machine.wake_at(), at(300));
     acquire.now = at(300);
@@ -81,11 +81,11 @@ fn a_parked_acquire_sends_nothing_until_its_wait_is_over_and_then_fails_with_its
 }
 
 #[test]
-fn an_acquire_that_gives_up_takes_its_place_off_the_servers() {
+fn an_acquire_that_gives_up_removes_its_place_from_the_servers() {
     for fair in [false, true] {
-        let (_lines, seats) = seats(1, fair);
-        let entry = seats[0].slot.entry().to_string();
-        let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions { fair, ..LockOptions::default() });
+        let (_queues, waiters) = waiters(1, fair);
+        let entry = waiters[0].slot.entry().to_string();
+        let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions { fair, ..LockOptions::default() });
         acquire.bring(Input::Start);
         acquire.held();
         let ended = acquire.bring(Input::Cancel);
@@ -94,9 +94,9 @@ fn an_acquire_that_gives_up_takes_its_place_off_the_servers() {
 }
 
 #[test]
-fn an_acquire_that_nobody_lined_up_has_nothing_to_take_off() {
-    let (_lines, seats) = seats(1, false);
-    let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
+fn an_acquire_that_no_server_enqueued_has_nothing_to_remove() {
+    let (_queues, waiters) = waiters(1, false);
+    let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
     acquire.bring(Input::Start);
     acquire.answer(held(), Queued::Nothing);
     let ended = acquire.bring(Input::Cancel);
@@ -104,24 +104,24 @@ fn an_acquire_that_nobody_lined_up_has_nothing_to_take_off() {
 }
 
 #[test]
-fn a_grant_tells_how_long_the_line_has_to_wait_and_whether_it_stands_in_the_queue() {
+fn a_grant_shows_how_long_the_queue_has_to_wait_and_whether_it_is_in_it() {
     for (behind, stays) in [(0, false), (1, true)] {
-        let (_lines, seats) = seats(1 + behind, false);
-        let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
+        let (_queues, waiters) = waiters(1 + behind, false);
+        let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
         acquire.bring(Input::Start);
         let ended = acquire.answer(Verdict::Vote, Queued::Nothing);
-        let Some(LeaveReason::Granted { until, stays: told }) = reason(&ended) else { panic!("it was granted") };
-        assert_eq!((until, told), (acquire.machine.valid_until(), stays));
+        let Some(LeaveReason::Granted { until, stays: reported }) = reason(&ended) else { panic!("it was granted") };
+        assert_eq!((until, reported), (acquire.machine.valid_until(), stays));
     }
 }
 
 #[test]
-fn the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for() {
-    let (_lines, seats) = seats(2, false);
-    let mut acquire = Acquire::new(Some(seats[1].clone()), LockOptions::default());
+fn the_next_in_the_queue_looks_within_a_second_however_long_the_lock_was_granted_for() {
+    let (_queues, waiters) = waiters(2, false);
+    let mut acquire = Acquire::new(Some(waiters[1].clone()), LockOptions::default());
     acquire.bring(Input::Start);
-    let told = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
-    assert!(told.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
+    let reported = acquire.bring(Input::Role(Role::First, Some(at(60_000))));
+    assert!(reported.iter().any(|command| matches!(command, Command::Listen)), "the one before it may never have had to");
     assert!(acquire.machine.wake_at() <= at(1_000), "{:?}", acquire.machine.wake_at());
     acquire.now = at(5);
     acquire.bring(Input::Role(Role::First, None));
@@ -138,10 +138,10 @@ fn a_wait_is_reported_once_when_it_is_long() {
         (Wait::For(ms(0)), false, vec![]),
     ];
     for (wait, parked, expected) in cases {
-        let (_lines, seats) = seats(2, false);
-        let seat = seats[usize::from(parked)].clone();
-        let mut acquire = Acquire::new(Some(seat), LockOptions { wait, ..LockOptions::default() });
-        let mut told = Vec::new();
+        let (_queues, waiters) = waiters(2, false);
+        let waiter = waiters[usize::from(parked)].clone();
+        let mut acquire = Acquire::new(Some(waiter), LockOptions { wait, ..LockOptions::default() });
+        let mut reported = Vec::new();
         let mut commands = acquire.bring(Input::Start);
         while acquire.now < at(20_000) {
             if commands.iter().any(|command| matches!(command, Command::Send { .. })) {
@@ -151,17 +151,17 @@ fn a_wait_is_reported_once_when_it_is_long() {
             acquire.now = acquire.machine.wake_at().min(at(20_000));
             commands = acquire.bring(Input::Wake);
             if commands.iter().any(|command| matches!(command, Command::WaitsLong { since } if *since == at(0))) {
-                told.push(acquire.now);
+                reported.push(acquire.now);
             }
         }
-        assert_eq!(told, expected, "{wait:?}, parked: {parked}");
+        assert_eq!(reported, expected, "{wait:?}, parked: {parked}");
     }
 }
 
 #[test]
 fn events_say_once_that_it_waits_in_the_queue_and_that_it_was_notified() {
-    let (_lines, seats) = seats(1, false);
-    let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions::default());
+    let (_queues, waiters) = waiters(1, false);
+    let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
     let mut kinds = Vec::new();
     let mut note = |commands: Vec<Command>| {
         let emitted = |command| if let Command::Emit(event) = command { Some(event) } else { None };
@@ -190,25 +190,25 @@ fn events_say_once_that_it_waits_in_the_queue_and_that_it_was_notified() {
 }
 
 #[test]
-fn who_gives_up_takes_off_the_place_that_another_of_its_process_had_lined_up() {
-    let (mut queues, seats) = seats(2, false);
-    let mut first = Acquire::new(Some(seats[0].clone()), LockOptions::default());
-    let mut second = Acquire::new(Some(seats[1].clone()), LockOptions::default());
+fn a_waiter_that_gives_up_removes_the_place_that_another_of_its_process_had_enqueued() {
+    let (mut queues, waiters) = waiters(2, false);
+    let mut first = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
+    let mut second = Acquire::new(Some(waiters[1].clone()), LockOptions::default());
     first.bring(Input::Start);
     second.bring(Input::Start);
     first.answer(Verdict::Vote, Queued::At { rank: 0, arrival: 9 });
     queues.quit("l", 1, LeaveReason::Granted { until: at(9_998), stays: true });
     let ended = second.bring(Input::Cancel);
-    assert_eq!(leaving(&ended), [seats[1].slot.entry().to_string()]);
+    assert_eq!(leaving(&ended), [waiters[1].slot.entry().to_string()]);
 }
 
 #[test]
-fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a_release() {
+fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_reports_a_release() {
     // The late answer of the third server after the others have decided, and the time of the next try by its hint alone.
     for (late, soonest, latest) in [(held(), 1, 6), (Verdict::Vote, 700, 1_001)] {
         let mut queues = LocalQueues::new("c", "", 3);
-        let seat = queues.join("l", 1, false);
-        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(seat), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let waiter = queues.join("l", 1, false);
+        let mut machine = Acquisition::new(Arc::new(recipe(3)), Some(waiter), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let mut bring = |input| machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut Vec::new());
         bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
@@ -226,20 +226,23 @@ fn a_server_that_refuses_after_the_end_of_a_round_is_believed_when_it_tells_of_a
 #[test]
 fn bugs_planted_in_an_acquire_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::FirstRoleDoesNotListen, the_next_in_line_looks_within_a_second_however_long_the_lock_was_granted_for);
+    assert_noticed(
+        Mutant::FirstRoleDoesNotListen,
+        the_next_in_the_queue_looks_within_a_second_however_long_the_lock_was_granted_for,
+    );
 }
 
 fn one_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_that() {
     let lost = || Err(Failure::unknown(FailureKind::Disconnected, "it broke"));
-    let lined_up = || {
+    let enqueued = || {
         let reply = Reply::new(held(), 0, 7);
         Ok(Reply { queued: Queued::At { rank: 0, arrival: 9 }, ..reply })
     };
     // The server may still read the acquire; or it has read it, and its answer comes late.
-    for answer in [lost as fn() -> Answer, lined_up] {
-        let (_lines, seats) = seats(1, true);
-        let entry = seats[0].slot.entry().to_string();
-        let mut acquire = Acquire::new(Some(seats[0].clone()), LockOptions { fair: true, ..LockOptions::default() });
+    for answer in [lost as fn() -> Answer, enqueued] {
+        let (_queues, waiters) = waiters(1, true);
+        let entry = waiters[0].slot.entry().to_string();
+        let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions { fair: true, ..LockOptions::default() });
         acquire.bring(Input::Start);
         acquire.now = acquire.machine.wake_at();
         let mut asked = acquire.bring(Input::Wake);
@@ -274,7 +277,7 @@ fn an_acquire_that_leaves_while_an_earlier_round_has_no_answer_leaves_behind_tha
 }
 
 #[test]
-fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
+fn an_acquire_that_ends_without_the_lock_reports_how_and_how_long_it_waited() {
     let denied = || Err(Failure::not_applied(FailureKind::Denied, "NOPERM"));
     let held = || Ok(Reply::new(held(), 0, 7));
     for (input, answer, kind, holder, message) in [
@@ -283,20 +286,20 @@ fn an_acquire_that_ends_without_the_lock_tells_how_and_how_long_it_waited() {
         (Some(Input::Cancel), held, "cancelled", None, false),
         (Some(Input::Close), held, "cancelled", None, true),
     ] {
-        let (_lines, seats) = seats(1, false);
+        let (_queues, waiters) = waiters(1, false);
         let options = LockOptions { wait: Wait::For(ms(300)), ..LockOptions::default() };
-        let mut acquire = Acquire::new(Some(seats[0].clone()), options);
+        let mut acquire = Acquire::new(Some(waiters[0].clone()), options);
         acquire.bring(Input::Start);
         let tag = Tag { round: 1, step: Step::Acquire, sent: at(0) };
         acquire.now = at(if input.is_some() { 200 } else { 300 });
-        let mut told = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
+        let mut reported = acquire.bring(Input::Answer { server: 0, tag, answer: answer() });
         acquire.now = at(300);
-        told.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
+        reported.extend(input.into_iter().flat_map(|input| acquire.bring(input)));
         let ended = |command: Command| match command {
             Command::Emit(event) if event.kind.as_str() == kind => Some(event),
             _ => None,
         };
-        let ended: Vec<_> = told.into_iter().filter_map(ended).collect();
+        let ended: Vec<_> = reported.into_iter().filter_map(ended).collect();
         let [event] = &ended[..] else { panic!("{kind}: {ended:?}") };
         assert_eq!((event.took, event.holder.as_deref(), event.message.is_some()), (Some(ms(300)), holder, message), "{kind}");
         assert_eq!((event.lock_name.as_deref(), event.key.as_deref()), (Some("l"), Some("l")), "{kind}");

@@ -22,7 +22,7 @@ use crate::protocol::state::State;
 use crate::protocol::ticket::ticket;
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, Answered, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
-use crate::wait::{Seat, Slot};
+use crate::wait::{Slot, Waiter};
 
 /// The state machine of one acquisition.
 #[derive(Debug)]
@@ -41,11 +41,11 @@ pub struct Acquisition {
 }
 
 impl Acquisition {
-    /// An acquisition by `recipe`. `seed` decides its owner values and jitter. With a `seat` it joins the queues, else it polls.
+    /// An acquisition by `recipe`. `seed` decides its owner values and jitter. With a `waiter` it joins the queues, else it polls.
     #[must_use]
-    pub fn new(recipe: Arc<Recipe>, seat: Option<Seat>, seed: u64, now: Now) -> Self {
-        let slot = seat.as_ref().map(|seat| Arc::clone(&seat.slot));
-        let acquiring = Acquiring::new(&recipe, seat, now.tick);
+    pub fn new(recipe: Arc<Recipe>, waiter: Option<Waiter>, seed: u64, now: Now) -> Self {
+        let slot = waiter.as_ref().map(|waiter| Arc::clone(&waiter.slot));
+        let acquiring = Acquiring::new(&recipe, waiter, now.tick);
         let (rng, witness) = (fastrand::Rng::with_seed(seed), Witness::new(recipe.quorum()));
         Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(acquiring), removals: Vec::new(), witness }
     }
@@ -103,17 +103,17 @@ impl Acquisition {
     /// Takes one input, and appends the commands for the shell.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         let recipe = Arc::clone(&self.recipe);
-        self.oversleep(&recipe, now.tick, out);
+        self.adjust_for_pause(&recipe, now.tick, out);
         match input {
-            Input::NewEra(_) if !self.state.doubt(now.tick) => (),
-            Input::Start | Input::Wake | Input::NewEra(_) => self.wake(&recipe, now, out),
+            Input::FailedOver(_) if !self.state.suspect(now.tick) => (),
+            Input::Start | Input::Wake | Input::FailedOver(_) => self.wake(&recipe, now, out),
             Input::Answer { server, tag, answer } => self.answer(&recipe, (server, tag), answer, now.tick, out),
             Input::Hint(server, hint) => {
-                self.stir(&recipe, now, out, |acquiring, context| acquiring.hint((server, hint), now.tick, context))
+                self.update(&recipe, now, out, |acquiring, context| acquiring.hint((server, hint), now.tick, context))
             }
-            Input::Listens(server) => self.stir(&recipe, now, out, |acquiring, _| acquiring.listens(server, now.tick)),
+            Input::Listens(server) => self.update(&recipe, now, out, |acquiring, _| acquiring.listens(server, now.tick)),
             Input::Role(role, at) => {
-                self.stir(&recipe, now, out, |acquiring, context| acquiring.take_role(role, at, now.tick, context))
+                self.update(&recipe, now, out, |acquiring, context| acquiring.take_role(role, at, now.tick, context))
             }
             Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
@@ -130,7 +130,7 @@ impl Acquisition {
     }
 
     /// Moves all timeouts by the time in which the process did not run, which shows by a late alarm. The end of validity stays.
-    fn oversleep(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
+    fn adjust_for_pause(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let ran = std::mem::replace(&mut self.ran, now);
         let late = |due: Tick| now.since(due.max(ran));
         // Removals of earlier rounds don't count: with much to remove, a machine that is always late would never end.
@@ -173,8 +173,8 @@ impl Acquisition {
     }
 
     fn answer(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: Answer, now: Tick, out: &mut Vec<Command>) {
-        self.mind_place(recipe, (server, tag), &answer, now, out);
-        self.witness.hear(server, tag.step, &answer, self.state.owner());
+        self.track_queue_place(recipe, (server, tag), &answer, now, out);
+        self.witness.receive(server, tag.step, &answer, self.state.owner());
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {
@@ -254,10 +254,10 @@ impl Acquisition {
     }
 
     /// Gives an input to the acquire loop, which may lead to a try.
-    fn stir(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>, stir: impl FnOnce(&mut Acquiring, &mut Context<'_>)) {
+    fn update(&mut self, recipe: &Recipe, now: Now, out: &mut Vec<Command>, act: impl FnOnce(&mut Acquiring, &mut Context<'_>)) {
         if let State::Acquiring(acquiring) = &mut self.state {
             let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
-            stir(acquiring, &mut context);
+            act(acquiring, &mut context);
             self.wake(recipe, now, out);
         }
     }

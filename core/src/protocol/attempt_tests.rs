@@ -1,4 +1,4 @@
-//! An attempt of a job, in virtual time: what the server is told at its end, and what its worker hears.
+//! An attempt of a job, in virtual time: what the server gets at its end, and what its worker gets.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ struct Bench {
     machine: Acquisition,
     /// The last request, its tag and its time.
     asked: Option<(Tag, Op)>,
-    told: Vec<Command>,
+    reported: Vec<Command>,
 }
 
 impl Bench {
@@ -27,7 +27,7 @@ impl Bench {
         let keys = Arc::new(Keys::new(Kind::Job, "", "l", true).unwrap());
         let recipe = Recipe { keys, options, job, ..recipe };
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
-        let mut bench = Self { machine, asked: None, told: Vec::new() };
+        let mut bench = Self { machine, asked: None, reported: Vec::new() };
         bench.bring(at(0), Input::Start);
         bench
     }
@@ -54,7 +54,7 @@ impl Bench {
         for command in out {
             match command {
                 Command::Send { tag, request, .. } => self.asked = Some((tag, request.op)),
-                told => self.told.push(told),
+                reported => self.reported.push(reported),
             }
         }
     }
@@ -70,12 +70,12 @@ impl Bench {
 
     fn events(&self) -> Vec<EventKind> {
         let kind = |command: &Command| if let Command::Emit(event) = command { Some(event.kind) } else { None };
-        self.told.iter().filter_map(kind).collect()
+        self.reported.iter().filter_map(kind).collect()
     }
 
-    /// What the caller of the end of the attempt hears: the outcome, or the error's code.
-    fn heard(&self) -> Option<Result<&'static str, Code>> {
-        self.told.iter().find_map(|command| match command {
+    /// What the caller of the end of the attempt receives: the outcome, or the error's code.
+    fn received(&self) -> Option<Result<&'static str, Code>> {
+        self.reported.iter().find_map(|command| match command {
             Command::Released(_, Ok(release)) => Some(Ok(release.outcome.as_str())),
             Command::Released(_, Err(error)) => Some(Err(error.code())),
             _ => None,
@@ -133,14 +133,14 @@ fn the_table_notices_what_is_left_out() {
 }
 
 #[test]
-fn the_end_of_an_attempt_is_noted_also_after_a_loss_and_an_event_tells_it() {
+fn the_end_of_an_attempt_is_noted_also_after_a_loss_and_an_event_reports_it() {
     for (begun, now) in [(Bench::begun as fn() -> Bench, at(5)), (Bench::lost, at(10_005))] {
         for (ending, expected) in [(done(), EventKind::Done), (failed(), EventKind::Retry)] {
             let mut bench = begun();
             bench.bring(now, Input::EndAttempt(1, ending.clone()));
             assert_eq!(bench.verb(), ended(ending));
             bench.answer(now, Ok(reply(Verdict::Ok)));
-            assert_eq!(bench.heard(), Some(Ok("released")));
+            assert_eq!(bench.received(), Some(Ok("released")));
             assert_eq!(bench.events().last(), Some(&expected));
         }
     }
@@ -151,10 +151,10 @@ fn an_end_that_the_record_refuses_is_a_loss() {
     let mut bench = Bench::begun();
     bench.bring(at(5), Input::EndAttempt(1, done()));
     bench.answer(at(6), Ok(reply(gone())));
-    assert_eq!(bench.heard(), Some(Err(Code::LockLost)));
-    bench.told.clear();
+    assert_eq!(bench.received(), Some(Err(Code::LockLost)));
+    bench.reported.clear();
     bench.bring(at(7), Input::EndAttempt(2, done()));
-    assert_eq!(bench.heard(), Some(Err(Code::NotHeld)));
+    assert_eq!(bench.received(), Some(Err(Code::NotHeld)));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn that_the_work_is_done_is_not_taken_for_noted_after_a_request_without_an_answe
         bench.bring(at(200), Input::Wake);
         // Another attempt has begun since. It may have done so behind our first request.
         bench.answer(at(201), Ok(reply(gone())));
-        assert_eq!(bench.heard(), Some(expected));
+        assert_eq!(bench.received(), Some(expected));
     }
 }
 
@@ -178,7 +178,7 @@ fn an_end_without_an_answer_is_unknown_and_not_a_loss() {
     for time in (1_000..6_000).step_by(100) {
         bench.bring(at(time), Input::Wake);
     }
-    assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
+    assert_eq!(bench.received(), Some(Err(Code::Unavailable)));
 }
 
 fn earlier(scheduled_time_ms: u64, retention_ms: u64, error: &str) -> EarlierRun {
@@ -199,14 +199,17 @@ fn a_schedule_is_warned_of_a_plain_job_of_its_name_and_of_another_lateness() {
             Command::Emit(event) if event.kind == EventKind::Warning => event.message.clone(),
             _ => None,
         };
-        let told = bench.told.iter().find_map(warning);
-        assert!(told.as_deref().map_or(warned.is_none(), |told| warned.is_some_and(|warned| told.contains(warned))), "{told:?}");
-        assert!(!bench.told.iter().any(|command| matches!(command, Command::EmitOfAnother(_))));
+        let reported = bench.reported.iter().find_map(warning);
+        assert!(
+            reported.as_deref().map_or(warned.is_none(), |reported| warned.is_some_and(|warned| reported.contains(warned))),
+            "{reported:?}"
+        );
+        assert!(!bench.reported.iter().any(|command| matches!(command, Command::EmitOfAnother(_))));
     }
 }
 
 #[test]
-fn a_run_that_was_left_unfinished_is_told_when_a_later_one_begins() {
+fn a_run_that_was_left_unfinished_is_reported_when_a_later_one_begins() {
     let run = earlier(1_800_000_000_000, 60_000, "it died");
     let mut bench = Bench::started();
     let attempt = Some(AttemptNumber { number: 1, max: 1, failures: 0 });
@@ -215,13 +218,13 @@ fn a_run_that_was_left_unfinished_is_told_when_a_later_one_begins() {
         Command::EmitOfAnother(event) => Some(event.clone()),
         _ => None,
     };
-    let event = bench.told.iter().find_map(dead).expect("it is told");
+    let event = bench.reported.iter().find_map(dead).expect("it is reported");
     assert_eq!((event.kind, event.attempt, event.last_owner.as_deref()), (EventKind::Dead, Some(1), Some("w")));
     assert_eq!(event.message.as_deref(), Some("for the scheduled time 2027-01-15T08:00:00Z: it died"));
 }
 
 #[test]
-fn a_failure_that_no_attempt_can_help_is_told_as_the_death_of_the_job() {
+fn a_failure_that_no_attempt_can_help_is_reported_as_the_death_of_the_job() {
     let mut bench = Bench::begun();
     bench.bring(at(5), Input::EndAttempt(1, Ending::Failed { error: "no".into(), retry_in_ms: None }));
     bench.answer(at(6), Ok(reply(Verdict::Ok)));
@@ -235,8 +238,8 @@ fn unended(ending: Ending) -> Bench {
     for time in (1_000..30_000).step_by(100) {
         bench.bring(at(time), Input::Wake);
     }
-    assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
-    bench.told.clear();
+    assert_eq!(bench.received(), Some(Err(Code::Unavailable)));
+    bench.reported.clear();
     bench
 }
 
@@ -246,22 +249,22 @@ fn the_end_of_an_attempt_is_asked_for_again_after_an_outage() {
         let mut bench = unended(ending.clone());
         bench.bring(at(40_000), Input::EndAttempt(2, ending.clone()));
         assert_eq!(bench.verb(), ended(ending.clone()));
-        assert_eq!(bench.heard(), None, "it waits for the server");
+        assert_eq!(bench.received(), None, "it waits for the server");
         bench.answer(at(40_001), Ok(reply(Verdict::Ok)));
         assert_eq!(
-            (bench.heard(), bench.events()),
+            (bench.received(), bench.events()),
             (Some(Ok("released")), vec![event]),
             "the hold has ended before, with an event"
         );
-        bench.told.clear();
+        bench.reported.clear();
         bench.bring(at(40_002), Input::EndAttempt(3, ending));
-        assert_eq!(bench.heard(), Some(Err(Code::NotHeld)));
+        assert_eq!(bench.received(), Some(Err(Code::NotHeld)));
     }
     // The record says that another attempt has begun.
     let mut bench = unended(done());
     bench.bring(at(40_000), Input::EndAttempt(2, done()));
     bench.answer(at(40_001), Ok(reply(gone())));
-    assert_eq!(bench.heard(), Some(Err(Code::LockLost)));
+    assert_eq!(bench.received(), Some(Err(Code::LockLost)));
 }
 
 #[test]
@@ -272,13 +275,13 @@ fn another_end_than_the_one_under_way_is_refused() {
         for time in (1_000..6_000).step_by(100) {
             bench.bring(at(time), Input::Wake);
         }
-        assert_eq!(bench.heard(), Some(Err(Code::Unavailable)));
-        bench.told.clear();
+        assert_eq!(bench.received(), Some(Err(Code::Unavailable)));
+        bench.reported.clear();
         bench.bring(at(6_000), Input::EndAttempt(2, second.clone()));
-        assert_eq!(bench.heard(), Some(Err(Code::NotHeld)), "it is under way");
+        assert_eq!(bench.received(), Some(Err(Code::NotHeld)), "it is under way");
         let mut bench = unended(first);
         bench.bring(at(40_000), Input::EndAttempt(2, second));
-        assert_eq!(bench.heard(), Some(Err(Code::NotHeld)), "nobody knows its outcome");
+        assert_eq!(bench.received(), Some(Err(Code::NotHeld)), "nobody knows its outcome");
     }
 }
 
@@ -295,8 +298,8 @@ fn a_job_that_is_over_ends_the_wait_with_an_answer() {
         let end = JobEnd { why, text: "x".into(), attempts: 2, max_attempts: 3, by: "w".into(), time_us: 7 };
         let mut bench = Bench::started();
         bench.answer(at(1), Ok(reply(Verdict::Over(Box::new(end.clone())))));
-        let answered = |command: &Command| matches!(command, Command::Acquired(Ok(Answered::Over(told))) if *told == end);
-        assert!(bench.told.iter().any(answered));
+        let answered = |command: &Command| matches!(command, Command::Acquired(Ok(Answered::Over(reported))) if *reported == end);
+        assert!(bench.reported.iter().any(answered));
         assert_eq!(bench.events().last(), Some(&event));
         assert!(bench.machine.is_finished());
     }
@@ -306,13 +309,13 @@ fn a_job_that_is_over_ends_the_wait_with_an_answer() {
 fn a_job_whose_next_attempt_may_not_begin_yet_is_asked_for_again_then() {
     let mut bench = Bench::started();
     bench.answer(at(1), Ok(reply(Verdict::Later { left: ms(60_000), error: "no".into() })));
-    assert!(!bench.told.iter().any(|command| matches!(command, Command::Acquired(_))));
+    assert!(!bench.reported.iter().any(|command| matches!(command, Command::Acquired(_))));
     assert!(bench.machine.wake_at() <= at(60_010));
 }
 
 #[test]
-fn a_loss_is_told_as_of_any_lock() {
+fn a_loss_is_reported_as_of_any_lock() {
     let bench = Bench::lost();
     let lost = |command: &Command| matches!(command, Command::Lost(loss) if loss.reason == LossReason::Expired);
-    assert!(bench.told.iter().any(lost));
+    assert!(bench.reported.iter().any(lost));
 }

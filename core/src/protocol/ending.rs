@@ -9,7 +9,7 @@ use crate::op::job::{EarlierRun, JobEnd, NotBegun};
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
 
-/// The loss of this hold as its holder meets it at `now`: the holder has gone on until then.
+/// The loss of this hold as its holder meets it at `now`: the holder has continued until then.
 pub(super) fn met_at(now: Tick, hold: &Hold, loss: &Loss) -> Loss {
     loss.clone().after(now.since(hold.validity_end))
 }

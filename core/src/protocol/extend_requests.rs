@@ -100,17 +100,17 @@ impl ExtendRequests {
     }
 
     /// Takes the requests for which no other try is made.
-    pub(super) fn give_up_trying(&mut self, now: Tick) -> Vec<CallId> {
+    pub(super) fn stop_trying(&mut self, now: Tick) -> Vec<CallId> {
         self.take(|request| now >= request.last_try)
     }
 
     /// Takes the requests whose callers have waited long enough for the try under way.
-    pub(super) fn give_up_waiting(&mut self, now: Tick) -> Vec<CallId> {
+    pub(super) fn stop_waiting(&mut self, now: Tick) -> Vec<CallId> {
         self.take(|request| now >= request.gives_up)
     }
 
     /// Takes all requests.
-    pub(super) fn give_up(&mut self) -> Vec<CallId> {
+    pub(super) fn cancel_all(&mut self) -> Vec<CallId> {
         self.take(|_| true)
     }
 

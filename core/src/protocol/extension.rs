@@ -21,7 +21,7 @@ pub(super) fn least_pause(recipe: &Recipe) -> Duration {
 
 /// The answer of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Say {
+enum ExtensionAnswer {
     Pending,
     Yes,
     Missing,
@@ -56,14 +56,14 @@ pub(super) struct Extension {
     /// The time at which the round stops waiting for answers, and another round may begin.
     pub(super) times_out: Tick,
     quorum: Quorum,
-    says: Vec<Say>,
-    /// Whether a server found that somebody waits.
+    answers: Vec<ExtensionAnswer>,
+    /// Whether a server found that a client waits.
     pub(super) waits: bool,
 }
 
 impl Extension {
     pub(super) fn new(round: u32, sent: Tick, span: Duration, times_out: Tick, quorum: Quorum) -> Self {
-        Self { round, sent, span, times_out, quorum, says: vec![Say::Pending; quorum.servers()], waits: false }
+        Self { round, sent, span, times_out, quorum, answers: vec![ExtensionAnswer::Pending; quorum.servers()], waits: false }
     }
 
     /// Takes a server's answer. `readings` are the hold's last readings of the servers' clocks.
@@ -76,10 +76,10 @@ impl Extension {
         readings: &mut [Option<Reading>],
     ) -> Progress {
         // A server that has given another answer to a later round doesn't count in this one.
-        if self.says[server] != Say::Pending {
+        if self.answers[server] != ExtensionAnswer::Pending {
             return self.verdict();
         }
-        self.says[server] = match answer {
+        self.answers[server] = match answer {
             Ok(reply) if reply.verdict == Verdict::Ok => {
                 self.waits |= reply.waits;
                 let before = readings[server];
@@ -87,18 +87,22 @@ impl Extension {
                     readings[server] = Some(Reading { sent: self.sent, server_us: reply.time_us });
                 }
                 // The server's keys expire early by the size of the jump. It counts again when it confirms on the new clock.
-                if before.is_some_and(|before| jumped(before, reply.time_us, now)) { Say::Jumped } else { Say::Yes }
+                if before.is_some_and(|before| jumped(before, reply.time_us, now)) {
+                    ExtensionAnswer::Jumped
+                } else {
+                    ExtensionAnswer::Yes
+                }
             }
-            Ok(reply) => Say::no(&reply, owner),
-            Err(failure) => Say::Failed(failure),
+            Ok(reply) => ExtensionAnswer::no(&reply, owner),
+            Err(failure) => ExtensionAnswer::Failed(failure),
         };
         self.verdict()
     }
 
     /// Withdraws a server's answer to this round, because the server has given another answer to a later round.
     pub(super) fn withdraw(&mut self, server: usize) {
-        if matches!(self.says[server], Say::Pending | Say::Yes) {
-            self.says[server] = Say::Failed(Failure::not_applied(FailureKind::Other, "said something else since"));
+        if matches!(self.answers[server], ExtensionAnswer::Pending | ExtensionAnswer::Yes) {
+            self.answers[server] = ExtensionAnswer::Failed(Failure::not_applied(FailureKind::Other, "said something else since"));
         }
     }
 
@@ -115,56 +119,65 @@ impl Extension {
     /// The rounds in which the server no longer counts because of its answer to this one: those sent before the time given. A
     /// refusal ends all earlier rounds; a jump of its clock ends all rounds.
     pub(super) fn ended_before(&self, server: usize) -> Option<Tick> {
-        match &self.says[server] {
-            Say::Jumped => Some(Tick::NEVER),
-            say => say.refuses().then_some(self.sent),
+        match &self.answers[server] {
+            ExtensionAnswer::Jumped => Some(Tick::NEVER),
+            each => each.refuses().then_some(self.sent),
         }
     }
 
     /// Whether the server answered that it has no key at all.
     pub(super) fn is_forgetful(&self, server: usize) -> bool {
-        self.says[server] == Say::Missing
+        self.answers[server] == ExtensionAnswer::Missing
     }
 
     /// The errors of the servers that failed or have not answered yet.
     pub(super) fn failures(&self, addresses: &[String]) -> Vec<ServerFailure> {
-        let failed = |(server, say): (usize, &Say)| match say {
-            Say::Failed(failure) => Some(ServerFailure::of(&addresses[server], failure)),
-            Say::Jumped => Some(ServerFailure::new(&addresses[server], FailureKind::Other, "its clock jumped forward")),
-            Say::Pending => Some(ServerFailure::new(&addresses[server], FailureKind::Timeout, "had not answered yet")),
+        let failed = |(server, each): (usize, &ExtensionAnswer)| match each {
+            ExtensionAnswer::Failed(failure) => Some(ServerFailure::of(&addresses[server], failure)),
+            ExtensionAnswer::Jumped => {
+                Some(ServerFailure::new(&addresses[server], FailureKind::Other, "its clock jumped forward"))
+            }
+            ExtensionAnswer::Pending => {
+                Some(ServerFailure::new(&addresses[server], FailureKind::Timeout, "had not answered yet"))
+            }
             _ => None,
         };
-        self.says.iter().enumerate().filter_map(failed).collect()
+        self.answers.iter().enumerate().filter_map(failed).collect()
     }
 
     fn verdict(&self) -> Progress {
-        let count = |is: fn(&Say) -> bool| self.says.iter().filter(|say| is(say)).count();
-        if count(|say| *say == Say::Yes) >= self.quorum.needed() {
+        let count = |is: fn(&ExtensionAnswer) -> bool| self.answers.iter().filter(|each| is(each)).count();
+        if count(|each| *each == ExtensionAnswer::Yes) >= self.quorum.needed() {
             return Progress::Confirmed;
         }
-        let noes = count(if mutant!(SilenceRefuses) { |say| !matches!(say, Say::Yes | Say::Pending) } else { Say::refuses });
+        let noes = count(if mutant!(SilenceRefuses) {
+            |each| !matches!(each, ExtensionAnswer::Yes | ExtensionAnswer::Pending)
+        } else {
+            ExtensionAnswer::refuses
+        });
         if self.quorum.blocked_by(noes) {
             return self.reason();
         }
-        let failed = count(|say| matches!(say, Say::Failed(..) | Say::Jumped));
+        let failed = count(|each| matches!(each, ExtensionAnswer::Failed(..) | ExtensionAnswer::Jumped));
         if self.quorum.blocked_by(noes + failed) { Progress::Unknown } else { Progress::Open }
     }
 
     fn reason(&self) -> Progress {
-        let taken = |say: &Say| if let Say::Taken(owner) = say { Some(owner.clone()) } else { None };
-        if let Some(owner) = self.says.iter().find_map(taken) {
+        let taken = |each: &ExtensionAnswer| if let ExtensionAnswer::Taken(owner) = each { Some(owner.clone()) } else { None };
+        if let Some(owner) = self.answers.iter().find_map(taken) {
             return Progress::Refused(LossReason::Taken, Some(owner));
         }
-        let conflict = |say: &Say| if let Say::Conflict(found) = say { Some(found.clone()) } else { None };
-        if let Some(found) = self.says.iter().find_map(conflict) {
+        let conflict =
+            |each: &ExtensionAnswer| if let ExtensionAnswer::Conflict(found) = each { Some(found.clone()) } else { None };
+        if let Some(found) = self.answers.iter().find_map(conflict) {
             return Progress::Refused(LossReason::Conflict, Some(found));
         }
-        let superseded = self.says.contains(&Say::Superseded);
+        let superseded = self.answers.contains(&ExtensionAnswer::Superseded);
         Progress::Refused(if superseded { LossReason::Superseded } else { LossReason::Missing }, None)
     }
 }
 
-impl Say {
+impl ExtensionAnswer {
     fn refuses(&self) -> bool {
         matches!(self, Self::Missing | Self::Taken(_) | Self::Conflict(_) | Self::Superseded)
     }

@@ -20,12 +20,12 @@ use crate::server::Request;
 impl Hold {
     /// Whether there is a reason for a next extension.
     pub(super) fn extends(&self) -> bool {
-        self.renewing || self.doubted_at.is_some() || !self.requests.is_empty()
+        self.renewing || self.suspected_at.is_some() || !self.requests.is_empty()
     }
 
     /// A server may have lost the key: the next extension is due now, also of a hold that isn't renewed.
-    pub(super) fn doubt(&mut self, now: Tick) {
-        (self.doubted_at, self.failed_over) = (Some(now), !mutant!(FailoverExcludes));
+    pub(super) fn suspect(&mut self, now: Tick) {
+        (self.suspected_at, self.failed_over) = (Some(now), !mutant!(FailoverExcludes));
         if self.extensions.current().is_none() {
             self.next_renewal = now;
         }
@@ -55,12 +55,12 @@ impl Hold {
     pub(super) fn heals_alone(&self, recipe: &Recipe, sent: Tick) -> bool {
         let is_single = recipe.quorum_config.is_some_and(|config| config.servers == 1);
         let overtakes_heal = sent < self.healed_at && !mutant!(RefusalFromBeforeHeal);
-        let is_doubted = self.doubted_at.is_some() || overtakes_heal || mutant!(DeletedKeyHealed);
-        is_single && is_doubted && !mutant!(LostKeyNotHealed)
+        let is_suspect = self.suspected_at.is_some() || overtakes_heal || mutant!(DeletedKeyHealed);
+        is_single && is_suspect && !mutant!(LostKeyNotHealed)
     }
 
-    /// Writes the key again, which a round did not find. The answer decides. A round that timed out is not the last one, which tells
-    /// the same; and behind a heal on its way an answer may be older than that.
+    /// Writes the key again, which a round did not find. The answer decides. A round that timed out is not the last one, which
+    /// shows the same; and behind a heal on its way an answer may be older than that.
     pub(super) fn heal_missing(&mut self, recipe: &Recipe, is_current: bool, now: Tick, out: &mut Vec<Command>) {
         if !is_current || self.is_writing(0) {
             return;

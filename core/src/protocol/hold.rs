@@ -20,14 +20,14 @@ use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, LONGEST_PAUSE, Progress, least_pause};
 use crate::protocol::removal::{Concern, STRAGGLER};
 use crate::protocol::round::Round;
-use crate::protocol::rounds::{Heard, Rounds};
+use crate::protocol::rounds::{RoundAnswer, Rounds};
 use crate::protocol::witness::Witness;
 use crate::protocol::{Amount, CallId, Command, Recipe, Step, Tag};
 use crate::server::Request;
 use crate::validity::{self, Reading};
 
 /// The connection for renewals is opened after the ttl divided by this number.
-const WARMTH: u32 = 20;
+const KEEP_WARM_DIVISOR: u32 = 20;
 
 /// A granted lock.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ pub(super) struct Hold {
     hold_end: Tick,
     pub(super) renewing: bool,
     pub(super) next_renewal: Tick,
-    /// The time since which a server may have lost the key. An extension that is sent later, and confirmed, ends the doubt.
-    pub(super) doubted_at: Option<Tick>,
+    /// The time since which a server may have lost the key. An extension that is sent later, and confirmed, ends the suspicion.
+    pub(super) suspected_at: Option<Tick>,
     /// The writing of a missing key that is under way, on a single server.
     pub(super) healing: Option<Extension>,
     /// The time at which a single server in quarantine answered the last heal.
     pub(super) healed_at: Tick,
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
-    warms_at: Tick,
+    keep_warm_at: Tick,
     pub(super) extensions: Rounds,
     /// The number of rounds in a row that timed out.
     timeouts: u32,
@@ -56,7 +56,7 @@ pub(super) struct Hold {
     /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
     pub(super) unsure_until: Vec<Tick>,
     pub(super) requests: ExtendRequests,
-    /// Whether an extension found that somebody waits.
+    /// Whether an extension found that a client waits.
     waits: bool,
     /// Whether its acquire found the lock held by another program.
     pub(super) met_busy: bool,
@@ -91,21 +91,21 @@ impl Hold {
             hold_end,
             renewing: recipe.options.renew,
             next_renewal: Tick::NEVER,
-            doubted_at: round.doubted_at,
+            suspected_at: round.suspected_at,
             healing: None,
             healed_at: Tick::default(),
             // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
-            warms_at: if recipe.options.renew { round.sent.after(ttl / WARMTH) } else { Tick::NEVER },
+            keep_warm_at: if recipe.options.renew { round.sent.after(ttl / KEEP_WARM_DIVISOR) } else { Tick::NEVER },
             waits: false,
             met_busy: false,
             is_noted: false,
-            failed_over: round.doubted_at.is_some(),
+            failed_over: round.suspected_at.is_some(),
             round,
             extensions: Rounds::default(),
             requests: ExtendRequests::default(),
         };
-        hold.next_renewal = if hold.doubted_at.is_some() { now } else { hold.renewal_after(recipe) };
-        hold.warm(now, out);
+        hold.next_renewal = if hold.suspected_at.is_some() { now } else { hold.renewal_after(recipe) };
+        hold.keep_warm(now, out);
         hold
     }
 
@@ -154,23 +154,23 @@ impl Hold {
 
     /// Ends the renewals; no further answer matters. Gives the callers that still wait for an extend.
     pub(super) fn stop(&mut self) -> Vec<CallId> {
-        (self.renewing, self.doubted_at) = (false, None);
+        (self.renewing, self.suspected_at) = (false, None);
         self.extensions.stop();
         // The request under way is still among them.
-        self.requests.give_up()
+        self.requests.cancel_all()
     }
 
     pub(super) fn wake_at(&self) -> Tick {
         let planned = if self.extends() { self.next_renewal } else { Tick::NEVER };
         let next = self.extensions.times_out().unwrap_or(planned);
-        let warms_at = if self.renewing { self.warms_at } else { Tick::NEVER };
-        next.min(self.requests.gives_up()).min(self.validity_end).min(warms_at)
+        let keep_warm_at = if self.renewing { self.keep_warm_at } else { Tick::NEVER };
+        next.min(self.requests.gives_up()).min(self.validity_end).min(keep_warm_at)
     }
 
-    fn warm(&mut self, now: Tick, out: &mut Vec<Command>) {
-        if now >= self.warms_at {
-            self.warms_at = Tick::NEVER;
-            out.push(Command::Warm);
+    fn keep_warm(&mut self, now: Tick, out: &mut Vec<Command>) {
+        if now >= self.keep_warm_at {
+            self.keep_warm_at = Tick::NEVER;
+            out.push(Command::KeepWarm);
         }
     }
 
@@ -235,16 +235,16 @@ impl Hold {
         if now >= self.validity_end {
             return Some(self.expiry_at(recipe, now));
         }
-        self.warm(now, out);
-        let given_up = self.requests.give_up_waiting(now);
+        self.keep_warm(now, out);
+        let cancelled = self.requests.stop_waiting(now);
         let failures = || self.extensions.failures(&recipe.servers);
-        out.extend(given_up.into_iter().map(|call| unavailable(recipe, call, failures())));
+        out.extend(cancelled.into_iter().map(|call| unavailable(recipe, call, failures())));
         if self.extensions.times_out().is_some_and(|at| now >= at) {
             self.unknown(recipe, now, out);
         }
         if self.extensions.current().is_none() && now >= self.next_renewal {
             let mut least = if self.renewing { recipe.options.ttl } else { Duration::ZERO };
-            if self.doubted_at.is_some() && !mutant!(LostExtensionIgnored) {
+            if self.suspected_at.is_some() && !mutant!(LostExtensionIgnored) {
                 // The server may have lost an extension, and not the key: it has to last as long as the hold does anyway.
                 least = least.max(self.validity_end.since(now));
             }
@@ -269,7 +269,7 @@ impl Hold {
         let timeout = share.max(least_pause(recipe)).min(recipe.response_timeout);
         let key_span = recipe.key_span(span);
         self.kept_until = self.kept_until.max(now.after(key_span)).max(self.validity_end.after(key_span));
-        if self.doubted_at.is_some() && self.is_on_one_server() && !mutant!(ClockNotRaised) {
+        if self.suspected_at.is_some() && self.is_on_one_server() && !mutant!(ClockNotRaised) {
             // The clock of the node that answers now may be behind. Nobody waits for the answer.
             let op = recipe.op(Arc::clone(&self.round.owner), Verb::Confirm { fence: self.fence });
             let tag = Tag { round: 0, step: Step::Leave, sent: now };
@@ -294,31 +294,31 @@ impl Hold {
         out: &mut Vec<Command>,
     ) -> Option<Loss> {
         match self.extensions.answer((server, tag.round), now, &self.round.owner, answer, &mut self.round.readings) {
-            Heard::Forgot if now < self.validity_end => {
+            RoundAnswer::Forgot if now < self.validity_end => {
                 self.heal(recipe, server, now, out);
                 None
             }
-            Heard::Nothing | Heard::Forgot => None,
-            Heard::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe, tag.sent) => {
+            RoundAnswer::Nothing | RoundAnswer::Forgot => None,
+            RoundAnswer::Open(Progress::Refused(LossReason::Missing, _), is_current) if self.heals_alone(recipe, tag.sent) => {
                 self.heal_missing(recipe, is_current, now, out);
                 None
             }
-            Heard::Open(Progress::Refused(reason, seen), _) => {
+            RoundAnswer::Open(Progress::Refused(reason, seen), _) => {
                 let loss = Loss::new(reason, now.since(self.validity_end));
                 let conflict = reason == LossReason::Conflict;
                 Some(if conflict { Loss { found: seen, ..loss } } else { Loss { next_owner: seen, ..loss } })
             }
             // Validity has ended: the timer reports that, whatever has arrived since.
             _ if now >= self.validity_end && !mutant!(LateExtension) => None,
-            Heard::Confirmed(extension) => {
+            RoundAnswer::Confirmed(extension) => {
                 self.confirmed(recipe, &extension, now, out);
                 None
             }
-            Heard::Open(Progress::Unknown, true) => {
+            RoundAnswer::Open(Progress::Unknown, true) => {
                 self.unknown(recipe, now, out);
                 None
             }
-            Heard::Open(..) => None,
+            RoundAnswer::Open(..) => None,
         }
     }
 
@@ -345,8 +345,9 @@ impl Hold {
         if recipe.logs() && !std::mem::replace(&mut self.is_noted, true) {
             out.push(Command::Log(self.note(recipe, HoldState::Holds)));
         }
-        self.doubted_at = self.doubted_at.filter(|doubted_at| extension.sent < *doubted_at && !mutant!(EarlierEraConfirms));
-        if !self.requests.is_empty() || self.doubted_at.is_some() {
+        self.suspected_at =
+            self.suspected_at.filter(|suspected_at| extension.sent < *suspected_at && !mutant!(EarlierReplidConfirms));
+        if !self.requests.is_empty() || self.suspected_at.is_some() {
             self.next_renewal = now;
         }
         for server in (0..recipe.servers.len()).filter(|server| extension.is_forgetful(*server)) {
@@ -364,11 +365,11 @@ impl Hold {
     fn unknown(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         let Some(extension) = self.extensions.end_current() else { return };
         let failures = || extension.failures(&recipe.servers);
-        out.extend(self.requests.give_up_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
+        out.extend(self.requests.stop_trying(now).into_iter().map(|call| unavailable(recipe, call, failures())));
         let left = self.validity_end.since(now);
         let mut pause = (left / 8).min(LONGEST_PAUSE).max(least_pause(recipe));
-        if self.doubted_at.is_some_and(|doubted_at| extension.sent < doubted_at) {
-            // The connection to the old primary was given up, and the one to the new primary is there.
+        if self.suspected_at.is_some_and(|suspected_at| extension.sent < suspected_at) {
+            // The connection to the old primary was closed, and the one to the new primary is there.
             pause = Duration::ZERO;
         }
         if now >= extension.times_out {
@@ -379,7 +380,7 @@ impl Hold {
         let again = now.after(pause).min(self.requests.last_try());
         // If an earlier round was confirmed meanwhile, there is no hurry.
         self.next_renewal =
-            if self.requests.is_empty() && self.doubted_at.is_none() { again.max(self.renewal_after(recipe)) } else { again };
+            if self.requests.is_empty() && self.suspected_at.is_none() { again.max(self.renewal_after(recipe)) } else { again };
     }
 }
 

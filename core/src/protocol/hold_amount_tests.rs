@@ -25,12 +25,12 @@ fn extend(bench: &mut Bench, call: u64, amount: Amount) -> (Option<Code>, Durati
     let (asked, before) = (bench.now, bench.valid_until().since(bench.now));
     bench.extend_to(call, amount, soon);
     bench.run(asked.after(ms(2)), soon);
-    if bench.told().iter().all(|(told, ..)| *told != call) {
+    if bench.reported().iter().all(|(reported, ..)| *reported != call) {
         // A renewal was under way.
         bench.run(asked.after(ms(4)), soon);
     }
-    let told = bench.told().into_iter().find(|(told, ..)| *told == call).expect("answered in two round trips");
-    (told.2, before, bench.valid_until().since(bench.now), bench.now.since(asked))
+    let reported = bench.reported().into_iter().find(|(reported, ..)| *reported == call).expect("answered in two round trips");
+    (reported.2, before, bench.valid_until().since(bench.now), bench.now.since(asked))
 }
 
 #[test]

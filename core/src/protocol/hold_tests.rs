@@ -41,7 +41,7 @@ pub(in crate::protocol) struct Bench {
     events_before: Vec<Option<EventKind>>,
     pub(in crate::protocol) lost: Option<Loss>,
     /// The times at which the connection for renewals was prepared.
-    warmed: Vec<Tick>,
+    kept_warm: Vec<Tick>,
     /// The end of the key on a server that obeys every request as soon as it is sent.
     pub(in crate::protocol) kept_until: Tick,
 }
@@ -53,7 +53,7 @@ impl Bench {
         let servers = recipe.servers.len();
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now);
         let (answers, tries, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let (lost, warmed, event, events_before) = (None, Vec::new(), None, Vec::new());
+        let (lost, kept_warm, event, events_before) = (None, Vec::new(), None, Vec::new());
         let now = at(0);
         let mut bench = Self {
             machine,
@@ -66,7 +66,7 @@ impl Bench {
             message: None,
             events_before,
             lost,
-            warmed,
+            kept_warm,
             kept_until,
         };
         bench.handle(Input::Start, &mut |_, _| None);
@@ -94,7 +94,7 @@ impl Bench {
                         self.answers.push((self.now.after(after), server, tag, answer));
                     }
                 }
-                Command::Warm => self.warmed.push(self.now),
+                Command::KeepWarm => self.kept_warm.push(self.now),
                 Command::Lost(loss) => self.lost = Some(loss),
                 Command::Emit(event) => (self.event, self.message) = (Some(event.kind), event.message),
                 Command::Released(_, result) => self.released.push(result),
@@ -163,11 +163,11 @@ impl Bench {
     }
 
     /// The results that the callers got, with their times, in the order of the calls.
-    pub(in crate::protocol) fn told(&self) -> Vec<(CallId, Tick, Option<Code>)> {
-        let mut told: Vec<_> =
+    pub(in crate::protocol) fn reported(&self) -> Vec<(CallId, Tick, Option<Code>)> {
+        let mut reported: Vec<_> =
             self.ended.iter().map(|(call, when, result)| (*call, *when, result.as_ref().err().map(Error::code))).collect();
-        told.sort_unstable_by_key(|(call, ..)| *call);
-        told
+        reported.sort_unstable_by_key(|(call, ..)| *call);
+        reported
     }
 }
 
@@ -180,13 +180,13 @@ fn a_loss_by_silence_names_the_servers_and_why_they_confirmed_nothing() {
         1 => Some((ms(3), refused())),
         _ => None,
     });
-    let told = bench.lost.as_ref().expect("it is lost").sentence().to_string();
+    let reported = bench.lost.as_ref().expect("it is lost").sentence().to_string();
     let expected = "its validity ran out before a renewal was confirmed (s1: refused; s2: had not answered yet)";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(reported.starts_with(expected), "{reported}");
     let error = bench.machine.check(bench.now).unwrap_err();
     assert!(error.code() == Code::LockLost && error.to_string().contains(expected), "{error}");
     assert_eq!(bench.message.as_deref(), Some("s1: refused; s2: had not answered yet"));
-    // Nothing was asked of them: there is nothing to tell.
+    // Nothing was asked of them: there is nothing to report.
     let mut bench =
         Bench::held(Recipe { options: LockOptions { renew: false, ..recipe(3, ms(6_000)).options }, ..recipe(3, ms(6_000)) });
     bench.run(at(20_000), |_, _| None);
@@ -194,7 +194,7 @@ fn a_loss_by_silence_names_the_servers_and_why_they_confirmed_nothing() {
 }
 
 #[test]
-fn an_extend_that_servers_refuse_is_given_up_to_the_microsecond_whatever_the_ttl() {
+fn an_extend_that_servers_refuse_is_cancelled_to_the_microsecond_whatever_the_ttl() {
     for ttl in [ms(6_000), ms(60_000), HOUR] {
         let refuses = |_: usize, _: Tick| Some((ms(3), refused()));
         let mut bench = Bench::held(recipe(3, ttl));
@@ -205,17 +205,17 @@ fn an_extend_that_servers_refuse_is_given_up_to_the_microsecond_whatever_the_ttl
         bench.run(at(20_000), refuses);
         if ttl > ms(6_000) {
             // The last try begins after `unavailable_after`, and ends when a server refuses it.
-            let told = [(1, at(5_103), Some(Code::Unavailable)), (2, at(6_503), Some(Code::Unavailable))];
-            assert_eq!(bench.told(), told, "{ttl:?}");
+            let reported = [(1, at(5_103), Some(Code::Unavailable)), (2, at(6_503), Some(Code::Unavailable))];
+            assert_eq!(bench.reported(), reported, "{ttl:?}");
         } else {
-            let lost = bench.told().iter().all(|(_, when, code)| *when <= at(6_000) && code.is_some());
-            assert!(lost, "validity ends first: {:?}", bench.told());
+            let lost = bench.reported().iter().all(|(_, when, code)| *when <= at(6_000) && code.is_some());
+            assert!(lost, "validity ends first: {:?}", bench.reported());
         }
     }
 }
 
 #[test]
-fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_try() {
+fn an_extend_that_nobody_answers_is_cancelled_a_response_timeout_after_the_last_try() {
     let silent = |_: usize, _: Tick| None;
     let mut bench = Bench::held(recipe(3, HOUR));
     for (call, when) in [(1, 100), (2, 350), (3, 4_900)] {
@@ -223,9 +223,9 @@ fn an_extend_that_nobody_answers_is_given_up_a_response_timeout_after_the_last_t
         bench.extend(call, silent);
     }
     bench.run(at(60_000), silent);
-    let told = bench.told();
-    assert_eq!(told.len(), 3);
-    for ((call, when, code), asked) in told.into_iter().zip([100, 350, 4_900]) {
+    let reported = bench.reported();
+    assert_eq!(reported.len(), 3);
+    for ((call, when, code), asked) in reported.into_iter().zip([100, 350, 4_900]) {
         assert_eq!(code, Some(Code::Unavailable));
         assert!(when >= at(asked + 5_000) && when <= at(asked + 6_000), "extend {call}: {when:?}");
     }
@@ -246,19 +246,19 @@ fn an_extend_behind_a_renewal_that_hangs_does_not_wait_for_two_rounds() {
     bench.run(renewal.after(ms(50)), slow);
     bench.extend(1, slow);
     bench.run(renewal.after(ms(5_000)), slow);
-    assert_eq!(bench.told(), [(1, renewal.after(ms(50 + 100 + 1_000)), Some(Code::Unavailable))]);
+    assert_eq!(bench.reported(), [(1, renewal.after(ms(50 + 100 + 1_000)), Some(Code::Unavailable))]);
 }
 
 #[test]
 fn what_the_first_renewal_will_use_is_made_ready_once_and_well_before_it() {
     let mut bench = Bench::held(recipe(1, ms(10_000)));
     bench.run(at(9_000), |_, _| Some((ms(1), yes(Verdict::Ok))));
-    assert_eq!((&bench.warmed[..], bench.tries[0] > at(3_000)), (&[at(500)][..], true));
+    assert_eq!((&bench.kept_warm[..], bench.tries[0] > at(3_000)), (&[at(500)][..], true));
     let mut recipe = recipe(1, ms(10_000));
     recipe.options.renew = false;
     let mut bench = Bench::held(recipe);
     bench.run(at(9_000), |_, _| None);
-    assert_eq!(bench.warmed, [], "nobody renews it");
+    assert_eq!(bench.kept_warm, [], "nobody renews it");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn an_extend_succeeds_within_a_pause_of_the_servers_return() {
     bench.run(at(100), answer);
     bench.extend(1, answer);
     bench.run(at(10_000), answer);
-    let [(1, when, None)] = bench.told()[..] else { panic!("{:?}", bench.told()) };
+    let [(1, when, None)] = bench.reported()[..] else { panic!("{:?}", bench.reported()) };
     assert!(when >= back && when <= back.after(ms(252)), "{when:?}");
 }
 
@@ -299,7 +299,7 @@ fn an_answer_comes_behind_the_event_that_it_is_about() {
     bench.run(at(100), answers);
     bench.extend(1, answers);
     bench.run(at(200), answers);
-    // Too late to be given up before validity ends.
+    // Too late to be cancelled before validity ends.
     bench.run(at(9_000), |_, _| None);
     bench.extend(2, |_, _| None);
     bench.run(at(20_000), |_, _| None);
@@ -307,13 +307,13 @@ fn an_answer_comes_behind_the_event_that_it_is_about() {
 }
 
 #[test]
-fn whoever_asks_later_hears_how_long_the_holder_has_gone_on() {
+fn a_later_caller_learns_how_long_the_holder_has_continued() {
     let silent = |_: usize, _: Tick| None;
     let mut bench = Bench::held(recipe(1, ms(1_000)));
     let end = bench.valid_until();
     bench.run(at(3_000), silent);
     let overrun = |error: &Error| error.loss().map(|loss| loss.overrun);
-    assert_eq!(bench.lost.as_ref().map(|loss| loss.overrun), Some(Duration::ZERO), "told in time");
+    assert_eq!(bench.lost.as_ref().map(|loss| loss.overrun), Some(Duration::ZERO), "reported in time");
     assert_eq!(overrun(&bench.machine.check(at(3_000)).unwrap_err()), Some(at(3_000).since(end)));
     bench.extend(1, silent);
     assert_eq!(bench.ended[0].2.as_ref().err().and_then(overrun), Some(at(3_000).since(end)));

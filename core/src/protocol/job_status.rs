@@ -72,7 +72,7 @@ impl JobStatus {
             "done" => JobState::Done,
             "dead" => JobState::Dead,
             "running" if record.runs() => JobState::Running,
-            // Whoever asks next notes that it is dead.
+            // The next client that asks notes that it is dead.
             "running" if is_used_up => JobState::Dead,
             "running" | "retrying" => JobState::Retrying,
             _ => JobState::New,

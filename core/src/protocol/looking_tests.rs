@@ -1,5 +1,5 @@
-//! One server in virtual time: the look at the history by a release that finds nobody, what holders note there, and what they tell the
-//! clock behind a failover.
+//! One server in virtual time: the look at the history by a release that finds nobody, what holders note there and report
+//! the clock behind a failover.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,14 +142,14 @@ fn where_the_clock_was_lost_nothing_is_known() {
 
 fn a_failover_makes_it_unknown() {
     let mut bench = Bench::held();
-    bench.bring(at(50), Input::NewEra(0));
+    bench.bring(at(50), Input::FailedOver(0));
     bench.release(at(100), fence(0));
     assert_eq!(bench.look.map(|(.., failed_over)| failed_over), Some(true));
 }
 
 fn a_failover_has_the_clock_raised() {
     let mut bench = Bench::held();
-    bench.bring(at(50), Input::NewEra(0));
+    bench.bring(at(50), Input::FailedOver(0));
     let [_, confirm, extend] = &*bench.asked else { panic!("{:?}", bench.asked) };
     assert_eq!(*confirm, Verb::Confirm { fence: fence(0) });
     assert!(matches!(extend, Verb::Extend { .. }), "{extend:?}");
@@ -188,7 +188,7 @@ fn a_look_without_an_answer_holds_nobody_up() {
     bench.bring(bench.machine.wake_at(), Input::Wake);
     assert_eq!(bench.found(), (Outcome::Expired, None, None, false));
     bench.show(at(9_000), &[("host=b", fence(50))]);
-    assert_eq!(bench.found().0, Outcome::Expired, "it is told once");
+    assert_eq!(bench.found().0, Outcome::Expired, "it is reported once");
 }
 
 #[test]

@@ -115,7 +115,7 @@ pub struct Recipe {
     pub options: LockOptions,
     /// Whether the first grant waits for the answers of all servers, at most a response timeout. So a server that is listed
     /// twice, or is of another quorum, is found even if other servers are faster.
-    pub hear_all_first: bool,
+    pub ask_all_first: bool,
     /// Whether a busy lock is an answer, not an error. The time to wait for a busy lock is an option; zero is one attempt.
     pub busy_is_none: bool,
     /// The hold of another process to take over.
@@ -154,8 +154,8 @@ impl Recipe {
         self.keys.name()
     }
 
-    /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from the
-    /// grant, whose answer comes within the response timeout.
+    /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from
+    /// the grant, whose answer comes within the response timeout.
     pub(crate) fn first_ttl(&self) -> Duration {
         let to_its_end = |span: Duration| validity::asking_for(span.saturating_add(self.response_timeout));
         self.options.max_hold.map_or(self.options.ttl, |span| self.options.ttl.min(to_its_end(span)))
@@ -172,7 +172,7 @@ impl Recipe {
     }
 
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
-    pub(crate) fn line(&self) -> Cow<'_, str> {
+    pub(crate) fn queue_key(&self) -> Cow<'_, str> {
         match self.job {
             None => Cow::from(self.keys.lock()),
             Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
@@ -210,7 +210,7 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>, kept: Dur
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
     let op = recipe.op(Arc::clone(entry), Verb::Leave);
-    let waits = if mutant!(LeaveGivenUpEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
+    let waits = if mutant!(LeaveCancelledEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
 }
 
@@ -251,7 +251,7 @@ pub enum Input {
     /// A server announces releases from now on, or no longer.
     Listens(usize),
     /// Another node answers for this server, or its node was restarted: it may have lost the hold.
-    NewEra(usize),
+    FailedOver(usize),
     /// The role in the local queue changed; with the time of the next try, `None` for at once.
     Role(Role, Option<Tick>),
     /// The caller of the acquire no longer wants it.
@@ -354,7 +354,7 @@ pub enum Command {
         failed_over: bool,
     },
     /// Prepare the connection for renewals.
-    Warm,
+    KeepWarm,
     /// Listen to the servers, unless the client listens already.
     Listen,
     /// Let the other waiters of the local queue try: our ttl is too short for the way to the servers.
@@ -372,7 +372,8 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(LockEvent),
-    /// Emit an event about an attempt of another worker, of which nobody has heard: it belongs to no acquire and no hold of this client.
+    /// Emit an event about an attempt of another worker, that was not reported: it belongs to no acquire and no hold of this
+    /// client.
     EmitOfAnother(LockEvent),
     /// End the acquire.
     Acquired(Result<Answered, Error>),

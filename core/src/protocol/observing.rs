@@ -120,7 +120,7 @@ impl Observing {
         let mut seen = seen;
         if let Some(leader) = &seen.leader {
             if leader.term < self.term && !mutant!(ObserverGoesBack) {
-                // A server whose clock is behind, after a failover or without its data: somebody may lead, and in which order nobody knows.
+                // A server whose clock is behind, after a failover or without its data: a candidate may lead, in an unknown order.
                 seen = Observation::UNKNOWN;
                 self.next_look = now.after(UNSURE);
             } else {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_news_is_told_and_terms_never_go_back() {
+    fn only_news_is_reported_and_terms_never_go_back() {
         let mut observing = Observing::default();
         let (leads, nobody, unknown) = (|id, term| seen(Some((id, term)), false), || seen(None, false), || seen(None, true));
         for (shown, news) in [
@@ -222,7 +222,7 @@ mod tests {
             (leads("a", 7), Some(leads("a", 7))),
             (nobody(), Some(nobody())),
             (leads("b", 9), Some(leads("b", 9))),
-            // A server whose clock is behind: somebody leads, in a term that is no news.
+            // A server whose clock is behind: a candidate leads, in a term that is no news.
             (leads("c", 8), Some(unknown())),
             (leads("c", 8), None),
             (leads("b", 9), Some(leads("b", 9))),
@@ -258,6 +258,6 @@ mod tests {
     #[test]
     fn the_planted_bug_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};
-        assert_noticed(Mutant::ObserverGoesBack, only_news_is_told_and_terms_never_go_back);
+        assert_noticed(Mutant::ObserverGoesBack, only_news_is_reported_and_terms_never_go_back);
     }
 }

@@ -10,7 +10,7 @@ use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::protocol::{Acquisition, Amount, Answered, Command, Input, Manner, Tag};
-use crate::wait::{LeaveReason, LocalQueues, Role, Seat};
+use crate::wait::{LeaveReason, LocalQueues, Role, Waiter};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -20,7 +20,7 @@ const fn at(n: u64) -> Tick {
     Tick::from_micros(n * 1_000)
 }
 
-fn say(verdict: Verdict) -> Answer {
+fn answer_with(verdict: Verdict) -> Answer {
     Ok(Reply::new(verdict, 0, 7))
 }
 
@@ -40,13 +40,13 @@ struct Process {
 }
 
 impl Process {
-    fn start(wait: Wait, one_shot: bool, seat: Option<Seat>) -> Self {
+    fn start(wait: Wait, one_shot: bool, waiter: Option<Waiter>) -> Self {
         let recipe = Recipe {
             keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", true).unwrap()),
             servers: Arc::new(["s".to_owned()]),
             quorum_config: None,
             options: LockOptions { wait, ttl: ms(20_000), ..LockOptions::default() },
-            hear_all_first: false,
+            ask_all_first: false,
             busy_is_none: one_shot,
             adopt: None,
             job: None,
@@ -55,7 +55,7 @@ impl Process {
             response_timeout: ms(1_000),
             unavailable_after: ms(5_000),
         };
-        let machine = Acquisition::new(Arc::new(recipe), seat, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let machine = Acquisition::new(Arc::new(recipe), waiter, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let mut process = Self { machine, now: at(0), sent: None, rounds: 0, acquired: None, ended: None };
         process.bring(Input::Start);
         process
@@ -83,7 +83,7 @@ impl Process {
         self.bring(Input::Answer { server: 0, tag, answer });
     }
 
-    /// Goes on at `then`, and handles its timer before any answer.
+    /// Continues at `then`, and handles its timer before any answer.
     fn stand_still_until(&mut self, then: Tick) {
         assert!(self.machine.wake_at() < then, "nothing was due");
         self.now = then;
@@ -91,7 +91,7 @@ impl Process {
     }
 
     /// Runs until the acquire has ended, each timer being `late`; no server answers.
-    fn hears_nothing(&mut self, late: Duration) -> Code {
+    fn receives_nothing(&mut self, late: Duration) -> Code {
         for _ in 0..1_000 {
             if let Some(result) = self.acquired.take() {
                 return result.unwrap_err().code();
@@ -99,7 +99,7 @@ impl Process {
             self.now = self.machine.wake_at().max(self.now).after(late);
             self.bring(Input::Wake);
         }
-        panic!("it goes on at {:?}", self.now);
+        panic!("it continues at {:?}", self.now);
     }
 
     fn is_granted(&self) -> bool {
@@ -108,14 +108,14 @@ impl Process {
 }
 
 #[test]
-fn an_answer_that_is_read_when_the_process_goes_on_counts_however_long_it_stood_still() {
+fn an_answer_that_is_read_when_the_process_continues_counts_however_long_it_stood_still() {
     for still in [1_001, 1_500, 4_999, 5_200, 15_000] {
         for one_shot in [false, true] {
             let wait = if one_shot { Wait::For(ms(0)) } else { Wait::Forever };
             let mut process = Process::start(wait, one_shot, None);
             process.stand_still_until(at(still));
             process.now = at(still).after(ms(1).min(ms(still - 1_000) / 2));
-            process.answer(say(Verdict::Vote));
+            process.answer(answer_with(Verdict::Vote));
             assert!(process.is_granted(), "{still}: {:?}", process.acquired);
         }
     }
@@ -126,7 +126,7 @@ fn the_time_in_which_the_process_stood_still_is_no_servers_silence() {
     for still in [1_500, 5_200, 3_600_000] {
         let mut process = Process::start(Wait::Forever, false, None);
         process.stand_still_until(at(still));
-        assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
+        assert_eq!(process.receives_nothing(ms(0)), Code::Unavailable);
         // The process ran for a second before it stood still.
         let ran = process.now.since(at(still)) + ms(1_000);
         assert!(ran >= ms(5_000) && ran <= ms(7_000), "{still}: gave up after {ran:?}");
@@ -144,7 +144,7 @@ fn a_process_that_stood_still_between_two_rounds_tries_again() {
 }
 
 #[test]
-fn a_connection_that_is_found_broken_when_the_process_goes_on_is_no_outage_of_all_that_time() {
+fn a_connection_that_is_found_broken_when_the_process_continues_is_no_outage_of_all_that_time() {
     for still in [5_200, 3_600_000] {
         let mut process = Process::start(Wait::Forever, false, None);
         process.now = at(still);
@@ -152,7 +152,7 @@ fn a_connection_that_is_found_broken_when_the_process_goes_on_is_no_outage_of_al
         assert!(process.acquired.is_none(), "{still}: {:?}", process.acquired);
         process.now = process.machine.wake_at();
         process.bring(Input::Wake);
-        process.answer(say(Verdict::Vote));
+        process.answer(answer_with(Verdict::Vote));
         assert!(process.is_granted(), "{still}: {:?}", process.acquired);
     }
 }
@@ -161,32 +161,32 @@ fn a_connection_that_is_found_broken_when_the_process_goes_on_is_no_outage_of_al
 fn a_wait_ends_with_the_round_under_way_wherever_the_process_stood_still() {
     let mut process = Process::start(Wait::For(ms(3_000)), false, None);
     process.stand_still_until(at(3_500));
-    assert_eq!(process.hears_nothing(ms(0)), Code::Unavailable);
-    assert_eq!((process.now, process.rounds), (at(4_500), 1), "a response timeout at most after it went on");
+    assert_eq!(process.receives_nothing(ms(0)), Code::Unavailable);
+    assert_eq!((process.now, process.rounds), (at(4_500), 1), "a response timeout at most after it continued");
 }
 
 #[test]
-fn a_server_that_is_gone_is_given_up_in_time_by_a_process_that_is_always_late() {
+fn a_server_that_is_gone_is_left_in_time_by_a_process_that_is_always_late() {
     for (late, most) in [(0, 6_000), (1, 6_100), (100, 10_000), (900, 25_000)] {
         let mut process = Process::start(Wait::Forever, false, None);
-        assert_eq!(process.hears_nothing(ms(late)), Code::Unavailable);
+        assert_eq!(process.receives_nothing(ms(late)), Code::Unavailable);
         assert!(process.now >= at(5_000) && process.now <= at(most), "{late} ms late: {:?}", process.now);
     }
 }
 
 #[test]
-fn a_holders_callers_get_what_is_read_when_the_process_goes_on() {
+fn a_holders_callers_get_what_is_read_when_the_process_continues() {
     let extend: fn() -> Input = || Input::Extend(1, Amount::Own);
     let release: fn() -> Input = || Input::Release(1, Manner::Explicit);
     for ask in [extend, release] {
         let mut process = Process::start(Wait::Forever, false, None);
-        process.answer(say(Verdict::Vote));
+        process.answer(answer_with(Verdict::Vote));
         process.now = at(100);
         process.bring(ask());
         process.ended = Some(Code::Internal);
         process.stand_still_until(at(9_000));
-        assert_eq!(process.ended, Some(Code::Internal), "nobody is told anything yet");
-        process.answer(say(Verdict::Ok));
+        assert_eq!(process.ended, Some(Code::Internal), "nothing is reported yet");
+        process.answer(answer_with(Verdict::Ok));
         assert_eq!(process.ended, None, "it was done");
     }
 }
@@ -194,23 +194,23 @@ fn a_holders_callers_get_what_is_read_when_the_process_goes_on() {
 #[test]
 fn a_holder_that_stood_still_beyond_its_validity_has_lost_the_lock_all_the_same() {
     let mut process = Process::start(Wait::Forever, false, None);
-    process.answer(say(Verdict::Vote));
+    process.answer(answer_with(Verdict::Vote));
     process.stand_still_until(at(20_000));
     assert!(process.machine.check(process.now).is_err());
 }
 
 #[test]
-fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
+fn an_outage_that_a_queue_has_survived_is_not_held_against_those_behind() {
     let mut queues = LocalQueues::new("c", "", 1);
-    let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
-    let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
-    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    let waiters: Vec<Waiter> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::Forever, false, Some(waiters[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(waiters[1].clone()));
     first.now = at(1_000);
     first.bring(Input::Wake);
-    assert!(seats[0].slot.unavailable_since().is_some(), "a round has failed");
+    assert!(waiters[0].slot.unavailable_since().is_some(), "a round has failed");
     first.now = first.machine.wake_at();
     first.bring(Input::Wake);
-    first.answer(say(Verdict::Vote));
+    first.answer(answer_with(Verdict::Vote));
     assert!(first.is_granted());
     queues.quit("l", 1, LeaveReason::Granted { until: at(20_000), stays: true });
     second.now = at(30_000);
@@ -223,9 +223,9 @@ fn an_outage_that_a_line_has_survived_is_not_held_against_those_behind() {
 #[test]
 fn a_waiter_that_takes_over_knows_how_long_the_process_stood_still() {
     let mut queues = LocalQueues::new("c", "", 1);
-    let seats: Vec<Seat> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
-    let mut first = Process::start(Wait::Forever, false, Some(seats[0].clone()));
-    let mut second = Process::start(Wait::Forever, false, Some(seats[1].clone()));
+    let waiters: Vec<Waiter> = (1..=2).map(|waiter| queues.join("l", waiter, false)).collect();
+    let mut first = Process::start(Wait::Forever, false, Some(waiters[0].clone()));
+    let mut second = Process::start(Wait::Forever, false, Some(waiters[1].clone()));
     first.answer(disconnected());
     first.stand_still_until(at(60_000));
     first.bring(Input::Cancel);

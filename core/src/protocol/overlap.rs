@@ -1,8 +1,8 @@
 //! Overlap: whether another program held the lock between the last confirmation of a hold and its release, where nobody holds the
 //! lock any more. Pure.
 //!
-//! Two things of a single server can tell. Its history has what other holders have noted, which proves their holds. The clock of the lock's
-//! slot gives a fence with each grant: where it has given none since, there was none. Everything else is unknown.
+//! Two things of a single server show that. Its history has what other holders have noted, which proves their holds. The clock of
+//! the lock's slot gives a fence with each grant: where it has given none since, there was none. Everything else is unknown.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Refused {
         Self { time_us: reply.time_us, last_fence: reply.last_fence, run_id: reply.run_id.clone(), is_alone: reply.is_alone }
     }
 
-    /// Whether the clock has gone on from `fence`: it was neither lost nor replaced by an older one.
+    /// Whether the clock has continued from `fence`: it was neither lost nor replaced by an older one.
     pub(super) fn knows(&self, fence: u64) -> bool {
         self.last_fence >= fence
     }

@@ -7,7 +7,7 @@ use crate::clock::Now;
 use crate::machine::ALIVE_MS;
 use crate::op::{Failure, FailureKind, Queued, Reply, Verdict};
 use crate::options::LockOptions;
-use crate::protocol::acquiring::tests::{Acquire, leaving, reason, seats};
+use crate::protocol::acquiring::tests::{Acquire, leaving, reason, waiters};
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, gone, held, recipe};
 use crate::protocol::{Acquisition, Command, Input, Step, Tag, leave};
@@ -21,10 +21,10 @@ fn a_server_that_queues_the_winner_after_its_grant_learns_that_it_left() {
         (Queued::Nothing, false, false),
     ] {
         let mut queues = LocalQueues::new("c", "", 3);
-        let seat = queues.join("l", 1, false);
-        let entry = seat.slot.entry().to_string();
+        let waiter = queues.join("l", 1, false);
+        let entry = waiter.slot.entry().to_string();
         let recipe = Arc::new(recipe(3));
-        let mut machine = Acquisition::new(recipe, Some(seat), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+        let mut machine = Acquisition::new(recipe, Some(waiter), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
         let bring = |machine: &mut Acquisition, input| {
             let mut out = Vec::new();
             machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut out);
@@ -54,65 +54,65 @@ fn a_leave_waits_for_a_connection_until_the_client_counts_as_dead() {
 }
 
 #[test]
-fn what_takes_a_waiter_out_is_not_given_up_before_its_place_could_end_by_itself() {
+fn what_takes_a_waiter_out_is_not_cancelled_before_its_place_could_end_by_itself() {
     a_leave_waits_for_a_connection_until_the_client_counts_as_dead();
 }
 
 #[test]
-fn a_leave_that_is_given_up_early_is_noticed() {
+fn a_leave_that_is_cancelled_early_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::LeaveGivenUpEarly, a_leave_waits_for_a_connection_until_the_client_counts_as_dead);
+    assert_noticed(Mutant::LeaveCancelledEarly, a_leave_waits_for_a_connection_until_the_client_counts_as_dead);
 }
 
-fn a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant() {
+fn a_place_that_another_enqueued_since_the_round_began_is_taken_out_with_the_grant() {
     // When another waiter of this process learns that the first server has put their slot into its queue: before the round is
     // sent, before its vote arrives, or after that. The server may have done so behind the vote.
-    for (heard, leaves) in [(Some(0), 0), (Some(1), 1), (Some(2), 1), (None, 0)] {
+    for (received, leaves) in [(Some(0), 0), (Some(1), 1), (Some(2), 1), (None, 0)] {
         for servers in [1, 3] {
             let mut queues = LocalQueues::new("c", "", servers);
-            let seat = queues.join("l", 1, false);
-            let slot = Arc::clone(&seat.slot);
-            let hears = |step| {
-                if heard == Some(step) {
+            let waiter = queues.join("l", 1, false);
+            let slot = Arc::clone(&waiter.slot);
+            let receives = |step| {
+                if received == Some(step) {
                     slot.arrived(0, 9, (at(0), false));
                 }
             };
             let mut machine =
-                Acquisition::new(Arc::new(recipe(servers)), Some(seat), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
+                Acquisition::new(Arc::new(recipe(servers)), Some(waiter), 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
             let mut bring = |input| {
                 let mut out = Vec::new();
                 machine.handle(Now { tick: at(1), wall_us: 0, servers_us: 0 }, input, &mut out);
                 out
             };
-            hears(0);
+            receives(0);
             bring(Input::Start);
-            hears(1);
+            receives(1);
             let tag = Tag { round: 1, step: Step::Acquire, sent: at(1) };
             let vote = || Ok(Reply::new(Verdict::Vote, 0, 7));
             let mut granted = bring(Input::Answer { server: 0, tag, answer: vote() });
             if servers > 1 {
-                hears(2);
+                receives(2);
                 granted = bring(Input::Answer { server: 1, tag, answer: vote() });
             }
             assert!(reason(&granted).is_some());
-            let leaves = if servers == 1 && heard == Some(2) { 0 } else { leaves };
-            assert_eq!(leaving(&granted).len(), leaves, "{heard:?} of {servers}");
+            let leaves = if servers == 1 && received == Some(2) { 0 } else { leaves };
+            assert_eq!(leaving(&granted).len(), leaves, "{received:?} of {servers}");
         }
     }
 }
 
 #[test]
-fn a_winner_leaves_where_another_lined_their_place_up() {
-    a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant();
+fn a_winner_leaves_where_another_enqueued_their_place() {
+    a_place_that_another_enqueued_since_the_round_began_is_taken_out_with_the_grant();
 }
 
 fn an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back() {
     // Whether the winner knew of the waiter behind it, so that the server put their slot at the tail with its vote.
     for (stays, rank) in [(true, 20), (false, 0)] {
-        let (mut queues, seats) = seats(1, false);
-        let slot = Arc::clone(&seats[0].slot);
+        let (mut queues, waiters) = waiters(1, false);
+        let slot = Arc::clone(&waiters[0].slot);
         slot.arrived(0, 9, (at(0), false));
-        let mut first = Acquire::new(Some(seats[0].clone()), LockOptions::default());
+        let mut first = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
         if !stays {
             first.bring(Input::Start);
         }
@@ -144,9 +144,9 @@ fn who_comes_next_in_a_place_doesnt_name_the_arrival_that_was_served() {
 
 fn a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked_for() {
     for is_used in [true, false] {
-        let (mut queues, seats) = seats(1, false);
-        let entry = seats[0].slot.entry().to_string();
-        let mut first = Acquire::new(Some(seats[0].clone()), LockOptions { renew: false, ..LockOptions::default() });
+        let (mut queues, waiters) = waiters(1, false);
+        let entry = waiters[0].slot.entry().to_string();
+        let mut first = Acquire::new(Some(waiters[0].clone()), LockOptions { renew: false, ..LockOptions::default() });
         queues.join("l", 2, false);
         first.bring(Input::Start);
         // The first round has no answer, and the server may still read it.
@@ -184,6 +184,6 @@ fn the_last_one_in_a_place_takes_it_out_also_behind_what_another_had_sent() {
 fn what_is_left_out_of_the_places_is_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::UnusedPlaceKept, a_place_that_nobody_uses_any_more_is_left_with_what_an_earlier_round_is_asked_for);
-    assert_noticed(Mutant::LateCompanionKept, a_place_that_another_lined_up_since_the_round_began_is_taken_out_with_the_grant);
+    assert_noticed(Mutant::LateCompanionKept, a_place_that_another_enqueued_since_the_round_began_is_taken_out_with_the_grant);
     assert_noticed(Mutant::UsedPlaceNamed, an_answer_from_before_a_grant_does_not_give_a_place_its_old_rank_back);
 }

@@ -69,7 +69,7 @@ pub(super) struct Released {
     pub(super) explicit: bool,
     /// How the attempt ended, of a job.
     pub(super) ending: Option<Ending>,
-    /// The end of an attempt of which no server has said whether it is noted.
+    /// The end of an attempt of which no server has reported whether it is noted.
     pub(super) unended: Option<Box<Releasing>>,
 }
 
@@ -82,7 +82,7 @@ impl Releasing {
         let ends = self.ending.clone().map(|ending| (ending, open_attempt(recipe, hold)));
         let keeps_until = if self.is_unclaimed { Tick::default() } else { hold.granted.after(recipe.options.min_hold) };
         // Of a release whose answer nobody reads, all has to be done by one request.
-        let is_short = (self.caller.is_some() || mutant!(UnheardReleaseShort)) && recipe.options.min_hold.is_zero();
+        let is_short = (self.caller.is_some() || mutant!(UnawaitedReleaseShort)) && recipe.options.min_hold.is_zero();
         let shown = if is_short { hold.value(recipe) } else { None };
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends, keeps_until, shown };
         let until = Some(hold.validity_end);
@@ -197,13 +197,13 @@ impl Releasing {
             Outcome::Expired => EventKind::Expired,
             Outcome::Taken => EventKind::Overlapped,
         };
-        let unheard = removal.and_then(|removal| removal.unheard(recipe)).filter(|_| kind == EventKind::Expired);
-        let is_unknown = unheard.is_some() && self.ending.as_ref().is_some_and(|ending| *ending != Ending::GivenBack);
+        let without_answer = removal.and_then(|removal| removal.without_answer(recipe)).filter(|_| kind == EventKind::Expired);
+        let is_unknown = without_answer.is_some() && self.ending.as_ref().is_some_and(|ending| *ending != Ending::GivenBack);
         if !self.is_again {
             let mut event = self.hold.event(recipe, kind);
             event.next_owner.clone_from(&release.next_owner);
             event.next_fence = release.next_fence;
-            event.message = unheard.or_else(|| release.sentence());
+            event.message = without_answer.or_else(|| release.sentence());
             event.took = Some(now.since(self.hold.granted));
             event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
             event.is_excluded = release.is_excluded;
@@ -226,8 +226,8 @@ impl Releasing {
                     removal.map(|removal| removal.errors(recipe)).unwrap_or_default(),
                 )
             };
-            let told = if is_unknown { Err(unknown()) } else { released.tell(recipe, caller.manner) };
-            out.push(Command::Released(caller.call, told));
+            let reported = if is_unknown { Err(unknown()) } else { released.report(recipe, caller.manner) };
+            out.push(Command::Released(caller.call, reported));
         }
         let is_noted =
             self.is_again || self.is_unclaimed || self.loss.as_ref().is_some_and(|loss| loss.reason != LossReason::Closed);
@@ -250,7 +250,7 @@ impl Releasing {
         Some(event)
     }
 
-    /// Answers the caller of a release, which has waited long enough for the outcome. The release goes on in the background.
+    /// Answers the caller of a release, which has waited long enough for the outcome. The release continues in the background.
     pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
             (Manner::Explicit | Manner::EndOfAttempt, _) => {
@@ -289,7 +289,7 @@ impl Released {
 
     /// The answer for the caller of a release. The end of a body after a loss is an error; an explicit release reports what it
     /// found.
-    pub(super) fn tell(&self, recipe: &Recipe, manner: Manner) -> Result<Release, Error> {
+    pub(super) fn report(&self, recipe: &Recipe, manner: Manner) -> Result<Release, Error> {
         let release = self.release.clone();
         let loss = self.loss.as_ref();
         let is_ours = release.outcome == Outcome::Released;

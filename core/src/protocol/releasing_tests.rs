@@ -18,7 +18,7 @@ struct Bench {
     /// The number of heals.
     heals: usize,
     /// The message of each event at the end of a hold, and the error of each release.
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
 impl Bench {
@@ -26,7 +26,7 @@ impl Bench {
         let mut recipe = recipe(3);
         recipe.options.renew = false;
         let machine = Acquisition::new(Arc::new(recipe), None, 1, Now { tick: at(0), wall_us: 0, servers_us: 0 });
-        let mut bench = Self { machine, asked: Vec::new(), heals: 0, told: Vec::new() };
+        let mut bench = Self { machine, asked: Vec::new(), heals: 0, reported: Vec::new() };
         bench.bring(at(0), Input::Start);
         for server in [0, 1] {
             bench.answer(at(1), server, Step::Acquire, at(0), Ok(reply(Verdict::Vote)));
@@ -43,9 +43,9 @@ impl Bench {
                 Command::Send { server, tag: Tag { step: Step::Release, .. }, .. } => self.asked.push((now, server)),
                 Command::Send { tag: Tag { step: Step::Heal, .. }, .. } => self.heals += 1,
                 Command::Emit(event) if matches!(event.kind, EventKind::Expired | EventKind::Overlapped) => {
-                    self.told.extend(event.message)
+                    self.reported.extend(event.message)
                 }
-                Command::Released(_, Err(error)) => self.told.push(error.to_string()),
+                Command::Released(_, Err(error)) => self.reported.push(error.to_string()),
                 _ => (),
             }
         }
@@ -105,7 +105,7 @@ fn compared(is_bare: bool, manner: Manner, change: impl FnOnce(&mut Recipe)) -> 
     })?
 }
 
-fn only_what_somebody_hears_is_compared() {
+fn only_what_a_caller_awaits_is_compared() {
     assert_eq!(compared(true, Manner::Explicit, |_| ()).as_deref(), Some("owner"));
     assert_eq!(compared(false, Manner::Explicit, |_| ()).as_deref(), Some("owner fence=7"));
     for manner in [Manner::Background, Manner::Unclaimed] {
@@ -116,8 +116,8 @@ fn only_what_somebody_hears_is_compared() {
 
 #[test]
 fn a_release_compares_the_value_that_its_client_knows() {
-    only_what_somebody_hears_is_compared();
-    assert_noticed(Mutant::UnheardReleaseShort, only_what_somebody_hears_is_compared);
+    only_what_a_caller_awaits_is_compared();
+    assert_noticed(Mutant::UnawaitedReleaseShort, only_what_a_caller_awaits_is_compared);
 }
 
 #[test]
@@ -206,8 +206,8 @@ fn a_release_that_no_majority_answers_says_that_only_the_ttl_has_ended_the_hold(
         bench.bring(now, Input::Release(2, Manner::Explicit));
         while now < Tick::NEVER {
             for server in 0..3 {
-                let unheard = Err(Failure::not_applied(FailureKind::Refused, "no route"));
-                let answer = if server < answering { Ok(reply(found.clone())) } else { unheard };
+                let unanswered = Err(Failure::not_applied(FailureKind::Refused, "no route"));
+                let answer = if server < answering { Ok(reply(found.clone())) } else { unanswered };
                 bench.answer(now, server, Step::Release, now, answer);
             }
             now = bench.machine.wake_at();
@@ -215,7 +215,7 @@ fn a_release_that_no_majority_answers_says_that_only_the_ttl_has_ended_the_hold(
                 bench.bring(now, Input::Wake);
             }
         }
-        let [error @ .., event] = &*bench.told else { panic!("nothing was told") };
+        let [error @ .., event] = &*bench.reported else { panic!("nothing was reported") };
         assert!(event.starts_with(expected), "{event}");
         assert_eq!(event.ends_with("; by its ttl the key has expired"), answering < 2, "{event}");
         for error in error {
@@ -242,7 +242,7 @@ fn the_end_of_a_body_after_a_loss_waits_a_quarter_of_a_response_timeout_for_who_
     bench.bring(at(9_900), Input::Wake);
     bench.bring(at(9_950), Input::Release(1, Manner::EndOfBody));
     bench.bring(at(10_199), Input::Wake);
-    assert!(bench.told.is_empty(), "{:?}", bench.told);
+    assert!(bench.reported.is_empty(), "{:?}", bench.reported);
     bench.bring(at(10_200), Input::Wake);
-    assert!(bench.told.len() == 1 && bench.told[0].contains("was lost"), "{:?}", bench.told);
+    assert!(bench.reported.len() == 1 && bench.reported[0].contains("was lost"), "{:?}", bench.reported);
 }

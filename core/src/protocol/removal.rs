@@ -37,7 +37,7 @@ enum Progress {
     Deleted,
     Gone,
     /// It was asked, and did not answer. The key has expired by now.
-    Unheard,
+    Unanswered,
     Taken(Option<String>),
 }
 
@@ -144,7 +144,7 @@ impl Removal {
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
         self.deadline = self.deadline.max(now.after(recipe.key_ttl()));
         if self.ends.is_some() {
-            // The end of an attempt is noted also when the key has expired. Its caller hears before that there was no answer.
+            // The end of an attempt is noted also when the key has expired. Its caller learns before that there was no answer.
             self.deadline = self.deadline.max(now.after(recipe.unavailable_after + recipe.response_timeout));
         }
         self.prolong_place(now);
@@ -175,8 +175,8 @@ impl Removal {
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         // A request without a connection fails by then with the reason, before its caller gives up or another request takes
         // another way.
-        let heard_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
-        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(heard_by)).of_value(shown) });
+        let answered_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
+        out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(answered_by)).of_value(shown) });
     }
 
     fn request(&self, recipe: &Recipe, now: Tick) -> Op {
@@ -190,11 +190,11 @@ impl Removal {
     /// Notes the servers on which an acquire or a heal of the value is under way. Its answer may never arrive, because the loop
     /// that would read it has stopped. So one more request follows, behind the write that ours overtook.
     pub(super) fn await_writes(&mut self, recipe: &Recipe, is_awaited: impl Fn(usize) -> bool, now: Tick) {
-        let unheard = now.after(recipe.response_timeout * 2 + STRAGGLER);
+        let without_answer = now.after(recipe.response_timeout * 2 + STRAGGLER);
         for server in (0..self.servers.len()).filter(|server| is_awaited(*server)) {
             self.awaited += 1;
             if !mutant!(LateSuccessKept) {
-                self.stragglers[server] = unheard;
+                self.stragglers[server] = without_answer;
             }
         }
     }
@@ -229,14 +229,14 @@ impl Removal {
                     self.straggler(recipe, server, now, out);
                 }
             }
-            Err(failure) => self.doubt(recipe, server, now, failure),
+            Err(failure) => self.suspect(recipe, server, now, failure),
             Ok(_) => (),
         }
     }
 
     /// Notes a write of the value whose connection broke: the server may still read the write. After a close, the connection
-    /// itself takes it back.
-    fn doubt(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
+    /// itself undoes it.
+    fn suspect(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
         if !failure.maybe_applied || failure.kind == FailureKind::Closed {
             return;
         }
@@ -283,7 +283,7 @@ impl Removal {
         for server in 0..self.servers.len() {
             let has_expired = now >= self.deadline;
             if has_expired && matches!(self.servers[server], Progress::Asked { .. } | Progress::Again { .. }) {
-                self.servers[server] = Progress::Unheard;
+                self.servers[server] = Progress::Unanswered;
             }
             if now >= self.ends() {
                 self.stragglers[server] = Tick::NEVER;
@@ -291,7 +291,7 @@ impl Removal {
             }
             let straggling = now >= self.stragglers[server];
             match self.servers[server] {
-                // Only the place is left to take back.
+                // Only the place is left to undo.
                 _ if has_expired && straggling => {
                     self.stragglers[server] = Tick::NEVER;
                     out.extend(self.leaves.iter().map(|entry| leave(recipe, server, entry, now)));
@@ -347,7 +347,7 @@ impl Removal {
             return Some(Release::ours(self.overrun, self.kept));
         }
         let against =
-            count(|progress| matches!(progress, Progress::Gone | Progress::Unheard | Progress::Taken(_) | Progress::Unneeded));
+            count(|progress| matches!(progress, Progress::Gone | Progress::Unanswered | Progress::Taken(_) | Progress::Unneeded));
         if !self.quorum.blocked_by(against) {
             return None;
         }
@@ -364,16 +364,17 @@ impl Removal {
     }
 
     /// The outcome in words, if too few servers have answered for one, and so only the ttl has ended the hold.
-    pub(super) fn unheard(&self, recipe: &Recipe) -> Option<String> {
-        let heard = self.servers.iter().filter(|progress| **progress != Progress::Unheard).count();
+    pub(super) fn without_answer(&self, recipe: &Recipe) -> Option<String> {
+        let answered = self.servers.iter().filter(|progress| **progress != Progress::Unanswered).count();
         let who = if self.servers.len() == 1 { "the server" } else { "a majority of the servers" };
         let errors = each(&self.errors(recipe));
-        (heard < self.quorum.needed()).then(|| format!("{who} could not be asked ({errors}); by its ttl the key has expired"))
+        (answered < self.quorum.needed()).then(|| format!("{who} could not be asked ({errors}); by its ttl the key has expired"))
     }
 
     /// The errors of the servers that have not answered.
     pub(super) fn errors(&self, recipe: &Recipe) -> Vec<ServerFailure> {
-        let open = |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unheard);
+        let open =
+            |progress: &Progress| matches!(progress, Progress::Asked { .. } | Progress::Again { .. } | Progress::Unanswered);
         let silent = self.servers.iter().enumerate().filter(|(_, leave)| open(leave));
         silent
             .map(|(server, _)| match &self.failed[server] {

@@ -7,7 +7,7 @@ use crate::protocol::waiting::tests::{gone, recipe};
 
 const SENT: Tick = Tick::from_micros(1_000);
 
-fn say(verdict: Verdict) -> Answer {
+fn answer_with(verdict: Verdict) -> Answer {
     Ok(Reply::new(verdict, 0, 7))
 }
 
@@ -24,7 +24,7 @@ fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Removal {
         out,
     );
     removal.await_writes(recipe, |_| true, now);
-    removal.late_write(recipe, 0, now, &say(Verdict::Vote), out);
+    removal.late_write(recipe, 0, now, &answer_with(Verdict::Vote), out);
     removal
 }
 
@@ -32,19 +32,19 @@ fn left_early(recipe: &Recipe, out: &mut Vec<Command>) -> Removal {
 fn a_vote_that_a_release_overtook_costs_no_second_release() {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let mut removal = left_early(&recipe, &mut out);
-    removal.answer((0, SENT), Tick::from_micros(2_000), &say(Verdict::Ok));
+    removal.answer((0, SENT), Tick::from_micros(2_000), &answer_with(Verdict::Ok));
     assert!(removal.is_over());
     assert_eq!(out.len(), 1);
 }
 
 #[test]
-fn a_key_that_somebody_else_took_away_is_not_released_because_its_vote_was_read_late() {
+fn a_key_that_another_client_took_away_is_not_released_because_its_vote_was_read_late() {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
-    removal.answer((0, SENT), now, &say(gone()));
+    removal.answer((0, SENT), now, &answer_with(gone()));
     removal.wake(&recipe, now, &mut out);
-    removal.answer((0, now), now, &say(gone()));
+    removal.answer((0, now), now, &answer_with(gone()));
     assert_eq!(removal.outcome(0, |_| false).map(|release| release.outcome), Some(Outcome::Expired));
 }
 
@@ -61,7 +61,7 @@ fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
         let (recipe, mut out) = (recipe(1), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
-        removal.answer((0, SENT), SENT, &say(found));
+        removal.answer((0, SENT), SENT, &answer_with(found));
         let release = removal.outcome(0, |_| false).unwrap();
         assert_eq!((release.outcome, release.next_owner.as_deref()), (outcome, next_owner));
     }
@@ -72,41 +72,45 @@ fn a_release_that_came_before_its_acquire_is_sent_again() {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let mut removal = left_early(&recipe, &mut out);
     let now = Tick::from_micros(2_000);
-    removal.answer((0, SENT), now, &say(gone()));
+    removal.answer((0, SENT), now, &answer_with(gone()));
     assert_eq!((removal.is_over(), removal.wake_at()), (false, Some(now)));
     removal.wake(&recipe, now, &mut out);
-    removal.answer((0, SENT), now, &say(Verdict::Ok));
+    removal.answer((0, SENT), now, &answer_with(Verdict::Ok));
     assert!(removal.is_over());
     assert_eq!((out.len(), removal.outcome(0, |_| false).map(|release| release.outcome)), (2, Some(Outcome::Released)));
 }
 
 #[test]
-fn a_vote_whose_answer_nobody_reads_is_taken_off_all_the_same() {
+fn a_vote_whose_answer_nobody_reads_is_removed_all_the_same() {
     // The last request: a close takes the write back on its own connection.
-    for (kind, doubted) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
-        vote_whose_answer_nobody_reads_is_taken_off(kind, doubted);
+    for (kind, suspected) in [(FailureKind::Disconnected, true), (FailureKind::Closed, false)] {
+        vote_whose_answer_nobody_reads_is_removed(kind, suspected);
     }
 }
 
-fn vote_whose_answer_nobody_reads_is_taken_off(kind: FailureKind, doubted: bool) {
+fn vote_whose_answer_nobody_reads_is_removed(kind: FailureKind, suspected: bool) {
     let (recipe, mut out) = (recipe(1), Vec::new());
     let now = SENT;
     let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
     let mut removal = Removal::begin(&recipe, value, now, None, now, |_| Concern::Ask, &mut out);
     removal.await_writes(&recipe, |_| true, now);
-    removal.answer((0, SENT), now, &say(gone()));
+    removal.answer((0, SENT), now, &answer_with(gone()));
     let then = removal.wake_at().unwrap();
     assert_eq!(then, SENT.after(Duration::from_millis(2_500)));
     removal.wake(&recipe, then, &mut out);
     assert_eq!(out.len(), 2);
-    removal.answer((0, then), then, &say(Verdict::Ok));
-    assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits to hear of the acquire");
+    removal.answer((0, then), then, &answer_with(Verdict::Ok));
+    assert_eq!((removal.wake_at(), removal.is_over()), (None, false), "it only waits for the answer to the acquire");
     removal.late_write(&recipe, 0, then, &Err(Failure::unknown(kind, "it ended")), &mut out);
-    assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (doubted, doubted), "it may yet be read from its connection");
+    assert_eq!(
+        (removal.wake_at().is_some(), !removal.is_over()),
+        (suspected, suspected),
+        "it may yet be read from its connection"
+    );
 }
 
 fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
-    // The waiter leaves with the removal, or while it goes on. In between the acquire ended without an answer.
+    // The waiter leaves with the removal, or while it continues. In between the acquire ended without an answer.
     for leaves_at_once in [true, false] {
         let (mut recipe, mut out) = (recipe(1), Vec::new());
         recipe.options.ttl = Duration::from_millis(100);
@@ -121,7 +125,7 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
         };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
         removal.await_writes(&recipe, |_| true, SENT);
-        removal.answer((0, SENT), SENT, &say(gone()));
+        removal.answer((0, SENT), SENT, &answer_with(gone()));
         if !leaves_at_once {
             removal.take_along(&entry, SENT);
         }
@@ -136,7 +140,7 @@ fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
             "{request:?}"
         );
         assert_eq!(then, now.after(STRAGGLER), "{leaves_at_once}");
-        removal.answer((0, then), then, &say(gone()));
+        removal.answer((0, then), then, &answer_with(gone()));
         assert!(removal.is_over());
     }
 }
@@ -154,18 +158,18 @@ fn a_place_of_a_holder_is_left_after_the_key_has_expired_and_delays_no_outcome()
     let mut removal = Removal::begin(&recipe, value, SENT, Some(expires), expires, |_| Concern::Ask, &mut out);
     removal.await_writes(&recipe, |server| server == 2, SENT);
     // One server has deleted the key, one is silent. The third has no answer to the acquire, and may read it late.
-    removal.answer((0, SENT), SENT, &say(Verdict::Ok));
-    removal.answer((2, SENT), SENT, &say(gone()));
-    let heard = SENT.after(Duration::from_millis(1));
-    removal.late_write(&recipe, 2, heard, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
-    let expires = heard.after(recipe.options.ttl);
-    removal.take_along(&entry, heard.after(Duration::from_millis(1)));
+    removal.answer((0, SENT), SENT, &answer_with(Verdict::Ok));
+    removal.answer((2, SENT), SENT, &answer_with(gone()));
+    let received = SENT.after(Duration::from_millis(1));
+    removal.late_write(&recipe, 2, received, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
+    let expires = received.after(recipe.options.ttl);
+    removal.take_along(&entry, received.after(Duration::from_millis(1)));
     out.clear();
     assert_eq!((removal.outcome(0, |_| false), removal.wake_at()), (None, Some(expires)));
     removal.wake(&recipe, expires, &mut out);
     assert_eq!((removal.outcome(0, |_| false).map(|release| release.outcome), out.len()), (Some(Outcome::Expired), 0));
-    assert_eq!((removal.wake_at(), removal.is_over()), (Some(heard.after(STRAGGLER)), false));
-    removal.wake(&recipe, heard.after(STRAGGLER), &mut out);
+    assert_eq!((removal.wake_at(), removal.is_over()), (Some(received.after(STRAGGLER)), false));
+    removal.wake(&recipe, received.after(STRAGGLER), &mut out);
     let [Command::Send { server: 2, request, .. }] = &out[..] else { panic!("{out:?}") };
     assert!(matches!(&request.op, Op::Lock(LockOp { by: left, verb: Verb::Leave, .. }) if *left == entry), "{request:?}");
     assert!(removal.is_over());
@@ -185,7 +189,7 @@ fn a_key_that_is_gone_was_anothers_where_its_fence_is_above_ours() {
         let (recipe, mut out) = (recipe(3), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
-        (0..2).for_each(|server| removal.answer((server, SENT), SENT, &say(gone())));
+        (0..2).for_each(|server| removal.answer((server, SENT), SENT, &answer_with(gone())));
         if !third_is_asked {
             removal.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
         }
@@ -202,8 +206,8 @@ fn a_release_that_finds_a_rival_waits_for_the_answer_that_proves_its_fence() {
         let (recipe, mut out) = (recipe(3), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
         let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
-        removal.answer((0, SENT), SENT, &say(them.clone()));
-        removal.answer((1, SENT), SENT, &say(gone()));
+        removal.answer((0, SENT), SENT, &answer_with(them.clone()));
+        removal.answer((1, SENT), SENT, &answer_with(gone()));
         if !third_is_asked {
             removal.answer((2, SENT), SENT, &Err(Failure::unknown(FailureKind::Timeout, "late")));
         }

@@ -39,12 +39,12 @@ pub(super) struct Round {
     pub(super) sent: Tick,
     pub(super) ballot: Ballot,
     /// The time since which a server may have lost its vote: another node answers for it.
-    pub(super) doubted_at: Option<Tick>,
+    pub(super) suspected_at: Option<Tick>,
     pub(super) readings: Vec<Option<Reading>>,
     /// The number of waiters before us on each server that put us into its queue.
     pub(super) ranks: Vec<Option<u64>>,
     /// The number of times that each server had put our slot into its queue when the round began; empty without a slot.
-    pub(super) lineups: Vec<u64>,
+    pub(super) enqueue_counts: Vec<u64>,
     /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
@@ -70,10 +70,10 @@ impl Round {
             owner,
             sent: now,
             ballot: Ballot::new(recipe.quorum()),
-            doubted_at: None,
+            suspected_at: None,
             readings: vec![None; servers],
             ranks: vec![None; servers],
-            lineups: Vec::new(),
+            enqueue_counts: Vec::new(),
             stays,
             refusals: vec![None; servers],
             attempt: None,
@@ -120,7 +120,7 @@ impl Round {
         let refused = !voted && !self.ballot.is_pending(server);
         // A vote took our slot out. But another waiter of this process may have put it in again, behind the vote, since the round
         // began.
-        let since = voted && slot.lineups(server) != self.lineups[server] && !mutant!(LateCompanionKept);
+        let since = voted && slot.enqueue_counts(server) != self.enqueue_counts[server] && !mutant!(LateCompanionKept);
         self.ranks[server].is_some() || refused && slot.has_arrived_at(server) || since
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Rounds {
 }
 
 /// The effect of an answer.
-pub(super) enum Heard {
+pub(super) enum RoundAnswer {
     /// Nothing that matters.
     Nothing,
     /// The progress of a round that is not over, and whether it is the one under way.
@@ -92,22 +92,22 @@ impl Rounds {
         owner: &Arc<str>,
         answer: Answer,
         readings: &mut [Option<Reading>],
-    ) -> Heard {
+    ) -> RoundAnswer {
         if let Some(confirmed) = self.confirmed.as_mut().filter(|confirmed| confirmed.round == number) {
             confirmed.answer(server, now, owner, answer, readings);
             let (forgot, ended) = (confirmed.is_forgetful(server), confirmed.ended_before(server));
             self.withdraw(server, ended);
-            return if forgot { Heard::Forgot } else { Heard::Nothing };
+            return if forgot { RoundAnswer::Forgot } else { RoundAnswer::Nothing };
         }
         let is_behind = self.confirmed.as_ref().is_some_and(|confirmed| confirmed.round > number);
         let is_current = self.current.as_ref().is_some_and(|round| round.round == number) || mutant!(EarlierRoundCounts);
         let found = if is_current { self.current.as_mut() } else { self.earlier.iter_mut().find(|round| round.round == number) };
-        let Some(round) = found else { return Heard::Nothing };
+        let Some(round) = found else { return RoundAnswer::Nothing };
         let progress = round.answer(server, now, owner, answer, readings);
         let ended = round.ended_before(server);
         if mutant!(HealWithoutMajority) && round.is_forgetful(server) {
             self.confirmed = Some(round.clone());
-            return Heard::Forgot;
+            return RoundAnswer::Forgot;
         }
         self.withdraw(server, ended);
         if progress == Progress::Confirmed {
@@ -117,7 +117,7 @@ impl Rounds {
             self.earlier.retain(|round| round.round != number);
         }
         // A refusal in a round before a confirmed one is older than the confirmation.
-        if is_behind && !mutant!(StaleRefusal) { Heard::Nothing } else { Heard::Open(progress, is_current) }
+        if is_behind && !mutant!(StaleRefusal) { RoundAnswer::Nothing } else { RoundAnswer::Open(progress, is_current) }
     }
 
     /// Withdraws a server's answers to the rounds that were sent before `before`.
@@ -128,20 +128,20 @@ impl Rounds {
     }
 
     /// Confirms a round. It ends earlier rounds, except those that reach further.
-    fn confirm(&mut self, number: u32, is_current: bool) -> Heard {
+    fn confirm(&mut self, number: u32, is_current: bool) -> RoundAnswer {
         let round = if is_current {
             self.current.take()
         } else {
             self.earlier.iter().position(|round| round.round == number).map(|at| self.earlier.remove(at))
         };
-        let Some(round) = round else { return Heard::Nothing };
+        let Some(round) = round else { return RoundAnswer::Nothing };
         self.failed = None;
         let reaches_further = |earlier: &Extension| earlier.reach() > round.reach() && !mutant!(LongerRoundForgotten);
         self.earlier.retain(|earlier| earlier.round > round.round || reaches_further(earlier) || mutant!(StaleRefusal));
         if self.confirmed.as_ref().is_none_or(|last| last.round < round.round) {
             self.confirmed = Some(round.clone());
         }
-        Heard::Confirmed(round)
+        RoundAnswer::Confirmed(round)
     }
 }
 

@@ -49,12 +49,12 @@ fn an_extend_whose_first_try_is_answered_late_is_fulfilled_once_and_from_its_own
     bench.run(at(100), answer);
     bench.extend(1, answer);
     bench.run(at(499), answer);
-    assert_eq!(bench.told(), []);
+    assert_eq!(bench.reported(), []);
     bench.run(at(501), answer);
-    assert_eq!(bench.told(), [(1, at(500), None)]);
+    assert_eq!(bench.reported(), [(1, at(500), None)]);
     assert_eq!(bench.valid_until(), at(100).after(ms(1_000 - 12)));
     bench.run(at(3_000), answer);
-    assert_eq!(bench.told().len(), 1);
+    assert_eq!(bench.reported().len(), 1);
 }
 
 #[test]
@@ -71,16 +71,16 @@ fn a_renewal_does_not_wait_for_an_extension_that_asks_for_less() {
 #[test]
 fn what_ends_first_is_not_the_round_that_was_sent_last() {
     let mut rounds = three_rounds();
-    // The second of three rounds is confirmed: the first ends, the third goes on.
-    let Heard::Confirmed(round) = rounds.say(0, 2, &yes(Verdict::Ok)) else { panic!("not confirmed") };
+    // The second of three rounds is confirmed: the first ends, the third continues.
+    let RoundAnswer::Confirmed(round) = rounds.answer_from(0, 2, &yes(Verdict::Ok)) else { panic!("not confirmed") };
     assert_eq!((round.round, round.sent), (2, at(200)));
-    assert!(matches!(rounds.say(0, 1, &no()), Heard::Nothing), "what was refused before doesn't matter");
-    assert!(matches!(rounds.say(0, 3, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+    assert!(matches!(rounds.answer_from(0, 1, &no()), RoundAnswer::Nothing), "what was refused before doesn't matter");
+    assert!(matches!(rounds.answer_from(0, 3, &yes(Verdict::Ok)), RoundAnswer::Confirmed(_)));
 }
 
 fn an_earlier_round_that_reaches_further_counts_also_behind_a_later_one() {
     // The answers to the first of two rounds. The first two servers have confirmed the second round.
-    for (says, third_to_second, confirmed) in [
+    for (answers, third_to_second, confirmed) in [
         ([Some(true), None, Some(true)], None, true),
         ([None, Some(true), Some(true)], None, true),
         ([Some(true), None, Some(true)], Some(false), false),
@@ -93,21 +93,21 @@ fn an_earlier_round_that_reaches_further_counts_also_behind_a_later_one() {
         };
         begin(1, at(100), ms(5_000));
         begin(2, at(200), ms(1_000));
-        rounds.say(0, 2, &yes(Verdict::Ok));
-        assert!(matches!(rounds.say(1, 2, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+        rounds.answer_from(0, 2, &yes(Verdict::Ok));
+        assert!(matches!(rounds.answer_from(1, 2, &yes(Verdict::Ok)), RoundAnswer::Confirmed(_)));
         if third_to_second == Some(false) {
-            assert!(matches!(rounds.say(2, 2, &no()), Heard::Forgot));
+            assert!(matches!(rounds.answer_from(2, 2, &no()), RoundAnswer::Forgot));
         }
-        let mut last = Heard::Nothing;
-        for (server, say) in says.into_iter().enumerate() {
-            if let Some(is_ours) = say {
-                last = rounds.say(server, 1, &if is_ours { yes(Verdict::Ok) } else { no() });
+        let mut last = RoundAnswer::Nothing;
+        for (server, answer_from) in answers.into_iter().enumerate() {
+            if let Some(is_ours) = answer_from {
+                last = rounds.answer_from(server, 1, &if is_ours { yes(Verdict::Ok) } else { no() });
             }
         }
-        let counts = matches!(&last, Heard::Confirmed(round) if round.round == 1);
-        assert_eq!(counts, confirmed, "{says:?} {third_to_second:?}");
-        assert!(confirmed || matches!(last, Heard::Nothing), "what was refused before the second doesn't matter");
-        assert!(matches!(rounds.say(2, 2, &no()), Heard::Forgot), "the second is still the last");
+        let counts = matches!(&last, RoundAnswer::Confirmed(round) if round.round == 1);
+        assert_eq!(counts, confirmed, "{answers:?} {third_to_second:?}");
+        assert!(confirmed || matches!(last, RoundAnswer::Nothing), "what was refused before the second doesn't matter");
+        assert!(matches!(rounds.answer_from(2, 2, &no()), RoundAnswer::Forgot), "the second is still the last");
     }
 }
 
@@ -119,18 +119,18 @@ fn a_round_behind_a_confirmed_one_counts_where_it_reaches_further() {
 #[test]
 fn a_late_refusal_by_as_many_as_leave_no_majority_is_a_loss() {
     let mut rounds = three_rounds();
-    assert!(matches!(rounds.say(0, 1, &no()), Heard::Open(Progress::Refused(LossReason::Missing, None), false)));
+    assert!(matches!(rounds.answer_from(0, 1, &no()), RoundAnswer::Open(Progress::Refused(LossReason::Missing, None), false)));
 }
 
 #[test]
 fn what_a_server_says_later_withdraws_its_earlier_yes() {
     let mut rounds = Bare::new(3, 2);
-    assert!(matches!(rounds.say(0, 1, &yes(Verdict::Ok)), Heard::Open(Progress::Open, false)));
-    assert!(matches!(rounds.say(0, 2, &no()), Heard::Open(Progress::Open, true)));
+    assert!(matches!(rounds.answer_from(0, 1, &yes(Verdict::Ok)), RoundAnswer::Open(Progress::Open, false)));
+    assert!(matches!(rounds.answer_from(0, 2, &no()), RoundAnswer::Open(Progress::Open, true)));
     // One of the two servers that confirmed the first round has lost the key since.
-    assert!(!matches!(rounds.say(1, 1, &yes(Verdict::Ok)), Heard::Confirmed(_)));
-    assert!(matches!(rounds.say(1, 2, &yes(Verdict::Ok)), Heard::Open(Progress::Open, true)));
-    assert!(matches!(rounds.say(2, 2, &yes(Verdict::Ok)), Heard::Confirmed(_)));
+    assert!(!matches!(rounds.answer_from(1, 1, &yes(Verdict::Ok)), RoundAnswer::Confirmed(_)));
+    assert!(matches!(rounds.answer_from(1, 2, &yes(Verdict::Ok)), RoundAnswer::Open(Progress::Open, true)));
+    assert!(matches!(rounds.answer_from(2, 2, &yes(Verdict::Ok)), RoundAnswer::Confirmed(_)));
 }
 
 #[test]
@@ -138,17 +138,17 @@ fn a_clock_that_was_seen_to_jump_doesnt_count_for_rounds_before_that() {
     let mut rounds = Bare::new(3, 2);
     let time = |ms: u64| Ok(Reply::new(Verdict::Ok, ms * 1_000, 7));
     rounds.readings = vec![Some(Reading { sent: at(0), server_us: 0 }); 3];
-    assert!(matches!(rounds.say(0, 1, &time(110)), Heard::Open(Progress::Open, false)));
-    assert!(matches!(rounds.say(0, 2, &time(60_000)), Heard::Open(Progress::Open, true)), "a minute in 100 ms");
-    assert!(!matches!(rounds.say(1, 1, &time(120)), Heard::Confirmed(_)), "its key ends a minute early");
+    assert!(matches!(rounds.answer_from(0, 1, &time(110)), RoundAnswer::Open(Progress::Open, false)));
+    assert!(matches!(rounds.answer_from(0, 2, &time(60_000)), RoundAnswer::Open(Progress::Open, true)), "a minute in 100 ms");
+    assert!(!matches!(rounds.answer_from(1, 1, &time(120)), RoundAnswer::Confirmed(_)), "its key ends a minute early");
 }
 
 #[test]
 fn a_round_that_every_server_failed_is_forgotten() {
     let mut rounds = three_rounds();
     let failed = Err(Failure::unknown(FailureKind::Timeout, "late"));
-    assert!(matches!(rounds.say(0, 1, &failed), Heard::Open(Progress::Unknown, false)));
-    assert!(matches!(rounds.say(0, 1, &yes(Verdict::Ok)), Heard::Nothing));
+    assert!(matches!(rounds.answer_from(0, 1, &failed), RoundAnswer::Open(Progress::Unknown, false)));
+    assert!(matches!(rounds.answer_from(0, 1, &yes(Verdict::Ok)), RoundAnswer::Nothing));
 }
 
 fn no() -> Answer {
@@ -176,7 +176,7 @@ impl Bare {
         Self { rounds, readings: vec![None; servers] }
     }
 
-    fn say(&mut self, server: usize, round: u32, answer: &Answer) -> Heard {
+    fn answer_from(&mut self, server: usize, round: u32, answer: &Answer) -> RoundAnswer {
         self.rounds.answer((server, round), at(400), &"us".into(), answer.clone(), &mut self.readings)
     }
 }

@@ -67,8 +67,8 @@ impl Reports {
         Self { servers, terms, reports }
     }
 
-    /// Takes the answers that arrived by `now`: those to `Examine`, those to `Probe`, and, where replicas have to confirm something,
-    /// those to `AwaitReplicas`. Gives one report per server when all servers have answered all.
+    /// Takes the answers that arrived by `now`: those to `Examine`, those to `Probe`, and, where replicas have to confirm
+    /// something, those to `AwaitReplicas`. Gives one report per server when all servers have answered all.
     pub fn take(&self, answers: &[Option<Answer>], now: Now) -> Option<Vec<ServerReport>> {
         let (examined, others) = answers.split_at(self.servers.len());
         let (probed, waited) = others.split_at(self.servers.len());
@@ -138,7 +138,7 @@ impl ServerReport {
                        renewed";
             self.warnings.push(why.to_owned());
         }
-        if facts.is_some_and(|facts| !facts.shows_era) {
+        if facts.is_some_and(|facts| !facts.shows_replid) {
             let why = "it does not show its replication id (master_replid in INFO), as behind a proxy: a failover is not noticed as such, and each hold \
                        learns at its next renewal whether it is still there";
             self.warnings.push(why.to_owned());
@@ -212,7 +212,7 @@ fn replicated(connected: u32, ClientTerms { replicas, quarantine, .. }: ClientTe
     })
 }
 
-/// How long a failover takes at the most once the sentinels take the primary for down, as it was measured, in seconds.
+/// How long a failover takes at the most once the sentinels consider the primary down, as it was measured, in seconds.
 const ELECTION: u64 = 6;
 
 /// The number of sentinels of which one may fail.
@@ -285,7 +285,7 @@ mod tests {
 
     fn answer(time_us: u64) -> Option<Answer> {
         let facts =
-            ServerFacts { role: "master".into(), eviction: "noeviction".into(), shows_era: true, ..ServerFacts::default() };
+            ServerFacts { role: "master".into(), eviction: "noeviction".into(), shows_replid: true, ..ServerFacts::default() };
         Some(Ok(Reply::new(Verdict::Described(Box::new(facts)), time_us, 0)))
     }
 
@@ -316,7 +316,7 @@ mod tests {
                 eviction: "noeviction".into(),
                 persistence: "aof".into(),
                 is_writable_replica,
-                shows_era: true,
+                shows_replid: true,
                 ..ServerFacts::default()
             };
             let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), TERMS, at(0));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_hides_its_era_is_warned_of() {
+    fn a_server_that_hides_its_replid_is_warned_of() {
         let facts = ServerFacts { role: "master".into(), eviction: "noeviction".into(), ..ServerFacts::default() };
         let report = ServerReport::of("a", &Ok(Reply::new(Verdict::Described(Box::new(facts)), 0, 0)), TERMS, at(0));
         assert!(matches!(&*report.warnings, [why] if why.contains("a failover is not noticed")), "{:?}", report.warnings);
@@ -390,9 +390,9 @@ mod tests {
             ),
         ];
         for (facts, terms, expected) in cases {
-            let said = watched(&facts, terms);
-            assert_eq!(said.len(), expected.len(), "{said:?}");
-            assert!(said.iter().zip(expected).all(|(said, words)| said.contains(words)), "{said:?}");
+            let messages = watched(&facts, terms);
+            assert_eq!(messages.len(), expected.len(), "{messages:?}");
+            assert!(messages.iter().zip(expected).all(|(message, words)| message.contains(words)), "{messages:?}");
         }
     }
 }

@@ -30,14 +30,14 @@ impl State {
         }
     }
 
-    /// A server may have lost the key since this time. Says whether there is a hold to confirm.
-    pub(super) fn doubt(&mut self, now: Tick) -> bool {
+    /// A server may have lost the key since this time. Returns whether there is a hold to confirm.
+    pub(super) fn suspect(&mut self, now: Tick) -> bool {
         match self {
-            Self::Held(hold) if !mutant!(NewEraIgnored) => hold.doubt(now),
+            Self::Held(hold) if !mutant!(FailoverIgnored) => hold.suspect(now),
             Self::Lost(hold, _) | Self::Releasing(Releasing { hold, .. }) => hold.failed_over = !mutant!(FailoverExcludes),
             // The votes of the old primary may be on their way to here.
-            Self::Acquiring(acquiring) if !mutant!(EarlierEraGrants) => {
-                acquiring.round.iter_mut().for_each(|round| round.doubted_at = Some(now));
+            Self::Acquiring(acquiring) if !mutant!(EarlierReplidGrants) => {
+                acquiring.round.iter_mut().for_each(|round| round.suspected_at = Some(now));
             }
             _ => (),
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::Holder;
 use crate::mutant::mutant;
-use crate::op::{Place, Queued};
+use crate::op::{QueuePlace, Queued};
 use crate::protocol::{Command, Recipe};
-use crate::wait::{self, Hint, Role, Seat, Slot};
+use crate::wait::{self, Hint, Role, Slot, Waiter};
 
 /// The wait after which an acquire is checked: this client itself may hold the lock.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(5);
@@ -26,10 +26,10 @@ pub(super) struct Found<'a> {
     pub(super) rank: Option<u64>,
 }
 
-/// The waiting part of an acquire. Without a seat it makes one attempt.
+/// The waiting part of an acquire. Without a waiter it makes one attempt.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    seat: Option<Seat>,
+    waiter: Option<Waiter>,
     /// The servers that have sent a hint since the round began that the lock can be taken.
     hints: Vec<bool>,
     /// The next try by the hints since the round began, if they are still true then.
@@ -47,11 +47,11 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new(recipe: &Recipe, seat: Option<Seat>, now: Tick) -> Self {
+    pub(super) fn new(recipe: &Recipe, waiter: Option<Waiter>, now: Tick) -> Self {
         let none = vec![false; recipe.servers.len()];
         let long_at = if recipe.waits_in_queues() { now.after(LONG_WAIT) } else { Tick::NEVER };
         Self {
-            seat,
+            waiter,
             hints: none.clone(),
             look_at: Tick::NEVER,
             notified_at: None,
@@ -71,10 +71,10 @@ impl Waiting {
     }
 
     pub(super) fn slot(&self) -> Option<&Arc<Slot>> {
-        self.seat.as_ref().map(|seat| &seat.slot)
+        self.waiter.as_ref().map(|waiter| &waiter.slot)
     }
 
-    pub(super) fn place(&self, server: usize) -> Option<Place> {
+    pub(super) fn place(&self, server: usize) -> Option<QueuePlace> {
         self.slot().map(|slot| slot.place(server))
     }
 
@@ -84,7 +84,7 @@ impl Waiting {
     }
 
     fn is_parked(&self) -> bool {
-        self.seat.as_ref().is_some_and(|seat| seat.role == Role::Parked)
+        self.waiter.as_ref().is_some_and(|waiter| waiter.role == Role::Parked)
     }
 
     /// Begins a round, which uses up all hints so far.
@@ -111,7 +111,7 @@ impl Waiting {
         let polls = self.polls;
         self.polls = self.polls.saturating_add(1);
         if !found.by_majority {
-            self.split = !mutant!(SplitStirs);
+            self.split = !mutant!(SplitWakes);
             let again = wait::after_split(now, polls, rng);
             let looks = found.shows_foreign && !mutant!(ForeignTrusted);
             return if looks { again.min(wait::after_foreign(now, rng)) } else { again };
@@ -124,10 +124,10 @@ impl Waiting {
             return now;
         }
         let look_at = std::mem::replace(&mut self.look_at, Tick::NEVER);
-        let Some(seat) = &mut self.seat else { return look_at };
-        match seat.role {
+        let Some(waiter) = &mut self.waiter else { return look_at };
+        match waiter.role {
             Role::First => {
-                let is_notified = found.rank.is_some() && seat.slot.listen_state().suffices(recipe.quorum().needed());
+                let is_notified = found.rank.is_some() && waiter.slot.listen_state().suffices(recipe.quorum().needed());
                 let is_foreign = wait::is_foreign(&found.holder.owner) && !mutant!(ForeignTrusted);
                 let again = match is_notified {
                     true if is_foreign => wait::after_foreign(now, rng),
@@ -138,7 +138,7 @@ impl Waiting {
                 again.min(if mutant!(ExpiryUnnoticed) { Tick::NEVER } else { expiry }).min(look_at)
             }
             Role::OneTry | Role::Parked => {
-                seat.role = Role::Parked;
+                waiter.role = Role::Parked;
                 look_at
             }
         }
@@ -150,9 +150,9 @@ impl Waiting {
 
     /// Takes a server's hint. Gives the latest time of the next try because of it.
     pub(super) fn hint(&mut self, recipe: &Recipe, (server, hint): (usize, Hint), now: Tick, rng: &mut fastrand::Rng) -> Tick {
-        let Some(seat) = self.seat.as_mut().filter(|_| !self.split) else { return Tick::NEVER };
-        if seat.role == Role::Parked {
-            seat.role = Role::OneTry;
+        let Some(waiter) = self.waiter.as_mut().filter(|_| !self.split) else { return Tick::NEVER };
+        if waiter.role == Role::Parked {
+            waiter.role = Role::OneTry;
         }
         let at = match hint {
             Hint::Next(_) if mutant!(NextIgnored) => Tick::NEVER,
@@ -160,7 +160,7 @@ impl Waiting {
             Hint::Free | Hint::Claim => {
                 self.hints[server] = true;
                 match self.is_called(recipe) {
-                    false if self.in_vain[server] && !mutant!(UndoneStirs) => return Tick::NEVER,
+                    false if self.in_vain[server] && !mutant!(UndoneWakes) => return Tick::NEVER,
                     false if mutant!(MinorityIgnored) => return Tick::NEVER,
                     called => {
                         self.notified_at.get_or_insert(now);
@@ -176,7 +176,8 @@ impl Waiting {
     /// Takes the news that a server announces releases from now on, or no longer: notices may have been lost. Gives whether this
     /// waiter is to try.
     pub(super) fn listens(&mut self, server: usize) -> bool {
-        let is_first = !self.split && !mutant!(HearsIgnored) && self.seat.as_ref().is_some_and(|seat| seat.role == Role::First);
+        let is_first =
+            !self.split && !mutant!(ListeningIgnored) && self.waiter.as_ref().is_some_and(|waiter| waiter.role == Role::First);
         if is_first {
             self.hints[server] = true;
         }
@@ -186,8 +187,8 @@ impl Waiting {
     /// Takes a new role in the local queue, after a waiter left or the servers failed.
     pub(super) fn take_role(&mut self, role: Role) {
         // The first waiter of a local queue stays so until it leaves, in whatever order its wake-ups arrive.
-        if let Some(seat) = self.seat.as_mut().filter(|seat| seat.role != Role::First || mutant!(FirstRoleTaken)) {
-            seat.role = role;
+        if let Some(waiter) = self.waiter.as_mut().filter(|waiter| waiter.role != Role::First || mutant!(FirstRoleTaken)) {
+            waiter.role = role;
         }
     }
 

@@ -25,7 +25,7 @@ pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
         quorum_config: (servers > 1).then(|| QuorumConfig { servers: u32::try_from(servers).unwrap(), max_ttl_ms: 60_000 }),
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },
-        hear_all_first: false,
+        ask_all_first: false,
         busy_is_none: false,
         adopt: None,
         job: None,
@@ -58,8 +58,8 @@ impl Bench {
     fn new(servers: usize, role: Role) -> Self {
         let recipe = recipe(servers);
         let mut queues = LocalQueues::new("c", "", servers);
-        let seat = Seat { role, ..queues.join("l", 1, false) };
-        Self { waiting: Waiting::new(&recipe, Some(seat), at(0)), recipe, queues, rng: fastrand::Rng::with_seed(7) }
+        let waiter = Waiter { role, ..queues.join("l", 1, false) };
+        Self { waiting: Waiting::new(&recipe, Some(waiter), at(0)), recipe, queues, rng: fastrand::Rng::with_seed(7) }
     }
 
     /// Takes a round that found the lock held for `remaining`, and `rank` waiters before us. Gives the next try.
@@ -92,7 +92,7 @@ fn is_within(tick: Tick, from: Tick, low: u64, high: u64) -> bool {
 }
 
 #[test]
-fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires() {
+fn the_first_of_a_queue_looks_within_a_second_and_when_the_holder_expires() {
     use Remaining::{For, Forever};
     for (remaining, rank, low, high) in [
         (For(ms(60_000)), 0, 750, 1_000),
@@ -109,7 +109,7 @@ fn whoever_speaks_for_its_line_looks_within_a_second_and_when_the_holder_expires
 }
 
 #[test]
-fn a_holder_of_another_library_is_looked_after_by_whoever_speaks_for_the_line() {
+fn a_holder_of_another_library_is_looked_after_by_the_first_of_the_queue() {
     use Remaining::{For, Forever};
     let ours = "app=billing host=h pid=2 id=01a1fbe9-40cb-7c52-9d0e-1f6d2c3b4a59";
     for (servers, owner, role, remaining, low, high) in [
@@ -160,8 +160,8 @@ fn a_parked_waiter_never_tries_by_itself() {
     for role in [Role::OneTry, Role::Parked] {
         let mut bench = Bench::new(1, role);
         assert_eq!(bench.busy(at(0), Remaining::For(ms(5)), Some(0)), Tick::NEVER, "{role:?}");
-        assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{role:?}, nor when nobody tells");
-        assert!(!bench.waiting.listens(0), "{role:?}: whoever speaks for the queue looks");
+        assert_eq!(bench.busy(at(9), Remaining::For(ms(5)), None), Tick::NEVER, "{role:?}, nor when nobody notifies");
+        assert!(!bench.waiting.listens(0), "{role:?}: the first of the queue looks");
     }
     let first_try = |role| Bench::new(1, role).waiting.first_try(at(3), at(99));
     assert_eq!([Role::First, Role::OneTry, Role::Parked].map(first_try), [at(3), at(3), at(99)]);
@@ -175,7 +175,7 @@ fn a_hint_makes_a_parked_waiter_try_once() {
         assert_eq!(bench.waiting.notified_at, Some(at(10)));
         bench.waiting.round_begins();
         assert_eq!(bench.long_busy(at(11)), Tick::NEVER);
-        assert_eq!(bench.waiting.notified_at, None, "what it was told for is over");
+        assert_eq!(bench.waiting.notified_at, None, "the reason of its notification is over");
     }
 }
 
@@ -224,7 +224,7 @@ fn on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause() {
 }
 
 #[test]
-fn on_a_quorum_a_minority_that_speaks_during_a_round_is_heard_after_it() {
+fn on_a_quorum_a_minority_that_answers_during_a_round_counts_after_it() {
     let mut bench = Bench::new(3, Role::Parked);
     bench.waiting.round_begins();
     let soon = bench.hint(1, Hint::Free, at(7));
@@ -236,7 +236,7 @@ fn on_a_quorum_a_minority_that_speaks_during_a_round_is_heard_after_it() {
 }
 
 #[test]
-fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
+fn a_vote_that_was_split_is_tried_again_soon_in_every_role() {
     for role in [Role::First, Role::OneTry, Role::Parked] {
         let mut bench = Bench::new(3, role);
         let holder = Holder { owner: "x".to_owned(), remaining: Remaining::For(ms(9_000)) };
@@ -244,7 +244,11 @@ fn a_vote_that_was_split_is_tried_again_soon_whoever_speaks() {
         let again = bench.waiting.after_busy(&bench.recipe, found, at(0), &mut bench.rng);
         assert!(is_within(again, at(0), 10, 20), "{role:?}: {again:?}");
         let hints = (0..3).map(|server| bench.hint(server, Hint::Free, at(1))).min();
-        assert_eq!((hints, bench.waiting.listens(0)), (Some(Tick::NEVER), false), "{role:?}: they tell of undoing such rounds");
+        assert_eq!(
+            (hints, bench.waiting.listens(0)),
+            (Some(Tick::NEVER), false),
+            "{role:?}: they notify about undoing such rounds"
+        );
     }
 }
 
@@ -262,7 +266,7 @@ fn behind_answers_that_differ_another_librarys_holder_is_looked_after_as_soon_as
 }
 
 #[test]
-fn a_server_that_begins_or_ceases_to_tell_makes_the_front_look() {
+fn a_server_that_begins_or_ceases_to_notify_makes_the_front_look() {
     let mut bench = Bench::new(1, Role::First);
     bench.waiting.round_begins();
     assert!(bench.waiting.listens(0));
@@ -270,7 +274,7 @@ fn a_server_that_begins_or_ceases_to_tell_makes_the_front_look() {
 }
 
 #[test]
-fn who_speaks_for_the_line_does_so_until_it_leaves() {
+fn the_first_of_a_queue_stays_first_until_it_leaves() {
     for later in [Role::OneTry, Role::Parked, Role::First] {
         let mut bench = Bench::new(1, Role::First);
         bench.waiting.take_role(later);
@@ -299,14 +303,14 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
     let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_begins();
     bench.waiting.round_failed([true, true, false].into_iter());
-    assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is told what we undo, or another that tried as we did");
+    assert_eq!(bench.hint(0, Hint::Free, at(1)), Tick::NEVER, "it is notified of what we undo, or another that tried as we did");
     assert_eq!(bench.waiting.notified_at, None);
     assert_eq!(bench.hint(1, Hint::Free, at(2)), at(2), "two of three");
 
     let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_failed([true, true, false].into_iter());
     bench.waiting.late_refusal(1);
-    assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was somebody's");
+    assert!(bench.hint(1, Hint::Free, at(3)) <= at(8), "it refused us in the end: there the lock was another client's");
 
     let mut bench = Bench::new(3, Role::First);
     bench.waiting.round_failed([true, true, true].into_iter());
@@ -317,8 +321,8 @@ fn a_server_that_voted_in_vain_makes_nobody_try_again_until_the_next_round_unles
 #[test]
 fn bugs_planted_in_a_waiter_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
-    assert_noticed(Mutant::FirstRoleTaken, who_speaks_for_the_line_does_so_until_it_leaves);
-    assert_noticed(Mutant::SplitStirs, a_vote_that_was_split_is_tried_again_soon_whoever_speaks);
-    assert_noticed(Mutant::HearsIgnored, a_server_that_begins_or_ceases_to_tell_makes_the_front_look);
+    assert_noticed(Mutant::FirstRoleTaken, the_first_of_a_queue_stays_first_until_it_leaves);
+    assert_noticed(Mutant::SplitWakes, a_vote_that_was_split_is_tried_again_soon_in_every_role);
+    assert_noticed(Mutant::ListeningIgnored, a_server_that_begins_or_ceases_to_notify_makes_the_front_look);
     assert_noticed(Mutant::MinorityIgnored, on_a_quorum_a_majority_calls_at_once_and_a_minority_after_a_pause);
 }

@@ -1,7 +1,7 @@
 //! The witness: whether the servers show that another hold came between, since ours was granted.
 //!
 //! A server's fence above our fence is a vote that was cast after our grant. On one server such a vote is a hold. On several
-//! it may be that of an attempt which failed: only a majority of servers that voted later proves that somebody else may
+//! it may be that of an attempt which failed: only a majority of servers that voted later proves that another client may
 //! have been granted the lock, for every grant needs the votes of a majority.
 //!
 //! Votes for our own rounds don't count. An acquire of ours without an answer may be read later, and its vote is then the higher
@@ -28,7 +28,7 @@ impl Witness {
     }
 
     /// Takes a server's answer to a step of a round with the value `owner`.
-    pub(super) fn hear(&mut self, server: usize, step: Step, answer: &Answer, owner: Option<&str>) {
+    pub(super) fn receive(&mut self, server: usize, step: Step, answer: &Answer, owner: Option<&str>) {
         match answer {
             Ok(reply) if step == Step::Acquire && reply.verdict == Verdict::Vote && !mutant!(OwnVoteAccused) => {
                 self.ours[server] = self.ours[server].max(reply.fence);
@@ -90,8 +90,8 @@ mod tests {
     fn proved(servers: &[(u64, u64, Option<&str>)]) -> Option<u64> {
         let mut witness = Witness::new(Quorum::of(servers.len()));
         for (server, (ours, shown, holder)) in servers.iter().enumerate() {
-            witness.hear(server, Step::Acquire, &reply(Verdict::Vote, *ours), None);
-            witness.hear(server, Step::Release, &reply(no(*holder), *shown), Some("us"));
+            witness.receive(server, Step::Acquire, &reply(Verdict::Vote, *ours), None);
+            witness.receive(server, Step::Release, &reply(no(*holder), *shown), Some("us"));
         }
         let none = |_: usize| false;
         witness.latest(7, none).filter(|_| witness.proves(witness.count(7, none)))
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn whose_vote_it_is_where_our_own_may_still_come_nobody_knows() {
         let mut witness = Witness::new(Quorum::of(1));
-        witness.hear(0, Step::Release, &reply(no(None), 8), Some("us"));
+        witness.receive(0, Step::Release, &reply(no(None), 8), Some("us"));
         assert_eq!((witness.latest(7, |_| true), witness.latest(7, |_| false)), (None, Some(8)));
     }
 
@@ -133,9 +133,9 @@ mod tests {
         let refused: Answer = Err(Failure::not_applied(FailureKind::Refused, "connection refused"));
         for (before, expected) in [(&unanswered, None), (&refused, Some(8))] {
             let mut witness = Witness::new(Quorum::of(1));
-            witness.hear(0, Step::Acquire, before, None);
-            witness.hear(0, Step::Acquire, &reply(Verdict::Vote, 7), None);
-            witness.hear(0, Step::Release, &reply(no(None), 8), Some("us"));
+            witness.receive(0, Step::Acquire, before, None);
+            witness.receive(0, Step::Acquire, &reply(Verdict::Vote, 7), None);
+            witness.receive(0, Step::Release, &reply(no(None), 8), Some("us"));
             assert_eq!(witness.latest(7, |_| false), expected);
         }
     }

@@ -1,7 +1,7 @@
 -- Asks whether this server belongs to the quorum the client thinks it does, and votes.
 --
 -- KEYS     marker
--- ARGV     number of servers, max_ttl (ms), era ('?' = unknown); none from a client of one server
+-- ARGV     number of servers, max_ttl (ms), replid ('?' = unknown); none from a client of one server
 -- returns  {'ok', time (µs), 0, nil, -2, version}            the version as a number, 0 before 7.0
 --          {'quarantine', time, 0, nil, ms until it votes}      it is new, or lost its data
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}           it belongs to another quorum

@@ -4,7 +4,7 @@
 -- ARGV     commands, their words separated by one space; K1 to K5 stand for the keys; W for a waiter's channel beside
 --          them; SPUBLISH is PUBLISH before version 7
 -- returns  {'info', time (µs), 0, nil, -2}               all of them were run
---          {'info', time, 0, 'number error', -2}         a line for each that failed; the time is 0 if that can't be told
+--          {'info', time, 0, 'number error', -2}         a line for each that failed; the time is 0 if that is unknown
 -- always   no lock and no marker is touched: it is for the commands to leave nothing behind
 
 local failed = {}

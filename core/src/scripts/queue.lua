@@ -1,15 +1,16 @@
 -- The queue of waiters: stands before the part of a script that serves it.
 --
 -- KEYS[3] is a sorted set. A waiter is a member '<mode>:<client>:<number> <who>' with its arrival (µs, the server's clock) as score. The mode
--- is 'b', or 'f' of a fair one; of a reader 'r' or 's', of who wants a permit 'p' or 'q'. A client lives until the time that its member '<client>' has, negated, as score.
--- Whoever is told leaves the queue; if it comes too late it lines up again, at the arrival it was told and names.
--- The functions are made only where there is somebody to serve: a lock that nobody waits for pays nothing for them.
+-- is 'b', or 'f' of a fair one; of a reader 'r' or 's', of who wants a permit 'p' or 'q'. A client lives until the time that its member
+-- '<client>' has, negated, as score.
+-- A notified waiter leaves the queue; if it comes too late it is enqueued again, at the arrival that it was given and names.
+-- The functions are made only where there is a waiter to serve: a lock that nobody waits for pays nothing for them.
 -- Everything here goes through pcall: a queue that can't be served never hides what happened to the lock.
 
--- Whoever was told has so long (ms), until the next one may come; a client lives so long (ms) after its last sign.
+-- A notified waiter has so long (ms), until the next one may come; a client lives so long (ms) after its last sign.
 local CLAIM, ALIVE = 200, 3000
 
--- A script drops so many dead waiters at once, so many times; and a waiter that lines up drops so many dead clients.
+-- A script drops so many dead waiters at once, so many times; and a waiter that is enqueued drops so many dead clients.
 local BATCH, BATCHES, CLIENTS = 100, 3, 10
 
 local function queue()
@@ -62,8 +63,8 @@ local function queue()
     return string.find('fsq', string.sub(entry, 1, 1), 1, true) or now - arrival >= 1000000
   end
 
-  -- Where the waiter stands, and its arrival; nothing if it can't be lined up.
-  local function line_up(entry, arrival, now)
+  -- The waiter's rank, and its arrival; nothing if it can't be enqueued.
+  local function enqueue(entry, arrival, now)
     local client = string.match(entry, '^%a:([^:]*):')
     local known = client and redis.pcall('ZSCORE', KEYS[3], entry)
     if not client or type(known) == 'table' then
@@ -94,23 +95,23 @@ local function queue()
     return redis.pcall('ZCOUNT', KEYS[3], 0, '(' .. number(arrival)), arrival
   end
 
-  -- Tells a waiter what it may do, and within which time (ms); the error if that is not allowed.
-  local function tell(entry, client, kind, window)
+  -- Notifies a waiter of what it may do, and within which time (ms); the error if that is not allowed.
+  local function notify(entry, client, kind, window)
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
     local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
-    -- In a cluster a script can tell something on the channels of its own slot alone.
+    -- In a cluster a script can publish on the channels of its own slot alone.
     local channel = (string.sub(client, 1, 1) == '@' and string.sub(KEYS[3], 1, -6) or '~lt:') .. 'wake:' .. client
     local message = kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1]
-    local told = redis.pcall(publish, channel, message)
+    local sent = redis.pcall(publish, channel, message)
     -- The only node of a cluster, behind a plain URL: the channel has another slot than the lock, and the client listens to both kinds.
-    if type(told) == 'table' and string.find(told.err, 'same slot', 1, true) then
-      told = redis.pcall('PUBLISH', channel, message)
+    if type(sent) == 'table' and string.find(sent.err, 'same slot', 1, true) then
+      sent = redis.pcall('PUBLISH', channel, message)
     end
     -- An error may repeat the channel, and so a name that anybody may have written.
-    return type(told) == 'table' and string.sub(told.err, 1, 1024) or nil
+    return type(sent) == 'table' and string.sub(sent.err, 1, 1024) or nil
   end
 
-  -- Tells the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `single_server`:
+  -- Notifies the first waiter that the lock is free, or keeps it for that one; the second when to look after it. `single_server`:
   -- no other one has a say; `keeps`: nobody may pass the first.
   local function wake(now, single_server, keeps)
     local head, client, arrival, alone = first(now)
@@ -127,17 +128,17 @@ local function queue()
       kind = 'claim'
       redis.pcall('SET', KEYS[1], 'claim ' .. head, 'PX', CLAIM)
     end
-    local untold = tell(head, client, kind, CLAIM)
+    local failed = notify(head, client, kind, CLAIM)
     local second, other
     if not alone then
       second, other = first(now)
     end
     if second then
-      untold = untold or tell(second, other, 'next', CLAIM)
+      failed = failed or notify(second, other, 'next', CLAIM)
     end
-    return untold
+    return failed
   end
 
-  return first, is_next, line_up, wake, tell
+  return first, is_next, enqueue, wake, notify
 end
 

@@ -1,6 +1,6 @@
--- Reads the marker for a member of a quorum of n servers; n is 1 with quarantine, nil for a client of one server.
--- Gives the marker (nil: there is none for this client), its era, since when it counts, and whether it goes by itself: then no server of its
--- quorum has voted so far, and clients of one server ignore it. In place of the marker it gives a refusal.
+-- Reads the marker for a member of a quorum of n servers; n is 1 with quarantine, nil for a client of one server. Gives the marker
+-- (nil: there is none for this client), its replid, since when it counts, and whether it expires: then no server of its quorum has
+-- voted so far, and clients of one server ignore it. In place of the marker it gives a refusal.
 local function read_marker(key, now, n, max_ttl)
   local marker = redis.pcall('GET', key)
   if not marker then

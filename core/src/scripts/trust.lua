@@ -1,7 +1,7 @@
 -- Vouches for a server: it votes at once. Only while no lock may be held.
 --
 -- KEYS     marker
--- ARGV     number of servers, max_ttl (ms), era
+-- ARGV     number of servers, max_ttl (ms), replid
 -- returns  {'ok', time (µs), 0, nil, -2}
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}   it belongs to another quorum
 --          {'conflict', time, 0, what was found, -2}    the marker's key holds something else

@@ -34,7 +34,7 @@ local function is_ours(value)
     and string.sub(owner, -40, -37) == ' id='
 end
 
--- Has the value say that somebody waits. Its expiry stays.
+-- Has the value show that a client waits. Its expiry stays.
 local function note_waiters()
   local value = redis.pcall('GETRANGE', KEYS[1], 0, 1024)
   if type(value) == 'string' and is_ours(value) and not shows_waiters(value) then

@@ -42,7 +42,7 @@ struct Memory {
 /// The servers by their names.
 type Servers = Mutex<HashMap<String, Arc<MemoryServer>>>;
 
-/// Every named server of this process. They are kept for ever, as a server's data outlives its clients.
+/// Every named server of this process. They are always kept, as a server's data outlives its clients.
 static SERVERS: PerProcess<Servers> = PerProcess::new();
 
 impl MemoryServer {
@@ -107,7 +107,7 @@ impl MemoryServer {
         let mut state = memory.state.lock();
         // Read under the mutex, so that time never goes back from one operation to the next. The run id never changes:
         // this server doesn't restart without losing everything, its marker included.
-        let env = Env { now_us: self.clock.now_us(), era: "memory", greeted_in: "memory", is_renamed: false };
+        let env = Env { now_us: self.clock.now_us(), replid: "memory", known_as: "memory", is_renamed: false };
         act(&mut state, &env)
     }
 }
@@ -206,33 +206,33 @@ mod tests {
         assert_eq!(ask(&MemoryServer::named("other"), "b", Tick::NEVER).unwrap().verdict, Verdict::Vote);
     }
 
-    fn ear() -> (Listener, mpsc::Receiver<Notice>) {
+    fn subscription() -> (Listener, mpsc::Receiver<Notice>) {
         let (sender, receiver) = mpsc::channel();
         (Arc::new(move |notice| sender.send(notice).unwrap()), receiver)
     }
 
     #[test]
-    fn those_who_listen_hear_what_is_published_on_their_channel() {
+    fn listeners_receive_what_is_published_on_their_channel() {
         let server = MemoryServer::new("news");
-        let ((one, first), (two, second), (other, elsewhere)) = (ear(), ear(), ear());
+        let ((one, first), (two, second), (other, elsewhere)) = (subscription(), subscription(), subscription());
         assert!(server.listen("a", Arc::clone(&one)) && server.listen("a", Arc::clone(&two)));
         assert!(server.listen("b", Arc::clone(&other)));
         server.publish("a", "hello");
         server.publish("nobody", "hello");
-        for heard in [first, second] {
-            assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("hello".into())]);
+        for received in [first, second] {
+            assert_eq!(received.try_iter().collect::<Vec<_>>(), [Notice::Listening, Notice::Message("hello".into())]);
         }
         assert_eq!(elsewhere.try_iter().collect::<Vec<_>>(), [Notice::Listening]);
     }
 
     #[test]
-    fn a_listener_that_was_dropped_hears_nothing_more_and_is_forgotten() {
+    fn a_listener_that_was_dropped_receives_nothing_more_and_is_forgotten() {
         let server = MemoryServer::new("gone");
-        let (listener, heard) = ear();
+        let (listener, received) = subscription();
         server.listen("a", Arc::clone(&listener));
         drop(listener);
         server.publish("a", "late");
-        assert_eq!(heard.iter().collect::<Vec<_>>(), [Notice::Listening], "its sender is dropped with it");
+        assert_eq!(received.iter().collect::<Vec<_>>(), [Notice::Listening], "its sender is dropped with it");
         assert!(server.memory().listeners.lock().is_empty());
     }
 

@@ -137,7 +137,7 @@ pub trait Server: Send + Sync + 'static {
 
     /// Prepares for operations of the background, for example by opening a connection: something is held, and renewed sooner or
     /// later. It is called again every half a minute while something is held. Must not block.
-    fn warm(&self) {}
+    fn keep_warm(&self) {}
 
     /// Starts to listen to `channel`, beside the channels of earlier calls: a client calls it for its own channel, and for each election that
     /// it observes.
@@ -159,9 +159,9 @@ pub trait Server: Send + Sync + 'static {
     }
 
     /// Whether a waiter is notified of a release on a channel of its lock, and not on the one of its client. Then [`Server::listen`] is
-    /// called for each lock that somebody waits for, each time again.
+    /// called for each lock that a client waits for, each time again.
     #[doc(hidden)]
-    fn tells_by_lock(&self) -> bool {
+    fn notifies_by_lock(&self) -> bool {
         false
     }
 
@@ -174,7 +174,7 @@ pub trait Server: Send + Sync + 'static {
     /// Accepts only releases from now on: a close has begun. Other operations under way are completed with
     /// [`FailureKind::Closed`]. An acquire or a heal among them may have written a value. It is removed ([`Op::undo`]) on the
     /// same connection, where no request overtakes it.
-    fn give_up(&self) {}
+    fn cancel(&self) {}
 
     /// Closes the connections. First the releases under way get a moment to be sent. Operations that are still under way are
     /// completed with [`FailureKind::Closed`].

@@ -18,8 +18,8 @@ impl OwnServer {
         Self { server, emitter }
     }
 
-    /// Does what may panic, and tells it.
-    fn told(&self, act: impl FnOnce()) {
+    /// Does what may panic, and reports that.
+    fn guarded(&self, act: impl FnOnce()) {
         if let Err(panic) = caught(act) {
             self.panicked(&panic);
         }
@@ -40,7 +40,7 @@ impl Server for OwnServer {
 
     /// An operation whose submission panics has an unknown outcome: its completion is dropped.
     fn submit(&self, request: Request, completion: Completion) {
-        self.told(|| self.server.submit(request, completion));
+        self.guarded(|| self.server.submit(request, completion));
     }
 
     fn clock(&self, at: Tick) -> Option<u64> {
@@ -50,8 +50,8 @@ impl Server for OwnServer {
         })
     }
 
-    fn warm(&self) {
-        self.told(|| self.server.warm());
+    fn keep_warm(&self) {
+        self.guarded(|| self.server.keep_warm());
     }
 
     fn listen(&self, channel: &str, listener: Listener) -> bool {
@@ -66,12 +66,12 @@ impl Server for OwnServer {
         caught(|| self.server.moves_with_clock()).unwrap_or(false)
     }
 
-    fn give_up(&self) {
-        self.told(|| self.server.give_up());
+    fn cancel(&self) {
+        self.guarded(|| self.server.cancel());
     }
 
     fn close(&self) {
-        self.told(|| self.server.close());
+        self.guarded(|| self.server.close());
     }
 }
 
@@ -90,12 +90,12 @@ mod tests {
 
         fn submit(&self, _: Request, _: Completion) {}
 
-        fn warm(&self) {
+        fn keep_warm(&self) {
             self.0.lock().push("warm");
         }
 
-        fn give_up(&self) {
-            self.0.lock().push("give up");
+        fn cancel(&self) {
+            self.0.lock().push("cancel");
             panic!("a fault of the server's own code");
         }
 
@@ -108,9 +108,9 @@ mod tests {
     fn a_server_of_a_users_own_is_notified_of_a_renewal_to_come_and_of_a_close() {
         let noting = Arc::new(Noting::default());
         let own = OwnServer::new(Arc::clone(&noting) as Arc<dyn Server>, Emitter::default());
-        own.warm();
-        own.give_up();
+        own.keep_warm();
+        own.cancel();
         own.close();
-        assert_eq!(*noting.0.lock(), ["warm", "give up", "close"]);
+        assert_eq!(*noting.0.lock(), ["warm", "cancel", "close"]);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::delay::Delayed;
-use self::step::Say;
+use self::step::Act;
 pub use self::step::Step;
 use crate::clock::Tick;
 use crate::error::Error;
@@ -152,7 +152,7 @@ fn fitting(operation: &str, step: &Step) -> Result<&'static str, Error> {
     let Some(known) = OPERATIONS.into_iter().find(|known| *known == operation) else {
         return Err(Error::invalid("operation", operation, format!("it is one of {}", OPERATIONS.join(", "))));
     };
-    if known == ANY || step.say.fits(known) {
+    if known == ANY || step.act.fits(known) {
         Ok(known)
     } else {
         Err(Error::invalid("step", step, format!("that is no answer to {known}")))
@@ -165,10 +165,10 @@ impl Script {
         if let Some(step) = self.queues.get_mut(operation).and_then(VecDeque::pop_front) {
             return step;
         }
-        let any = self.queues.get_mut(ANY).filter(|queue| queue.front().is_some_and(|step| step.say.fits(operation)));
+        let any = self.queues.get_mut(ANY).filter(|queue| queue.front().is_some_and(|step| step.act.fits(operation)));
         any.and_then(VecDeque::pop_front)
             .or_else(|| self.always.get(operation).cloned())
-            .or_else(|| self.always.get(ANY).filter(|step| step.say.fits(operation)).cloned())
+            .or_else(|| self.always.get(ANY).filter(|step| step.act.fits(operation)).cloned())
             .unwrap_or_default()
     }
 }
@@ -197,7 +197,7 @@ impl Server for ScriptedServer {
             return completion.complete(Err(too_late()));
         }
         let Request { op, deadline, .. } = request;
-        // Nobody waits for the answer: a script is about what somebody asks for.
+        // Nobody waits for the answer: a script is about what a client asks for.
         if matches!(op, Op::Publish { .. } | Op::Log(_) | Op::History { .. }) {
             completion.complete(self.memory.apply(&op));
             return self.memory.deliver();
@@ -213,8 +213,8 @@ impl Server for ScriptedServer {
             (script.take(op.name()), script.timeout.unwrap_or(TIMEOUT))
         };
         let answer = play::answer(&self.memory, &op, &step);
-        let due = match step.say {
-            Say::Nothing { .. } => deadline.min(now.after(timeout)),
+        let due = match step.act {
+            Act::Nothing { .. } => deadline.min(now.after(timeout)),
             _ => now.after(step.delay),
         };
         if due <= now {

@@ -30,7 +30,7 @@ use crate::session::announce::announce;
 use crate::session::caller::Caller;
 use crate::session::trace::trace_next;
 use crate::sync::Mutex;
-use crate::wait::Seat;
+use crate::wait::Waiter;
 
 /// An acquisition with its callers.
 pub(crate) struct LockActor {
@@ -86,11 +86,11 @@ impl LockActor {
         io: &Io,
     ) -> Arc<Self> {
         let id = session.next_id();
-        let new = |seat| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), seat, acquirer);
+        let new = |waiter| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), waiter, acquirer);
         let actor = if recipe.waits_in_queues() {
             // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
-            let seat = |given: Seat| if recipe.adopt.is_some() { given.may_try() } else { given };
-            session.join_queue(&recipe.line(), id, recipe.options.fair, |given| new(Some(seat(given))))
+            let waiter = |given: Waiter| if recipe.adopt.is_some() { given.may_try() } else { given };
+            session.join_queue(&recipe.queue_key(), id, recipe.options.fair, |given| new(Some(waiter(given))))
         } else {
             let actor = new(None);
             session.registry.insert(id, &actor);
@@ -108,14 +108,14 @@ impl LockActor {
         session: Arc<Session>,
         recipe: Arc<Recipe>,
         (id, context): (u64, Option<u64>),
-        seat: Option<Seat>,
+        waiter: Option<Waiter>,
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let now = session.now();
         let spans = Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys));
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let state = ActorState {
-            machine: Acquisition::new(Arc::clone(&recipe), seat, session.seed(), now),
+            machine: Acquisition::new(Arc::clone(&recipe), waiter, session.seed(), now),
             inbox: VecDeque::new(),
             busy: false,
             failed: false,
@@ -178,7 +178,7 @@ impl LockActor {
         self.holder_knows.store(true, Ordering::Relaxed);
     }
 
-    /// Warns if a lock is given back after a loss that its holder never learnt of: the work went on without the lock.
+    /// Warns if a lock is given back after a loss that its holder never learnt of: the work continued without the lock.
     pub(crate) fn notice_unseen_loss(&self) {
         if self.holder_knows.load(Ordering::Relaxed) {
             return;
@@ -321,12 +321,12 @@ impl LockActor {
                 let asked = move |answer| actor.send(Input::Answer { server: 0, tag, answer }, &Io::Background);
                 self.session.look_back(since_ms, failed_over, Box::new(asked));
             }
-            Command::Warm => self.session.warm(),
+            Command::KeepWarm => self.session.keep_warm(),
             Command::Listen => self.session.listen(&self.recipe),
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
-            Command::Yield => self.session.let_others_try(&self.recipe.line(), self.id, io),
+            Command::Yield => self.session.let_others_try(&self.recipe.queue_key(), self.id, io),
             Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason, io),
             Command::Emit(mut event) => {
                 event.trace = self.trace;
@@ -369,9 +369,9 @@ impl LockActor {
     fn acquired(self: &Arc<Self>, result: Result<Answered, Error>) {
         let acquirer = self.state.lock().acquirer.take();
         if let Ok(Answered::Granted(_)) = &result {
-            self.session.tend();
-            if self.recipe.hear_all_first {
-                self.session.has_heard_all();
+            self.session.start_keep_warm();
+            if self.recipe.ask_all_first {
+                self.session.all_have_answered();
             }
         }
         if let Some(acquirer) = acquirer {

@@ -6,22 +6,22 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::session::puppet::{Puppet, client};
+use crate::session::stub::{Stub, client};
 use crate::{Code, Error, EventKind, LossReason, Wait};
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// Runs `then` when the call has ended; gives the receiver of the result.
 fn result<T: Send + 'static>(call: crate::Call<T>) -> mpsc::Receiver<Result<T, Error>> {
-    let (tell, told) = mpsc::channel();
-    call.then(move |result| drop(tell.send(result)));
-    told
+    let (sender, received) = mpsc::channel();
+    call.then(move |result| drop(sender.send(result)));
+    received
 }
 
 #[test]
 fn an_answer_inside_submit_is_an_answer_like_any_other() {
-    let puppet = Puppet::new("inside");
-    let (client, _) = client(&puppet);
+    let stub = Stub::new("inside");
+    let (client, _) = client(&stub);
     let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
     assert!(held.is_valid());
     assert_eq!(held.release_blocking().unwrap().outcome, crate::Outcome::Released);
@@ -30,25 +30,25 @@ fn an_answer_inside_submit_is_an_answer_like_any_other() {
 
 #[test]
 fn a_grant_whose_caller_has_left_is_given_back() {
-    let puppet = Puppet::new("left");
-    let (client, _) = client(&puppet);
-    puppet.hold_back();
+    let stub = Stub::new("left");
+    let (client, _) = client(&stub);
+    stub.hold_back();
     let call = client.lock("a").ttl(LONG).acquire();
     let cancel = call.then(|_| panic!("nobody is called after a cancellation"));
     cancel.cancel();
     // The acquire, then its removal: each is executed, and nothing is left.
-    while puppet.waiting() > 0 {
-        puppet.answer();
+    while stub.waiting() > 0 {
+        stub.answer();
     }
     let free = result(client.lock("a").try_acquire());
-    puppet.answer();
+    stub.answer();
     assert!(free.recv().unwrap().unwrap().is_some(), "the lock is free");
 }
 
 #[test]
 fn a_handle_that_is_dropped_gives_the_lock_back() {
-    let puppet = Puppet::new("dropped");
-    let (client, events) = client(&puppet);
+    let stub = Stub::new("dropped");
+    let (client, events) = client(&stub);
     drop(client.lock("a").ttl(LONG).acquire_blocking().unwrap());
     assert!(client.lock("a").ttl(LONG).try_acquire_blocking().unwrap().is_some());
     assert!(events.lock().iter().any(|event| event.kind == EventKind::Released));
@@ -56,25 +56,25 @@ fn a_handle_that_is_dropped_gives_the_lock_back() {
 
 #[test]
 fn an_acquisition_has_one_alarm_and_none_when_it_has_ended() {
-    let puppet = Puppet::new("alarms");
-    let (client, _) = client(&puppet);
+    let stub = Stub::new("alarms");
+    let (client, _) = client(&stub);
     let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
     let session = client.session().unwrap();
     let id = session.registry.all()[0].id;
     let alarms = || session.runtime().timers().count(id);
     assert_eq!(alarms(), 1, "for the renewal");
-    puppet.hold_back();
+    stub.hold_back();
     let released = result(held.release());
     assert_eq!(alarms(), 1, "for a release without an answer");
-    puppet.answer();
+    stub.answer();
     released.recv().unwrap().unwrap();
     assert_eq!(alarms(), 0);
 }
 
 #[test]
 fn inputs_of_many_threads_are_handled_one_at_a_time_and_each_has_its_result() {
-    let puppet = Puppet::new("threads");
-    let (client, _) = client(&puppet);
+    let stub = Stub::new("threads");
+    let (client, _) = client(&stub);
     let held = Arc::new(client.lock("a").ttl(LONG).acquire_blocking().unwrap());
     let done = Arc::new(AtomicUsize::new(0));
     let threads: Vec<_> = (0..8)
@@ -99,9 +99,9 @@ fn inputs_of_many_threads_are_handled_one_at_a_time_and_each_has_its_result() {
 }
 
 #[test]
-fn a_watcher_hears_of_a_loss_once_and_one_that_comes_late_at_once() {
-    let puppet = Puppet::new("watchers");
-    let (client, _) = client(&puppet);
+fn a_watcher_learns_of_a_loss_once_and_one_that_comes_late_at_once() {
+    let stub = Stub::new("watchers");
+    let (client, _) = client(&stub);
     let held = client.lock("a").ttl(LONG).renew(false).max_hold(Duration::from_millis(20)).acquire_blocking().unwrap();
     let first = held.lost_blocking(LONG).unwrap().expect("the hold ends by itself");
     let again = held.lost_blocking(Duration::ZERO).unwrap().expect("it is known by now");
@@ -110,8 +110,8 @@ fn a_watcher_hears_of_a_loss_once_and_one_that_comes_late_at_once() {
 
 #[test]
 fn a_close_ends_the_acquires_under_way_and_one_that_begins_meanwhile() {
-    let puppet = Puppet::new("closing");
-    let (client, _) = client(&puppet);
+    let stub = Stub::new("closing");
+    let (client, _) = client(&stub);
     let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
     let waits = result(client.lock("a").ttl(LONG).wait(Wait::Forever).acquire());
     client.close_blocking().unwrap();
@@ -122,16 +122,16 @@ fn a_close_ends_the_acquires_under_way_and_one_that_begins_meanwhile() {
 
 #[test]
 fn a_round_without_an_answer_is_undone_and_another_one_is_granted() {
-    let puppet = Puppet::new("failed");
-    let (client, _) = client(&puppet);
-    puppet.hold_back();
+    let stub = Stub::new("failed");
+    let (client, _) = client(&stub);
+    stub.hold_back();
     let ended = result(client.lock("a").ttl(LONG).acquire());
-    assert_eq!(puppet.submitted(), 1);
-    puppet.refuse();
+    assert_eq!(stub.submitted(), 1);
+    stub.refuse();
     let held = loop {
         // The removal, then the acquire of the next round, which a timer starts.
-        if puppet.waiting() > 0 {
-            puppet.answer();
+        if stub.waiting() > 0 {
+            stub.answer();
         }
         match ended.recv_timeout(Duration::from_millis(1)) {
             Ok(held) => break held.unwrap(),
@@ -139,18 +139,18 @@ fn a_round_without_an_answer_is_undone_and_another_one_is_granted() {
         }
     };
     assert!(held.is_valid());
-    assert!(puppet.submitted() >= 3, "acquire, removal, acquire");
+    assert!(stub.submitted() >= 3, "acquire, removal, acquire");
 }
 
 #[test]
 fn a_hold_is_released_for_good_once_its_holder_knows_the_outcome() {
-    let puppet = Puppet::new("for-good");
-    let (client, _) = client(&puppet);
+    let stub = Stub::new("for-good");
+    let (client, _) = client(&stub);
     let held = client.lock("a").ttl(LONG).acquire_blocking().unwrap();
-    puppet.hold_back();
+    stub.hold_back();
     let released = result(held.release());
     assert!(!held.is_released(), "the release is under way");
-    puppet.answer();
+    stub.answer();
     released.recv().unwrap().unwrap();
     assert!(held.is_released());
     let expected = Error::released("a").to_string();
@@ -160,8 +160,8 @@ fn a_hold_is_released_for_good_once_its_holder_knows_the_outcome() {
 
 #[test]
 fn a_hold_that_was_lost_or_handed_over_is_not_released_for_good() {
-    let puppet = Puppet::new("not-for-good");
-    let (client, _) = client(&puppet);
+    let stub = Stub::new("not-for-good");
+    let (client, _) = client(&stub);
     let lost = client.lock("lost").ttl(LONG).acquire_blocking().unwrap();
     let moved = client.lock("moved").ttl(LONG).acquire_blocking().unwrap();
     moved.hand_over().unwrap();

@@ -1,5 +1,5 @@
-//! Announcements: the observers of an election are told that somebody leads, or that nobody does. Each of them looks then; one
-//! that is told nothing looks from time to time.
+//! Announcements: the observers of an election are notified that a candidate leads, or that none does. Each of them looks then; one
+//! that gets nothing looks from time to time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::name::{Keys, LEADERS, LockKind};
 use crate::op::Op;
 use crate::server::{Completion, Request, Server};
 
-/// The channel on which the observers of an election are told.
+/// The channel on which the observers of an election are notified.
 pub(crate) fn channel(keys: &Keys) -> String {
     format!("{LEADERS}{}", keys.lock())
 }

@@ -132,7 +132,7 @@ mod tests {
         let server = crate::server::scripted::ScriptedServer::new("bodies-ending");
         server.play("acquire: real delay=20").unwrap();
         let client = Client::builder().server(server).build().unwrap();
-        let (sender, told) = std::sync::mpsc::channel();
+        let (sender, received) = std::sync::mpsc::channel();
         let again = lock(&client, &[1]).wait(Duration::from_secs(5));
         let granted = lock(&client, &[1]).acquire().then(move |held| {
             // This thread is still busy with the grant, so the end of the hold has to wait for that.
@@ -141,7 +141,7 @@ mod tests {
             drop(held.leave().then(drop));
             drop(again.acquire().then(move |held| sender.send(held.map(drop)).unwrap()));
         });
-        told.recv().unwrap().unwrap();
+        received.recv().unwrap().unwrap();
         drop(granted);
     }
 }

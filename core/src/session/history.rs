@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// For how long nothing is noted after a server has refused it.
 const OFF: Duration = Duration::from_secs(60);
 
-/// Whoever waits for a look.
+/// The calls that wait for a look.
 type Asked = Box<dyn FnOnce(Answer) + Send>;
 
 #[derive(Default)]

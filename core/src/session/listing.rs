@@ -1,7 +1,7 @@
 //! Listing: which locks are held, and which jobs there are, by what the servers show.
 //!
-//! `SCAN` finds the strings, part by part, so that no server stops for a list, and `GETRANGE` tells by their first bytes which are locks of
-//! this library. Only these are inspected, some at a time. Jobs are found by their records.
+//! `SCAN` finds the strings, part by part, so that no server stops for a list, and `GETRANGE` shows by their first bytes which are
+//! locks of this library. Only these are inspected, some at a time. Jobs are found by their records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

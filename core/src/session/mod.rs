@@ -12,9 +12,9 @@ pub(crate) mod caller;
 mod history;
 pub(crate) mod listing;
 mod own_holds;
-#[cfg(test)]
-mod puppet;
 mod registry;
+#[cfg(test)]
+mod stub;
 mod tasks;
 pub(crate) mod trace;
 mod wakeups;
@@ -49,12 +49,12 @@ use crate::session::warnings::Warnings;
 use crate::sync::Mutex;
 
 /// The pause between two notices to the servers that something is held.
-const TENDING: Duration = Duration::from_secs(30);
+const KEEP_WARM_EVERY: Duration = Duration::from_secs(30);
 
-/// The time after which the servers are told of the first hold. The connection that granted it may belong to a caller that reads no
-/// socket now. So the end of that connection would not be noticed, but that of the background's connection is. A client whose holds
-/// are all shorter needs none.
-const TENDED_FROM: Duration = Duration::from_millis(200);
+/// The time after which the servers are notified of the first hold. The connection that granted it may belong to a caller that
+/// reads no socket now. So the end of that connection would not be noticed, but that of the background's connection is. A client
+/// whose holds are all shorter needs none.
+const KEEP_WARM_FROM: Duration = Duration::from_millis(200);
 
 /// A client in the process that uses it. A forked child gets a new session, and never touches the parent's.
 pub(crate) struct Session {
@@ -69,11 +69,11 @@ pub(crate) struct Session {
     pub(crate) meters: Arc<Meters>,
     /// Set before the registry is read for closing, so an acquisition that is registered later finds it set.
     closing: AtomicBool,
-    /// Whether the alarm is set with which the servers are told that something is held.
-    tends: AtomicBool,
+    /// Whether the alarm is set with which the servers are notified that something is held.
+    keeps_warm: AtomicBool,
     alarm_id: u64,
     /// Whether an acquire has waited for the answers of all servers.
-    heard_all: AtomicBool,
+    all_answered: AtomicBool,
     seeds: Mutex<fastrand::Rng>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) tasks: Tasks,
@@ -107,9 +107,9 @@ impl Session {
             emitter,
             meters,
             closing: AtomicBool::new(false),
-            tends: AtomicBool::new(false),
+            keeps_warm: AtomicBool::new(false),
             alarm_id,
-            heard_all: AtomicBool::new(false),
+            all_answered: AtomicBool::new(false),
             seeds: Mutex::new(seeds),
             registry,
             tasks: Tasks::default(),
@@ -131,7 +131,7 @@ impl Session {
         &*self.servers[index]
     }
 
-    /// Has the listener hear one more channel of every server, as long as it is kept.
+    /// Has the listener receive one more channel of every server, as long as it is kept.
     pub(crate) fn listen_to(&self, channel: &str, listener: &Listener) {
         self.servers.iter().for_each(|server| _ = server.listen(channel, Arc::clone(listener)));
     }
@@ -170,13 +170,13 @@ impl Session {
     }
 
     /// Whether the next acquire has to wait for the answers of all servers.
-    pub(crate) fn must_hear_all(&self) -> bool {
-        self.quorum_config.is_some() && !self.heard_all.load(Ordering::Relaxed)
+    pub(crate) fn must_ask_all(&self) -> bool {
+        self.quorum_config.is_some() && !self.all_answered.load(Ordering::Relaxed)
     }
 
     /// Notes that an acquire has waited for the answers of all servers.
-    pub(crate) fn has_heard_all(&self) {
-        self.heard_all.store(true, Ordering::Relaxed);
+    pub(crate) fn all_have_answered(&self) {
+        self.all_answered.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -208,19 +208,19 @@ impl Session {
     }
 
     /// Makes the servers prepare the connections of the background.
-    pub(crate) fn warm(&self) {
-        self.servers.iter().for_each(|server| server.warm());
+    pub(crate) fn keep_warm(&self) {
+        self.servers.iter().for_each(|server| server.keep_warm());
     }
 
-    /// Something is held: the servers are told so soon, and then every half a minute, as long as that is true.
-    pub(crate) fn tend(self: &Arc<Self>) {
+    /// Something is held: the servers are notified soon, and then every half a minute, as long as that is true.
+    pub(crate) fn start_keep_warm(self: &Arc<Self>) {
         // Read first: every grant comes here, and most find it set.
-        if !self.tends.load(Ordering::Relaxed) && !self.tends.swap(true, Ordering::SeqCst) {
-            self.set_tending(TENDED_FROM);
+        if !self.keeps_warm.load(Ordering::Relaxed) && !self.keeps_warm.swap(true, Ordering::SeqCst) {
+            self.set_keep_warm(KEEP_WARM_FROM);
         }
     }
 
-    fn set_tending(self: &Arc<Self>, after: Duration) {
+    fn set_keep_warm(self: &Arc<Self>, after: Duration) {
         let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as _;
         self.runtime.set_alarm(Tick::now().after(after), self.alarm_id, alarm);
     }
@@ -235,13 +235,13 @@ impl Session {
         for actor in actors {
             actor.send(Input::Close, &Io::Background);
         }
-        // By now each acquisition has sent its removals. On every connection, the earlier requests are taken back behind them.
-        self.servers.iter().for_each(|server| server.give_up());
+        // By now each acquisition has sent its removals. On every connection, the earlier requests are undone behind them.
+        self.servers.iter().for_each(|server| server.cancel());
         self.registry.wait_until_empty(self.response_timeout()).await;
         for server in &self.servers {
             server.close();
         }
-        // The connections of this thread's runtime close their sockets now, before the caller hears of the end.
+        // The connections of this thread's runtime close their sockets now, before the caller learns of the end.
         tokio::task::yield_now().await;
     }
 
@@ -265,13 +265,13 @@ impl Session {
 impl Alarm for Session {
     fn ring(self: Arc<Self>) {
         if self.registry.is_anything_held(Tick::now()) {
-            self.warm();
-            return self.set_tending(TENDING);
+            self.keep_warm();
+            return self.set_keep_warm(KEEP_WARM_EVERY);
         }
-        self.tends.store(false, Ordering::SeqCst);
+        self.keeps_warm.store(false, Ordering::SeqCst);
         // A hold that was granted before the line above found the alarm set.
         if self.registry.is_anything_held(Tick::now()) {
-            self.tend();
+            self.start_keep_warm();
         }
     }
 }

@@ -42,8 +42,8 @@ impl Registry {
         self.actors.lock().values().cloned().collect()
     }
 
-    /// Confirms every hold that the node at `address` serves: the server may have lost it, because another node answers for it. The hold
-    /// that ends first is confirmed first.
+    /// Confirms every hold that the node at `address` serves: the server may have lost it, because another node answers for it. The
+    /// hold that ends first is confirmed first.
     pub(crate) fn confirm(&self, server: usize, address: Option<&str>) {
         let mut actors = self.all();
         let is_served = |actor: &LockActor, address: &str| {
@@ -54,7 +54,7 @@ impl Registry {
         actors.retain(|actor| address.is_none_or(|address| is_served(actor, address)));
         actors.sort_by_key(|actor| actor.valid_until());
         for actor in actors {
-            actor.send(Input::NewEra(server), &Io::Background);
+            actor.send(Input::FailedOver(server), &Io::Background);
         }
     }
 

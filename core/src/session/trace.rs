@@ -22,8 +22,8 @@ mod tests {
 
     #[test]
     fn all_events_of_one_acquire_and_its_hold_have_its_number_and_those_of_others_have_none() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&reported);
         let sink = move |event: &LockEvent| noted.lock().push((event.kind.as_str(), event.trace()));
         let client = Client::builder().url("memory://trace").sink(Arc::new(sink)).build().unwrap();
         let (orders, mails) = (client.lock("orders:42"), client.lock("mails:7"));
@@ -34,13 +34,13 @@ mod tests {
         held.release_blocking().unwrap();
         let mails = [("round", 0), ("acquired", 0), ("released", 0)];
         let expected = [vec![("round", 7), ("acquired", 7)], mails.to_vec(), vec![("released", 7)]].concat();
-        assert_eq!(*told.lock(), expected);
+        assert_eq!(*reported.lock(), expected);
     }
 
     #[test]
-    fn of_a_refused_acquire_only_who_follows_it_is_told() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&told);
+    fn of_a_refused_acquire_only_its_followers_are_notified() {
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&reported);
         let sink = move |event: &LockEvent| noted.lock().push((event.kind.as_str(), event.trace(), event.is_refusal()));
         let client = Client::builder().url("memory://trace-refused").sink(Arc::new(sink)).build().unwrap();
         client.close_blocking().unwrap();
@@ -48,6 +48,6 @@ mod tests {
         orders.acquire_blocking().unwrap_err();
         trace_next(7);
         orders.acquire_blocking().unwrap_err();
-        assert_eq!((told.lock().clone(), trace_next(0)), (vec![("acquire_failed", 7, true)], 0));
+        assert_eq!((reported.lock().clone(), trace_next(0)), (vec![("acquire_failed", 7, true)], 0));
     }
 }

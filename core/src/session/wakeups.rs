@@ -18,7 +18,7 @@ use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
-use crate::wait::{Hinted, LeaveReason, LocalQueues, Seat, Wakeup};
+use crate::wait::{Hinted, LeaveReason, LocalQueues, Waiter, Wakeup};
 
 pub(super) struct Wakeups {
     queues: Mutex<LocalQueues>,
@@ -33,13 +33,13 @@ pub(super) struct Wakeups {
 /// The listener of a lock's channel, and the local queues for which it is kept.
 struct LockListener {
     listener: Listener,
-    lines: HashSet<Box<str>>,
+    queue_keys: HashSet<Box<str>>,
 }
 
 impl Wakeups {
     pub(super) fn new(client: &str, who: &str, servers: &[Arc<dyn Server>]) -> Self {
-        let by_lock = servers.iter().any(|server| server.tells_by_lock());
-        let client = if by_lock { machine::told_by_lock(client) } else { client.to_owned() };
+        let by_lock = servers.iter().any(|server| server.notifies_by_lock());
+        let client = if by_lock { machine::notified_by_lock(client) } else { client.to_owned() };
         let queues = LocalQueues::new(&client, who, servers.len());
         Self {
             queues: Mutex::new(if by_lock { queues.by_lock() } else { queues }),
@@ -59,7 +59,7 @@ impl Session {
         lock: &str,
         id: u64,
         fair: bool,
-        begin: impl FnOnce(Seat) -> Arc<LockActor>,
+        begin: impl FnOnce(Waiter) -> Arc<LockActor>,
     ) -> Arc<LockActor> {
         let mut queues = self.wakeups.queues.lock();
         let actor = begin(queues.join(lock, id, fair));
@@ -69,13 +69,13 @@ impl Session {
 
     /// Takes a waiter out of its local queue, and wakes the next one.
     pub(super) fn leave_queue(&self, recipe: &Recipe, waiter: u64, reason: LeaveReason, io: &Io) {
-        let line = recipe.line();
+        let queue_key = recipe.queue_key();
         let mut queues = self.wakeups.queues.lock();
-        let wakeups = queues.quit(&line, waiter, reason);
-        if let Some(by_lock) = self.wakeups.by_lock.as_ref().filter(|_| !queues.is_waited_for(&line)) {
+        let wakeups = queues.quit(&queue_key, waiter, reason);
+        if let Some(by_lock) = self.wakeups.by_lock.as_ref().filter(|_| !queues.is_waited_for(&queue_key)) {
             let mut by_lock = by_lock.lock();
             let known = by_lock.get_mut(recipe.keys.lock());
-            if known.is_some_and(|known| known.lines.remove(&*line) && known.lines.is_empty()) {
+            if known.is_some_and(|known| known.queue_keys.remove(&*queue_key) && known.queue_keys.is_empty()) {
                 by_lock.remove(recipe.keys.lock());
             }
         }
@@ -126,9 +126,9 @@ impl Session {
             let mut by_lock = by_lock.lock();
             let known = by_lock
                 .entry(lock.into())
-                .or_insert_with(|| LockListener { listener: self.listener(0, Some(lock)), lines: HashSet::new() });
+                .or_insert_with(|| LockListener { listener: self.listener(0, Some(lock)), queue_keys: HashSet::new() });
             // A waiter behind the first one that listens.
-            if !known.lines.insert((*recipe.line()).into()) {
+            if !known.queue_keys.insert((*recipe.queue_key()).into()) {
                 return;
             }
             Arc::clone(&known.listener)

@@ -10,7 +10,7 @@ use crate::mutant::mutant;
 use crate::name;
 use crate::wait::passed::PassedNotices;
 use crate::wait::shared_outage::SharedOutage;
-use crate::wait::{Hint, Hinted, ListenState, Role, Seat, Slot};
+use crate::wait::{Hint, Hinted, ListenState, Role, Slot, Waiter};
 
 /// The local queues of one client: for every lock the waiters of this process, in the order in which they came.
 #[derive(Debug)]
@@ -89,11 +89,11 @@ impl LocalQueues {
         }
         let record = lock.map(name::record_of);
         // The queues of a job's waiters go by the key of its record.
-        let concerns = |line: &str| match (lock, &record) {
-            (Some(lock), Some(record)) => line == lock || line.starts_with(&**record),
+        let concerns = |key: &str| match (lock, &record) {
+            (Some(lock), Some(record)) => key == lock || key.starts_with(&**record),
             _ => true,
         };
-        let concerned = self.queues.iter().filter(|(line, _)| concerns(line)).map(|(_, queue)| queue);
+        let concerned = self.queues.iter().filter(|(key, _)| concerns(key)).map(|(_, queue)| queue);
         let firsts = concerned.filter_map(|queue| {
             queue.listen_state.set(server, listens);
             queue.waiters.front().map(|(waiter, _)| *waiter)
@@ -102,8 +102,8 @@ impl LocalQueues {
     }
 
     /// Whether anybody waits in a local queue.
-    pub(crate) fn is_waited_for(&self, line: &str) -> bool {
-        self.queues.contains_key(line)
+    pub(crate) fn is_waited_for(&self, key: &str) -> bool {
+        self.queues.contains_key(key)
     }
 
     /// The entry of a waiter of this client.
@@ -134,7 +134,7 @@ impl LocalQueues {
     }
 
     /// Puts a waiter at the end of the local queue of the lock with the key `lock`.
-    pub fn join(&mut self, lock: &str, waiter: u64, fair: bool) -> Seat {
+    pub fn join(&mut self, lock: &str, waiter: u64, fair: bool) -> Waiter {
         let known = self.queues.get(lock);
         let is_first = known.is_none_or(|queue| queue.waiters.is_empty());
         let shared = known.and_then(|queue| queue.shared.clone()).filter(|_| !fair || mutant!(FairSharesPlace));
@@ -151,7 +151,7 @@ impl LocalQueues {
             queue.shared = Some(Arc::clone(&slot));
         }
         queue.waiters.push_back((waiter, Arc::clone(&slot)));
-        Seat { slot, role }
+        Waiter { slot, role }
     }
 
     /// Takes a waiter out of its local queue; gives the wake-ups of the others.
@@ -169,7 +169,7 @@ impl LocalQueues {
         wakeups
     }
 
-    /// Gives the wake-ups of the others where a waiter can't use its own, and goes on.
+    /// Gives the wake-ups of the others where a waiter can't use its own, and continues.
     #[must_use]
     pub fn pass(&self, lock: &str, waiter: u64) -> Vec<Wakeup> {
         let others = self.queues.get(lock).into_iter().flat_map(|queue| &queue.waiters).filter(|(other, _)| *other != waiter);
@@ -180,16 +180,16 @@ impl LocalQueues {
     #[must_use]
     pub fn find(&self, hinted: &Hinted<'_>) -> Option<u64> {
         let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.fair && !mutant!(HintMissed);
-        let find = |line: &str| {
-            let waiters = &self.queues.get(line)?.waiters;
+        let find = |key: &str| {
+            let waiters = &self.queues.get(key)?.waiters;
             waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
         };
         // Waiters for a job stand in the same queue on the servers, and in queues of their own here: one for each scheduled time.
         find(hinted.lock).or_else(|| {
             let record = name::record_of(hinted.lock);
             let from = (Bound::Included(&*record), Bound::Unbounded);
-            let of_job = self.queues.range::<str, _>(from).take_while(|(line, _)| line.starts_with(&record));
-            of_job.map(|(line, _)| line).find_map(|line| find(line))
+            let of_job = self.queues.range::<str, _>(from).take_while(|(key, _)| key.starts_with(&record));
+            of_job.map(|(key, _)| key).find_map(|key| find(key))
         })
     }
 
@@ -235,18 +235,18 @@ impl LocalQueue {
             };
             Wakeup { waiter: *waiter, role: Role::First, at }
         });
-        wakeup.into_iter().chain(self.lines_up_again(wakeup, slot, reason)).collect()
+        wakeup.into_iter().chain(self.enqueues_again(wakeup, slot, reason)).collect()
     }
 
     /// A wake-up where the grant took a shared slot out of the servers' queues, and waiters of that slot came after its acquire.
     /// The first of them puts the slot into the queues again, even if it is not the first of the local queue.
-    fn lines_up_again(&self, first: Option<Wakeup>, slot: &Arc<Slot>, reason: LeaveReason) -> Option<Wakeup> {
+    fn enqueues_again(&self, first: Option<Wakeup>, slot: &Arc<Slot>, reason: LeaveReason) -> Option<Wakeup> {
         if !matches!(reason, LeaveReason::Granted { stays: false, .. }) || mutant!(SharedPlaceDropped) {
             return None;
         }
         let (waiter, _) = self.waiters.iter().find(|(_, other)| Arc::ptr_eq(other, slot))?;
-        let is_told = first.is_some_and(|first| first.waiter == *waiter);
-        (!is_told).then_some(Wakeup { waiter: *waiter, role: Role::OneTry, at: None })
+        let is_notified = first.is_some_and(|first| first.waiter == *waiter);
+        (!is_notified).then_some(Wakeup { waiter: *waiter, role: Role::OneTry, at: None })
     }
 }
 

@@ -30,7 +30,7 @@ const fn granted(stays: bool) -> LeaveReason {
 }
 
 #[test]
-fn the_first_speaks_for_the_line_and_the_others_try_only_to_line_a_new_place_up() {
+fn the_first_polls_for_the_queue_and_the_others_try_only_to_enqueue_a_new_place() {
     use Role::{First, OneTry, Parked};
     for (fair, turns) in [
         (&[false, false, false][..], &[First, Parked, Parked][..]),
@@ -43,7 +43,7 @@ fn the_first_speaks_for_the_line_and_the_others_try_only_to_line_a_new_place_up(
 }
 
 #[test]
-fn lines_of_different_locks_have_nothing_to_do_with_each_other() {
+fn queues_of_different_locks_have_nothing_to_do_with_each_other() {
     let mut queues = queues();
     assert_eq!(queues.join("a", 1, false).role, Role::First);
     assert_eq!(queues.join("b", 2, false).role, Role::First);
@@ -57,10 +57,10 @@ fn lines_of_different_locks_have_nothing_to_do_with_each_other() {
 fn a_hint_names_the_lock_and_finds_a_waiter_for_its_job_or_for_a_scheduled_time() {
     let mut queues = queues();
     let record = crate::name::record_of(LOCK);
-    let lines = [LOCK.to_owned(), record.clone(), format!("{record}@60000"), format!("{record}@120000"), "orders:43".to_owned()];
-    let seats: Vec<_> = lines.iter().zip(1..).map(|(line, waiter)| queues.join(line, waiter, false)).collect();
-    for (seat, waiter) in seats.iter().zip(1..) {
-        let hinted = Hinted { hint: Hint::Free, fair: false, number: seat.slot.number, lock: LOCK };
+    let keys = [LOCK.to_owned(), record.clone(), format!("{record}@60000"), format!("{record}@120000"), "orders:43".to_owned()];
+    let joined: Vec<_> = keys.iter().zip(1..).map(|(key, waiter)| queues.join(key, waiter, false)).collect();
+    for (joined, waiter) in joined.iter().zip(1..) {
+        let hinted = Hinted { hint: Hint::Free, fair: false, number: joined.slot.number, lock: LOCK };
         assert_eq!(queues.find(&hinted), Some(waiter).filter(|waiter| *waiter < 5));
     }
 }
@@ -68,12 +68,12 @@ fn a_hint_names_the_lock_and_finds_a_waiter_for_its_job_or_for_a_scheduled_time(
 #[test]
 fn waiters_share_one_place_and_fair_ones_have_one_each() {
     let mut queues = queues();
-    let seats: Vec<_> = [false, true, false, true].iter().zip(1..).map(|(fair, n)| queues.join(LOCK, n, *fair)).collect();
-    let numbers: Vec<u64> = seats.iter().map(|seat| seat.slot.number).collect();
+    let joined: Vec<_> = [false, true, false, true].iter().zip(1..).map(|(fair, n)| queues.join(LOCK, n, *fair)).collect();
+    let numbers: Vec<u64> = joined.iter().map(|joined| joined.slot.number).collect();
     assert_eq!(numbers, [1, 2, 1, 3]);
-    let entries: Vec<&str> = seats.iter().map(|seat| &**seat.slot.entry()).collect();
+    let entries: Vec<&str> = joined.iter().map(|joined| &**joined.slot.entry()).collect();
     assert_eq!(entries, ["b:c:1 host=h pid=1", "f:c:2 host=h pid=1", "b:c:1 host=h pid=1", "f:c:3 host=h pid=1"]);
-    assert_eq!(seats.iter().map(|seat| seat.slot.is_shared()).collect::<Vec<_>>(), [true, false, true, false]);
+    assert_eq!(joined.iter().map(|joined| joined.slot.is_shared()).collect::<Vec<_>>(), [true, false, true, false]);
 }
 
 #[test]
@@ -84,13 +84,13 @@ fn a_place_is_shared_until_the_last_but_one_has_left_and_is_never_used_again() {
     queues.quit(LOCK, 1, LeaveReason::GaveUp);
     assert!(!slot.is_shared());
     queues.quit(LOCK, 2, LeaveReason::GaveUp);
-    let seat = queues.join(LOCK, 3, false);
-    assert_eq!((seat.role, seat.slot.number), (Role::First, 2));
+    let joined = queues.join(LOCK, 3, false);
+    assert_eq!((joined.role, joined.slot.number), (Role::First, 2));
 
     queues.join(LOCK, 4, true); // keeps the queue alive
     queues.quit(LOCK, 3, LeaveReason::GaveUp);
-    let seat = queues.join(LOCK, 5, false);
-    assert_eq!((seat.role, seat.slot.number), (Role::OneTry, 4), "a new place, which the servers don't know yet");
+    let joined = queues.join(LOCK, 5, false);
+    assert_eq!((joined.role, joined.slot.number), (Role::OneTry, 4), "a new place, which the servers don't know yet");
 }
 
 #[test]
@@ -116,9 +116,9 @@ fn when_the_front_leaves_the_next_one_is_woken() {
 }
 
 #[test]
-fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again() {
+fn a_waiter_that_came_to_a_place_behind_the_acquire_granted_there_enqueues_it_again() {
     // The waiters, the one that is granted the lock, whether its slot stays in the queues, and the wake-ups of the others.
-    for (fair, granted_to, stays, told) in [
+    for (fair, granted_to, stays, notified) in [
         // A waiter with another slot is before them: that one is the first of the local queue.
         (&[false, true, false, false][..], 1, false, &[front(2, Some(UNTIL)), once(3)][..]),
         (&[false, true, false], 1, true, &[front(2, Some(UNTIL))]),
@@ -130,12 +130,12 @@ fn whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up
     ] {
         let mut queues = queues();
         join(&mut queues, fair);
-        assert_eq!(queues.quit(LOCK, granted_to, granted(stays)), told, "{fair:?} {granted_to} {stays}");
+        assert_eq!(queues.quit(LOCK, granted_to, granted(stays)), notified, "{fair:?} {granted_to} {stays}");
     }
 }
 
 #[test]
-fn when_somebody_else_leaves_nobody_is_woken() {
+fn when_another_waiter_leaves_nobody_is_woken() {
     for reason in [LeaveReason::GaveUp, granted(false)] {
         let mut queues = queues();
         join(&mut queues, &[true, true, true]);
@@ -146,13 +146,13 @@ fn when_somebody_else_leaves_nobody_is_woken() {
 }
 
 #[test]
-fn a_line_of_which_one_failed_dissolves_each_finds_out_for_itself() {
+fn a_queue_of_which_one_failed_dissolves_each_finds_out_for_itself() {
     let mut queues = queues();
     join(&mut queues, &[false, false, true, false]);
     assert_eq!(queues.quit(LOCK, 1, LeaveReason::Failed), [front(2, None), once(3), once(4)]);
     let mut queues = self::queues();
     join(&mut queues, &[false, false, true, false]);
-    assert_eq!(queues.quit(LOCK, 3, LeaveReason::Failed), [front(1, None), once(2), once(4)], "whoever it was");
+    assert_eq!(queues.quit(LOCK, 3, LeaveReason::Failed), [front(1, None), once(2), once(4)], "whichever it was");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_waiter_that_cannot_make_use_of_its_role_lets_the_others_try() {
     assert_eq!(queues.pass(LOCK, 1), [once(2), once(3)]);
     assert_eq!(queues.pass(LOCK, 2), [once(1), once(3)]);
     assert_eq!(queues.pass("another", 2), []);
-    assert_eq!(queues.fronts().collect::<Vec<_>>(), [1], "and goes on");
+    assert_eq!(queues.fronts().collect::<Vec<_>>(), [1], "and continues");
 }
 
 #[test]
@@ -175,10 +175,10 @@ fn in_whatever_order_waiters_leave_there_is_one_front_and_nothing_is_left_in_the
             assert_eq!(join(&mut queues, &fair).iter().filter(|role| **role == Role::First).count(), 1);
             for (left, waiter) in order.iter().enumerate() {
                 let was_front = queues.fronts().next() == Some(*waiter);
-                let told = queues.quit(LOCK, *waiter, LeaveReason::GaveUp);
+                let notified = queues.quit(LOCK, *waiter, LeaveReason::GaveUp);
                 let next = order[left + 1..].iter().min().copied();
                 assert_eq!(queues.fronts().next(), next, "the one that came first of those that wait");
-                assert_eq!(told.first().map(|told| told.waiter), next.filter(|_| was_front), "{order:?} {fair:?}");
+                assert_eq!(notified.first().map(|notified| notified.waiter), next.filter(|_| was_front), "{order:?} {fair:?}");
                 assert_eq!(queues.quit(LOCK, *waiter, LeaveReason::GaveUp), [], "once");
             }
             assert!(queues.is_empty());
@@ -242,7 +242,7 @@ fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
 }
 
 #[test]
-fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
+fn a_client_receives_enough_while_a_majority_is_not_known_to_be_silent() {
     let mut queues = LocalQueues::new("c", "", 3);
     let slot = queues.join(LOCK, 1, false).slot;
     assert!(slot.listen_state().suffices(2), "nothing is known yet");
@@ -253,11 +253,11 @@ fn a_client_hears_enough_while_a_majority_is_not_known_to_be_silent() {
 }
 
 #[test]
-fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_hear_of_it() {
+fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_are_notified_of_it() {
     let mut queues = LocalQueues::new("@c", "", 1).by_lock();
     let record = name::record_of("a");
-    let lines = ["a", "b", &record, &format!("{record}@1700000000000")];
-    let slots: Vec<_> = (1..).zip(lines).map(|(waiter, line)| queues.join(line, waiter, false).slot).collect();
+    let keys = ["a", "b", &record, &format!("{record}@1700000000000")];
+    let slots: Vec<_> = (1..).zip(keys).map(|(waiter, key)| queues.join(key, waiter, false).slot).collect();
     let mut first = queues.set_listening(0, false, Some("a"));
     first.sort_unstable();
     assert_eq!(first, [1, 3, 4], "waiters for a job stand in the queue of its lock");
@@ -266,7 +266,7 @@ fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_hear_of_it() {
 }
 
 #[test]
-fn who_fails_like_another_before_it_tells_only_the_next() {
+fn who_fails_like_another_before_it_notifies_only_the_next() {
     let mut queues = queues();
     let slot = queues.join(LOCK, 1, false).slot;
     (2..=5).for_each(|waiter| drop(queues.join(LOCK, waiter, waiter == 4)));
@@ -279,7 +279,7 @@ fn who_fails_like_another_before_it_tells_only_the_next() {
 }
 
 #[test]
-fn an_outage_begins_for_the_whole_line_when_one_notices_and_ends_with_an_answer() {
+fn an_outage_begins_for_the_whole_queue_when_one_notices_and_ends_with_an_answer() {
     let mut queues = queues();
     let (first, second) = (queues.join(LOCK, 1, true).slot, queues.join(LOCK, 2, true).slot);
     let other = queues.join("other", 3, true).slot;
@@ -290,12 +290,12 @@ fn an_outage_begins_for_the_whole_line_when_one_notices_and_ends_with_an_answer(
 }
 
 #[test]
-fn bugs_planted_in_a_line_are_noticed() {
+fn bugs_planted_in_a_queue_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
     assert_noticed(Mutant::FairSharesPlace, waiters_share_one_place_and_fair_ones_have_one_each);
     assert_noticed(Mutant::FirstRoleNotQueued, when_the_front_leaves_the_next_one_is_woken);
-    let behind = whoever_came_to_a_place_behind_the_acquire_that_was_granted_there_lines_it_up_again;
+    let behind = a_waiter_that_came_to_a_place_behind_the_acquire_granted_there_enqueues_it_again;
     assert_noticed(Mutant::SharedPlaceDropped, behind);
-    assert_noticed(Mutant::FailureKept, a_line_of_which_one_failed_dissolves_each_finds_out_for_itself);
+    assert_noticed(Mutant::FailureKept, a_queue_of_which_one_failed_dissolves_each_finds_out_for_itself);
     assert_noticed(Mutant::YieldKept, a_waiter_that_cannot_make_use_of_its_role_lets_the_others_try);
 }

@@ -21,4 +21,4 @@ pub(crate) use foreign::is_foreign;
 pub use hint::{Hint, Hinted};
 pub use local_queues::{LeaveReason, LocalQueues, Wakeup};
 pub(crate) use pause::{after_busy, after_expiry, after_failure, after_foreign, after_hint, after_split, soon};
-pub use slot::{ListenState, Role, Seat, Slot};
+pub use slot::{ListenState, Role, Slot, Waiter};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::op::Place;
+use crate::op::QueuePlace;
 use crate::wait::shared_outage::SharedOutage;
 
 /// The servers that announce releases to this client.
@@ -52,7 +52,7 @@ pub struct Slot {
     /// The last grant to this slot while others waited in it, by this process's clock, in microseconds.
     granted_us: AtomicU64,
     /// The number of times that each server has put the slot into its queue.
-    lineups: Box<[AtomicU64]>,
+    enqueue_counts: Box<[AtomicU64]>,
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
 }
@@ -75,7 +75,7 @@ impl Slot {
             arrivals: zeros(),
             stands: (0..servers).map(|_| AtomicBool::new(false)).collect(),
             granted_us: AtomicU64::new(0),
-            lineups: zeros(),
+            enqueue_counts: zeros(),
             outage,
             listen_state,
         }
@@ -107,9 +107,9 @@ impl Slot {
     }
 
     /// The place as an acquire at `server` names it.
-    pub(crate) fn place(&self, server: usize) -> Place {
+    pub(crate) fn place(&self, server: usize) -> QueuePlace {
         let arrival = self.arrivals[server].load(Ordering::Relaxed);
-        Place { entry: Arc::clone(&self.entry), arrival, stays: self.is_shared() }
+        QueuePlace { entry: Arc::clone(&self.entry), arrival, stays: self.is_shared() }
     }
 
     /// A server has put the slot into its queue, in answer to an acquire that was sent at `sent`. If a refusal from before the
@@ -120,12 +120,12 @@ impl Slot {
             self.arrivals[server].store(arrival, Ordering::Relaxed);
         }
         self.stands[server].store(true, Ordering::Relaxed);
-        self.lineups[server].fetch_add(1, Ordering::Relaxed);
+        self.enqueue_counts[server].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The number of times that this server has put the slot into its queue, as far as this process knows.
-    pub(crate) fn lineups(&self, server: usize) -> u64 {
-        self.lineups[server].load(Ordering::Relaxed)
+    pub(crate) fn enqueue_counts(&self, server: usize) -> u64 {
+        self.enqueue_counts[server].load(Ordering::Relaxed)
     }
 
     /// Whether some server has the slot in its queue, as far as this process knows.
@@ -183,14 +183,14 @@ pub enum Role {
 
 /// An acquire's place in the local queue.
 #[derive(Clone, Debug)]
-pub struct Seat {
+pub struct Waiter {
     /// The place in the servers' queues.
     pub slot: Arc<Slot>,
     /// The role of the acquire at first.
     pub role: Role,
 }
 
-impl Seat {
+impl Waiter {
     /// Lets the waiter try at least once.
     pub(crate) fn may_try(mut self) -> Self {
         if self.role == Role::Parked {

@@ -29,7 +29,7 @@ impl ClusterOptions {
         Self::default()
     }
 
-    /// Uses these options for each node: a version, a password, users, TLS, lines of its configuration. With TLS, clients are told
+    /// Uses these options for each node: a version, a password, users, TLS, lines of its configuration. With TLS, clients get
     /// the port that speaks it, and replicas can't follow.
     pub fn node(mut self, options: ServerOptions) -> Self {
         self.node = options;
@@ -99,7 +99,7 @@ impl Cluster {
             if node.port() != node.own_port() {
                 node.command(&["CONFIG", "SET", "cluster-announce-port", &node.port().to_string()]);
             }
-            // Each meets each: they needn't wait for what others tell of them.
+            // Each meets each: they needn't wait for the reports of others.
             for other in &self.nodes[..index] {
                 let (port, bus) = (other.own_port().to_string(), other.bus_port().to_string());
                 node.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
@@ -235,11 +235,11 @@ impl Cluster {
         self.all_name(slot, to);
     }
 
-    /// Has clients be told another port of a node, such as a proxy's.
+    /// Announces another port of a node to clients, such as a proxy's.
     pub fn announce(&self, index: usize, port: u16) {
         self.nodes[index].command(&["CONFIG", "SET", "cluster-announce-port", &port.to_string()]);
-        let is_told = |node: &RealServer| served(node).iter().any(|range| range.ports.contains(&port));
-        eventually("the other port is known", PATIENCE, || self.running().all(|(_, node)| is_told(node)));
+        let is_announced = |node: &RealServer| served(node).iter().any(|range| range.ports.contains(&port));
+        eventually("the other port is known", PATIENCE, || self.running().all(|(_, node)| is_announced(node)));
     }
 
     /// Kills a primary, and waits until all nodes that run name its replica. Returns the index of this.

@@ -98,8 +98,8 @@ impl Link {
     fn pass(
         self: &Arc<Self>,
         sky: &Arc<Sky>,
-        read: fn(&Self, &Sky, Sender<Parcel>) -> io::Result<()>,
-        write: fn(&Self, &Sky, Receiver<Parcel>) -> io::Result<()>,
+        read: fn(&Self, &Sky, Sender<Chunk>) -> io::Result<()>,
+        write: fn(&Self, &Sky, Receiver<Chunk>) -> io::Result<()>,
     ) {
         let (sender, receiver) = channel();
         let (link, seen) = (Arc::clone(self), Arc::clone(sky));
@@ -126,7 +126,7 @@ impl Link {
         let _ = self.server.shutdown(Shutdown::Both);
     }
 
-    fn read_client(&self, sky: &Sky, parcels: Sender<Parcel>) -> io::Result<()> {
+    fn read_client(&self, sky: &Sky, chunks: Sender<Chunk>) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let length = (&self.client).read(&mut buffer)?;
@@ -156,13 +156,13 @@ impl Link {
                 }
             }
             drop(weather);
-            if parcels.send(Parcel { due, bytes }).is_err() {
+            if chunks.send(Chunk { due, bytes }).is_err() {
                 return Ok(());
             }
         }
     }
 
-    fn read_server(&self, sky: &Sky, parcels: Sender<Parcel>) -> io::Result<()> {
+    fn read_server(&self, sky: &Sky, chunks: Sender<Chunk>) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         let mut swallowed = Vec::new();
         loop {
@@ -174,7 +174,7 @@ impl Link {
             if fate == CLEAN {
                 let due = Instant::now() + sky.weather().to_client;
                 let bytes = buffer[..length].to_vec();
-                if parcels.send(Parcel { due, bytes }).is_err() {
+                if chunks.send(Chunk { due, bytes }).is_err() {
                     return Ok(());
                 }
             } else if fate == DOOMED {
@@ -188,21 +188,21 @@ impl Link {
         }
     }
 
-    fn write_server(&self, sky: &Sky, parcels: Receiver<Parcel>) -> io::Result<()> {
+    fn write_server(&self, sky: &Sky, chunks: Receiver<Chunk>) -> io::Result<()> {
         let is_dark = |weather: &Weather| weather.black_hole || self.stalled.load(SeqCst);
-        self.write(&self.server, &parcels, || sky.wait_while_dark(self, is_dark))
+        self.write(&self.server, &chunks, || sky.wait_while_dark(self, is_dark))
     }
 
-    fn write_client(&self, sky: &Sky, parcels: Receiver<Parcel>) -> io::Result<()> {
+    fn write_client(&self, sky: &Sky, chunks: Receiver<Chunk>) -> io::Result<()> {
         let is_dark = |weather: &Weather| weather.black_hole || weather.answers_held;
-        self.write(&self.client, &parcels, || sky.wait_while_dark(self, is_dark))
+        self.write(&self.client, &chunks, || sky.wait_while_dark(self, is_dark))
     }
 
-    fn write(&self, mut target: &TcpStream, parcels: &Receiver<Parcel>, wait_while_dark: impl Fn()) -> io::Result<()> {
-        for parcel in parcels {
-            thread::sleep(parcel.due.saturating_duration_since(Instant::now()));
+    fn write(&self, mut target: &TcpStream, chunks: &Receiver<Chunk>, wait_while_dark: impl Fn()) -> io::Result<()> {
+        for chunk in chunks {
+            thread::sleep(chunk.due.saturating_duration_since(Instant::now()));
             wait_while_dark();
-            target.write_all(&parcel.bytes)?;
+            target.write_all(&chunk.bytes)?;
         }
         // The other side closed; while it is dark nobody learns of that either.
         wait_while_dark();
@@ -211,7 +211,7 @@ impl Link {
 }
 
 /// Bytes on their way, and their time of arrival.
-struct Parcel {
+struct Chunk {
     due: Instant,
     bytes: Vec<u8>,
 }

@@ -63,7 +63,7 @@ impl Proxy {
     pub fn refuse(&mut self) {
         if let Some(door) = self.door.take() {
             door.open.store(false, SeqCst);
-            // The listener only looks up when somebody knocks.
+            // The listener only looks up when a client connects.
             drop(TcpStream::connect(("127.0.0.1", self.port)));
             door.thread.join().unwrap();
         }

@@ -68,7 +68,7 @@ impl RealServer {
                 return;
             }
             let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
-            // Somebody took the free port before the server did: the one case for another try.
+            // Another program took the free port before the server did: the one case for another try.
             let taken = log.contains("Address already in use") && !chosen;
             assert!(taken, "{} did not start:\n{log}", self.binary.name);
         }
@@ -246,8 +246,8 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to whoever asks for any: so
-/// nobody takes them while a node is killed.
+/// A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to a program that asks for
+/// any: so nobody takes them while a node is killed.
 fn free_ports() -> u16 {
     let mut port = process::id() % 10_000;
     loop {

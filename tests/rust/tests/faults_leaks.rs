@@ -40,7 +40,7 @@ impl Holdings {
             now.descriptors <= self.descriptors && now.threads <= self.threads
         });
         let now = Self::now();
-        // A few are not enough to tell growth from what an allocator keeps.
+        // A few are not enough to distinguish growth from what an allocator keeps.
         assert!(!long() || now.memory_kb < self.memory_kb + 3_000, "{what}: {self:?} became {now:?}");
     }
 }

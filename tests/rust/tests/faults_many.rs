@@ -19,7 +19,7 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server
     let proxy = Proxy::to(server.port());
     let client = Client::open(proxy.url()).unwrap();
     let ttl = ms(6_000);
-    let (tell, told) = channel();
+    let (sender, received) = channel();
     let pending: Vec<_> = (0..1_000).map(|n| client.lock(format!("hold:{n}")).ttl(ttl).acquire()).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let held = runtime.block_on(async {
@@ -30,8 +30,8 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server
         held
     });
     for (n, held) in held.iter().enumerate() {
-        let tell = tell.clone();
-        held.on_lost(move |_| tell.send((n, Instant::now())).unwrap());
+        let sender = sender.clone();
+        held.on_lost(move |_| sender.send((n, Instant::now())).unwrap());
     }
     proxy.latency(ms(100), ms(100));
     std::thread::sleep(2 * ttl);
@@ -48,8 +48,8 @@ fn f05_a_thousand_holds_on_a_slow_link_that_dies_are_each_lost_before_the_server
         })
         .collect();
     for _ in 0..1_000 {
-        let (n, at) = told.recv_timeout(ms(10_000)).expect("every hold is told");
-        assert!(at <= kept[n], "hold {n} was told {:?} after the server expired it", at - kept[n]);
+        let (n, at) = received.recv_timeout(ms(10_000)).expect("every loss is reported");
+        assert!(at <= kept[n], "the loss of hold {n} was reported {:?} after the server expired it", at - kept[n]);
     }
 }
 

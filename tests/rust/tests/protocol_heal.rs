@@ -34,7 +34,7 @@ fn recipe() -> Arc<Recipe> {
         servers: ["a", "b", "c"].map(str::to_owned).into(),
         quorum_config: Some(CONFIG),
         options,
-        hear_all_first: false,
+        ask_all_first: false,
         busy_is_none: true,
         adopt: None,
         job: None,
@@ -64,7 +64,7 @@ impl Stage {
 
     /// A message arrives, and its answer at once.
     fn deliver(&mut self, ms: u64, (server, tag, request): &Sent) -> Vec<Sent> {
-        let env = Env { now_us: EPOCH + ms * 1_000, era: "run", greeted_in: "run", is_renamed: false };
+        let env = Env { now_us: EPOCH + ms * 1_000, replid: "run", known_as: "run", is_renamed: false };
         let answer = Ok(apply(&mut self.servers[*server], &request.op, &env));
         self.bring(ms, Input::Answer { server: *server, tag: *tag, answer })
     }
@@ -85,7 +85,7 @@ fn a_server_is_healed_only_once_the_acquire_was_answered_there() {
         apply(
             server,
             &Op::Trust { quorum_config: CONFIG },
-            &Env { now_us: EPOCH, era: "run", greeted_in: "run", is_renamed: false },
+            &Env { now_us: EPOCH, replid: "run", known_as: "run", is_renamed: false },
         );
     }
     let acquires = stage.bring(0, Input::Start);

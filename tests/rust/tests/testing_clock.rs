@@ -47,13 +47,13 @@ fn a_hold_that_nobody_renews_expires_and_its_holder_is_notified() {
     let clock = clock();
     let (client, events) = memory("expires");
     let held = client.lock("orders").renew(false).acquire_blocking().unwrap();
-    let (sender, told) = channel();
+    let (sender, received) = channel();
     held.on_lost(move |loss| sender.send(loss).unwrap());
     clock.advance_blocking(s(50)).unwrap();
-    assert!(held.is_valid() && told.try_recv().is_err());
+    assert!(held.is_valid() && received.try_recv().is_err());
     assert!(client.lock("orders").try_acquire_blocking().unwrap().is_none());
     clock.advance_blocking(s(10)).unwrap();
-    assert_eq!(told.try_recv().unwrap().reason, LossReason::Expired);
+    assert_eq!(received.try_recv().unwrap().reason, LossReason::Expired);
     assert_eq!(held.check().unwrap_err().code(), Code::LockLost);
     assert_eq!(events.count(EventKind::Lost), 1);
     // A server keeps a key through the millisecond in which its ttl ends.
@@ -130,12 +130,12 @@ fn a_server_that_stops_answering_loses_a_hold_at_the_end_of_its_ttl() {
     server.play("always extend: silence").unwrap();
     let (client, _) = scripted(&[Arc::clone(&server)]);
     let held = client.lock("orders").acquire_blocking().unwrap();
-    let (sender, told) = channel();
+    let (sender, received) = channel();
     held.on_lost(move |loss| sender.send(loss).unwrap());
     clock.advance_blocking(s(50)).unwrap();
-    assert!(held.is_valid() && told.try_recv().is_err());
+    assert!(held.is_valid() && received.try_recv().is_err());
     clock.advance_blocking(s(10)).unwrap();
-    assert_eq!(told.try_recv().unwrap().reason, LossReason::Expired);
+    assert_eq!(received.try_recv().unwrap().reason, LossReason::Expired);
     assert!(server.seen().iter().filter(|seen| seen.op == "extend").count() > 2, "it was tried again, at the server's pace");
 }
 
@@ -217,7 +217,7 @@ fn holds_are_kept_while_other_threads_work() {
 }
 
 #[test]
-fn time_goes_on_by_itself_before_and_after() {
+fn time_runs_by_itself_before_and_after() {
     let (client, events) = memory("goes-on");
     let held = client.lock("orders").ttl(Duration::from_secs(3)).acquire_blocking().unwrap();
     let clock = clock();
@@ -283,7 +283,7 @@ fn a_callback_that_waits_for_the_clock_is_refused() {
 }
 
 #[test]
-fn a_wait_without_end_goes_on_for_an_hour() {
+fn a_wait_without_end_continues_for_an_hour() {
     let clock = clock();
     let (client, events) = memory("endless");
     let held = client.lock("orders").acquire_blocking().unwrap();

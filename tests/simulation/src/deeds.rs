@@ -63,7 +63,7 @@ impl World {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
                 }
             }
-            Command::Warm => self.warm(client),
+            Command::KeepWarm => self.keep_warm(client),
             Command::Send { .. }
             | Command::Log(_)
             | Command::Look { .. }
@@ -96,7 +96,7 @@ impl World {
         self.trace(|| format!("c{client}.{slot} ACQUIRED {result:?}"));
         let entry = &mut self.processes[client].slots[slot];
         if std::mem::replace(&mut entry.answered, true) {
-            return self.violate(format!("c{client}.{slot}: told twice how the acquire ended"));
+            return self.violate(format!("c{client}.{slot}: reported twice how the acquire ended"));
         }
         let (started, stopped, recipe) = (entry.started, entry.stopped, entry.recipe.clone());
         let wait = match recipe.options.wait {
@@ -196,7 +196,7 @@ impl World {
         // The call is the first of its kind if no outcome was reported before.
         let (begun, known) = entry.released;
         let fits = match &result {
-            Ok(release) if explicit => !known && self.tells_who(client, slot, release),
+            Ok(release) if explicit => !known && self.names_owner(client, slot, release),
             Ok(_) => begun || entry.left || entry.loss.is_none() || entry.gone != Some(Gone::Released),
             Err(error) => match error.code() {
                 Code::Unavailable => explicit,

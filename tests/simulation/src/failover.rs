@@ -3,7 +3,7 @@
 use super::clock::{Clock, Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
-use super::queue::Happening;
+use super::queue::Event;
 use super::role::Role;
 use super::route::Socket;
 use super::world::World;
@@ -40,8 +40,8 @@ impl Failover {
         earlier <= self.until && later >= self.at
     }
 
-    /// The time after which a next fence is above those that were lost: a second, and the difference of the clocks. A client knows a
-    /// server's clock a little less well, and clocks drift.
+    /// The time after which a next fence is above those that were lost: a second, and the difference of the clocks. A client knows
+    /// a server's clock a little less well, and clocks drift.
     fn repeats_for(&self) -> u64 {
         ms(1_500) + self.skew
     }
@@ -84,8 +84,8 @@ impl World {
             self.disturb(client, server, outage.max(lingers));
             self.break_one(client, server, now + outage);
         }
-        self.queue.add(now + outage, Happening::Restart { server });
-        self.queue.add(now + lingers, Happening::Demote { server, node });
+        self.queue.add(now + outage, Event::Restart { server });
+        self.queue.add(now + lingers, Event::Demote { server, node });
     }
 
     pub(super) fn go_and_return(&mut self, server: usize, age: u64) {
@@ -107,7 +107,7 @@ impl World {
         let Socket::Open(conn) = ways[way].sockets[Role::Operations as usize] else { return };
         if ways.len() > 1 && self.rng.bool() {
             let at = at + self.rng.u64(..ms(50));
-            self.queue.add(at, Happening::Broken { client, server, way: (way, Role::Operations), conn });
+            self.queue.add(at, Event::Broken { client, server, way: (way, Role::Operations), conn });
         }
     }
 
@@ -119,11 +119,11 @@ impl World {
         }
     }
 
-    /// A connection is up, and another one was at `read_at`: its client has accepted this node as the server's primary. What it has read of
-    /// the old primary's clock since then is no older, and both clocks drift.
+    /// A connection is up, and another one was at `read_at`: its client has accepted this node as the server's primary. What it has
+    /// read of the old primary's clock since then is no older, and both clocks drift.
     pub(super) fn accepted(&mut self, client: usize, server: usize, node: u32, read_at: Instant) {
         let (now, moment) = (self.now, self.moment());
-        let before = self.routes[client][server].era.0;
+        let before = self.routes[client][server].replid.0;
         if node <= before {
             return;
         }
@@ -131,7 +131,7 @@ impl World {
         let drift = (now - read_at) * 2 * self.plan.drift_ppm.unsigned_abs() / 1_000_000;
         let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + ahead - drift);
         let route = &mut self.routes[client][server];
-        route.era = (node, now);
+        route.replid = (node, now);
         route.floor = floor.map(|floor| (now, floor)).or(route.floor);
     }
 
@@ -143,13 +143,13 @@ impl World {
 
     /// A client writes an operation for this node, or into a socket that was cut (0), which it hasn't noticed.
     pub(super) fn writes_to(&mut self, client: usize, server: usize, node: u32) {
-        let present = self.routes[client][server].era.0;
+        let present = self.routes[client][server].replid.0;
         if (1..present).contains(&node) {
             self.violate(format!("c{client} writes to node {node} of s{server}, and knows that node {present} has followed it"));
         }
     }
 
-    /// Whoever knows a promoted node has asked it for all of its holds: no handle is valid whose key the node lacks.
+    /// A client that knows a promoted node has asked it for all of its holds: no handle is valid whose key the node lacks.
     pub(super) fn look_for_believers(&mut self) {
         let (node, longest) = (&self.nodes[0], self.plan.latency_us + self.plan.jitter_us);
         let is_steady = self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest && !self.plan.outside;
@@ -161,9 +161,9 @@ impl World {
         let mut found = None;
         for (client, process) in self.processes.iter().enumerate().filter(|(_, process)| process.alive && !process.closed) {
             let route = &self.routes[client][0];
-            let (era, since) = route.era;
+            let (replid, since) = route.replid;
             let troubles = [since, node.troubled_at, node.stopped_until, process.stopped_until, route.troubled_until];
-            if era != node.number || !troubles.into_iter().all(is_quiet) {
+            if replid != node.number || !troubles.into_iter().all(is_quiet) {
                 continue;
             }
             let tick = self.read_clocks(client).tick;
@@ -181,8 +181,8 @@ impl World {
         }
     }
 
-    /// Fences over failovers: a later one is larger, but for a moment after a failover that lost some. A client that has seen a fence gets no
-    /// smaller one.
+    /// Fences over failovers: a later one is larger, but for a moment after a failover that lost some. A client that has seen a
+    /// fence gets no smaller one.
     pub(super) fn disorder_of_failovers(&self) -> Option<String> {
         for (name, grants) in &self.history.grants {
             let pairs = grants.iter().flat_map(|before| grants.iter().map(move |after| (before, after)));

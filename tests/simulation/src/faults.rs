@@ -3,7 +3,7 @@
 use super::clock::{micros, ms};
 use super::failover::Promotion;
 use super::plan::Plan;
-use super::queue::Happening;
+use super::queue::Event;
 use super::world::World;
 
 /// A fault. Times are microseconds.
@@ -200,6 +200,6 @@ impl World {
             self.disturb(client, server, span);
             self.cut(client, server, 0, true);
         }
-        self.queue.add(self.now + span, Happening::Restart { server });
+        self.queue.add(self.now + span, Event::Restart { server });
     }
 }

@@ -7,7 +7,7 @@ use locktender::op::{LockOp, Op, Verb};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;
-use super::queue::Happening;
+use super::queue::Event;
 use super::world::World;
 
 /// The lifetime of a foreign client's key.
@@ -44,7 +44,7 @@ impl World {
             }
             None => ms(100),
         };
-        self.queue.add(self.now + after, Happening::Foreign { name });
+        self.queue.add(self.now + after, Event::Foreign { name });
     }
 
     fn foreign_acquire(&mut self, name: usize) -> bool {
@@ -125,7 +125,7 @@ impl World {
         let names = (0..self.foreigners.len()).filter(held_for_long);
         let mut waiters = names.flat_map(|name| (0..self.plan.clients).map(move |client| (name, client)));
         if let Some((name, client)) = waiters.find(|(name, client)| trusts(*name, *client)) {
-            self.violate(format!("l{name} is another library's, and c{client} waits to be told of its release"));
+            self.violate(format!("l{name} is another library's, and c{client} waits to be notified of its release"));
         }
     }
 }

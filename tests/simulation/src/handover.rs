@@ -132,7 +132,7 @@ impl World {
 
     /// A client is closed: it passes notifications on behind everything that it had sent before, however late that arrives. Until
     /// then it counts as a waiter that has died. The next waiter looks after it when the claim window is over. If that one is of this
-    /// client too, nobody was told to look, and the first one that lives notices with its next look.
+    /// client too, nobody was notified, and the first one that lives notices with its next look.
     pub(super) fn passes_on_late(&mut self, client: usize, waited: &[usize]) {
         if self.plan.servers > 1 {
             return;
@@ -216,7 +216,7 @@ impl World {
             slot.is_waiting() && self.is_undisturbed(notified.client, notified.at) && self.receives_all(notified.client)
         });
         if let Some(late) = notified.iter().find(|notified| notified.by + EVERY < self.now) {
-            let why = format!("l{}: {} was told at {}, and didn't come", late.name, late.entry, late.at);
+            let why = format!("l{}: {} was notified at {}, and didn't come", late.name, late.entry, late.at);
             self.violate(why);
         }
         self.watch.handover.notified = notified;
@@ -255,7 +255,7 @@ impl World {
         }
         let late = queued_by.iter().filter(|(_, by)| **by < self.now).map(|(entry, _)| entry).min();
         if let Some(entry) = late {
-            let why = format!("{entry} waits, and is in no line, or hears nothing");
+            let why = format!("{entry} waits, and is in no queue, or gets no messages");
             self.violate(why);
         }
         self.watch.handover.queued_by = queued_by;
@@ -289,7 +289,7 @@ impl World {
         }
         let since = *self.watch.handover.idle_since.entry(name).or_insert(self.now);
         if since + limit < self.now {
-            self.violate(format!("l{name} is free since {since}, and who waits for it is not told"));
+            self.violate(format!("l{name} is free since {since}, and its waiters are not notified"));
         }
     }
 }

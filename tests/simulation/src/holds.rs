@@ -103,7 +103,7 @@ impl World {
     }
 
     /// Whether the outcome of a release names the other holder rightly.
-    pub(super) fn tells_who(&self, client: usize, slot: usize, release: &Release) -> bool {
+    pub(super) fn names_owner(&self, client: usize, slot: usize, release: &Release) -> bool {
         let entry = &self.processes[client].slots[slot];
         let Some(ours) = entry.grant.as_ref().map(|grant| grant.fence) else { return true };
         let named = release.next_owner.is_some() || release.next_fence.is_some();
@@ -112,8 +112,8 @@ impl World {
         // be the vote of an acquire of ours that had no answer.
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
         let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
-        // Not told are a hold of which nobody has noted anything, one whose fence is of a clock that was ahead, and whatever the release
-        // could not ask for.
+        // Not reported are a hold of which nobody has noted anything, one whose fence is of a clock that was ahead, and whatever
+        // the release could not ask for.
         let proves = |HistoryEntry { id: (ms, number), note }: &HistoryEntry, fence: u64| {
             let is_of_lock = *note.lock == *entry.recipe.keys.lock() && note.fence == fence;
             is_of_lock && note.state != HoldState::Lost && fence <= ms * 1_000 + number
@@ -204,6 +204,6 @@ impl World {
         let entry = &process.slots[slot];
         let ends = process.clock.when(entry.valid_until.as_micros()).max(process.stopped_until);
         (entry.valid_until > Tick::default() && ends + slack < self.now)
-            .then(|| format!("c{client}.{slot}: valid until {ends}, and its loss is still not told"))
+            .then(|| format!("c{client}.{slot}: valid until {ends}, and its loss is still not reported"))
     }
 }

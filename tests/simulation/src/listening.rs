@@ -1,13 +1,13 @@
-//! Listening: the connection of a client to one server that carries its subscription, over the modelled byte streams. What is said there
-//! is decided by the real [`PubSub`]; this file has the order of the task that opens and leaves such connections.
+//! Listening: the connection of a client to one server that carries its subscription, over the modelled byte streams. What is said
+//! there is decided by the real [`PubSub`]; this file has the order of the task that opens and leaves such connections.
 
 use std::sync::Arc;
 
 use locktender::internals::clock::Tick;
-use locktender::internals::redis::{Buffers, Channel, Handshake, Kind, PubSub, Said, Settings};
+use locktender::internals::redis::{Buffers, Channel, ChannelEvent, Handshake, Kind, PubSub, Settings};
 
 use super::clock::{Instant, ms};
-use super::queue::Happening;
+use super::queue::Event;
 use super::role::Role;
 use super::route::CONNECT_TIMEOUT;
 use super::world::World;
@@ -27,15 +27,15 @@ enum Stage {
     /// The next attempt to connect is later.
     Down,
     Opening,
-    Greeting(Box<Handshake>),
+    Handshake(Box<Handshake>),
     Up(Box<PubSub>),
 }
 
 pub(super) struct Listening {
     settings: Arc<Settings>,
     stage: Stage,
-    /// The era of the server in which the socket was opened.
-    era: u64,
+    /// The number of the server's replication id when the socket was opened.
+    replid: u64,
     /// When the attempt to connect began, or when the next one does.
     at: Instant,
     /// The instant of the next wake, and the number of its timer.
@@ -46,12 +46,12 @@ pub(super) struct Listening {
 impl Listening {
     pub(super) fn new(settings: &Arc<Settings>) -> Self {
         let (stage, alarm) = (Stage::Off, (Instant::MAX, 0));
-        Self { settings: Arc::clone(settings), stage, era: 0, at: 0, alarm, woken: (0, 0) }
+        Self { settings: Arc::clone(settings), stage, replid: 0, at: 0, alarm, woken: (0, 0) }
     }
 
     pub(super) fn buffers(&mut self) -> Option<&mut Buffers> {
         match &mut self.stage {
-            Stage::Greeting(handshake) => Some(&mut handshake.buffers),
+            Stage::Handshake(handshake) => Some(&mut handshake.buffers),
             Stage::Up(pub_sub) => Some(&mut pub_sub.buffers),
             Stage::Off | Stage::Down | Stage::Opening => None,
         }
@@ -64,9 +64,9 @@ impl World {
     }
 
     pub(super) fn begin_to_listen(&mut self, client: usize, server: usize) {
-        let (now, era) = (self.now, self.routes[client][server].primary.era_number());
+        let (now, replid) = (self.now, self.routes[client][server].primary.replid_number());
         let listening = self.listening(client, server);
-        (listening.stage, listening.era, listening.at) = (Stage::Opening, era, now);
+        (listening.stage, listening.replid, listening.at) = (Stage::Opening, replid, now);
         self.open(client, server, SOCKET);
     }
 
@@ -75,11 +75,11 @@ impl World {
         self.drop_socket(client, server, SOCKET);
     }
 
-    /// Leaves a connection that was opened in an earlier era: the old primary publishes nothing any more.
+    /// Leaves a connection that was opened before a failover: the old primary publishes nothing any more.
     pub(super) fn listen_elsewhere(&mut self, client: usize, server: usize) {
-        let era = self.routes[client][server].primary.era_number();
+        let replid = self.routes[client][server].primary.replid_number();
         let listening = self.listening(client, server);
-        if matches!(listening.stage, Stage::Greeting(_) | Stage::Up(_)) && listening.era != era {
+        if matches!(listening.stage, Stage::Handshake(_) | Stage::Up(_)) && listening.replid != replid {
             self.drop_socket(client, server, SOCKET);
             self.begin_to_listen(client, server);
         }
@@ -87,20 +87,20 @@ impl World {
 
     pub(super) fn listener_opened(&mut self, client: usize, server: usize) {
         let listening = self.listening(client, server);
-        listening.stage = Stage::Greeting(Box::new(Handshake::introduce(&listening.settings)));
+        listening.stage = Stage::Handshake(Box::new(Handshake::introduce(&listening.settings)));
         self.listener_acts(client, server);
     }
 
     pub(super) fn listener_reads(&mut self, client: usize, server: usize, count: usize) {
         let tick = self.read_clocks(client).tick;
-        let (era, timeout) = (self.routes[client][server].primary.era_number(), self.plan.response_timeout);
+        let (replid, timeout) = (self.routes[client][server].primary.replid_number(), self.plan.response_timeout);
         let channel = Channel { name: locktender::machine::channel(&Self::client_id(client)).into(), kind: Kind::Both };
         let listening = self.listening(client, server);
-        let said = match &mut listening.stage {
-            Stage::Greeting(handshake) => match handshake.introduced(count) {
+        let events = match &mut listening.stage {
+            Stage::Handshake(handshake) => match handshake.introduced(count) {
                 None => return,
                 Some(Err(_)) => return self.listener_broke(client, server),
-                Some(Ok(())) if listening.era != era => return self.listen_elsewhere(client, server),
+                Some(Ok(())) if listening.replid != replid => return self.listen_elsewhere(client, server),
                 Some(Ok(())) => {
                     let mut pub_sub = PubSub::new(std::mem::take(&mut handshake.buffers), timeout);
                     pub_sub.subscribe(channel, tick);
@@ -111,12 +111,12 @@ impl World {
             Stage::Up(pub_sub) => pub_sub.read(count, tick),
             Stage::Off | Stage::Down | Stage::Opening => return,
         };
-        let Ok(said) = said else { return self.listener_broke(client, server) };
-        for said in said {
-            match said {
-                Said::Subscribed(_) => self.set_listening(client, server, true),
-                Said::Message(_, message) => self.receive(client, server, &message),
-                Said::Refused(..) | Said::Ended(_) => self.violate(format!("c{client}-s{server}: {said:?}")),
+        let Ok(events) = events else { return self.listener_broke(client, server) };
+        for events in events {
+            match events {
+                ChannelEvent::Subscribed(_) => self.set_listening(client, server, true),
+                ChannelEvent::Message(_, message) => self.receive(client, server, &message),
+                ChannelEvent::Refused(..) | ChannelEvent::Ended(_) => self.violate(format!("c{client}-s{server}: {events:?}")),
             }
         }
         self.listener_acts(client, server);
@@ -143,7 +143,7 @@ impl World {
         let at = match &listening.stage {
             Stage::Off | Stage::Opening => return,
             Stage::Down => listening.at,
-            Stage::Greeting(_) => listening.at + CONNECT_TIMEOUT,
+            Stage::Handshake(_) => listening.at + CONNECT_TIMEOUT,
             Stage::Up(pub_sub) if pub_sub.wake_at() == Tick::NEVER => return,
             Stage::Up(pub_sub) => clock.when(pub_sub.wake_at().as_micros()),
         };
@@ -152,7 +152,7 @@ impl World {
         if at < listening.alarm.0 {
             listening.alarm = (at, listening.alarm.1 + 1);
             let timer = listening.alarm.1;
-            self.queue.add(at, Happening::Listen { client, server, timer });
+            self.queue.add(at, Event::Listen { client, server, timer });
         }
     }
 
@@ -169,7 +169,7 @@ impl World {
         }
         let is_dead = match &mut listening.stage {
             Stage::Down if now >= listening.at => return self.begin_to_listen(client, server),
-            Stage::Greeting(_) => now >= listening.at + CONNECT_TIMEOUT,
+            Stage::Handshake(_) => now >= listening.at + CONNECT_TIMEOUT,
             Stage::Up(pub_sub) => pub_sub.wake(tick),
             Stage::Off | Stage::Down | Stage::Opening => false,
         };

@@ -21,8 +21,8 @@ pub(super) struct Node {
     pub(super) number: u32,
     run: u32,
     run_id: String,
-    era: String,
-    /// The era of the primary that it has followed, as a replica and since its promotion.
+    replid: String,
+    /// The replication id of the primary that it has followed, as a replica and since its promotion.
     replicates: Option<String>,
     followed: Option<String>,
     /// The scripts that the server keeps in memory alone.
@@ -46,7 +46,7 @@ impl Node {
             server,
             number: 1,
             run_id: format!("run-{server}-1"),
-            era: format!("era-run-{server}-1"),
+            replid: format!("era-run-{server}-1"),
             replicates: None,
             followed: None,
             scripts: HashSet::new(),
@@ -68,22 +68,22 @@ impl Node {
         &self.run_id
     }
 
-    /// The era that the server is in.
-    pub(super) fn era(&self) -> &str {
-        &self.era
+    /// The server's replication id.
+    pub(super) fn replid(&self) -> &str {
+        &self.replid
     }
 
-    /// The era of the primary whose replica it was before its promotion.
+    /// The replication id of the primary whose replica it was before its promotion.
     pub(super) fn followed(&self) -> Option<&str> {
         self.followed.as_deref()
     }
 
-    /// Does one operation of a client that was greeted in this era, and gives an error if it changed a key that it had no right to
-    /// change.
-    pub(super) fn apply(&mut self, op: &Op, greeted_in: &str, now: Instant) -> (Reply, Result<(), String>) {
+    /// Does one operation of a client that knows this replication id, and gives an error if it changed a key that it had no right
+    /// to change.
+    pub(super) fn apply(&mut self, op: &Op, known_as: &str, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
         let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
-        let reply = apply(&mut self.state, op, &Env { now_us, era: &self.era, greeted_in, is_renamed: false });
+        let reply = apply(&mut self.state, op, &Env { now_us, replid: &self.replid, known_as, is_renamed: false });
         let verdict = match (before, keys_of(op)) {
             (Some(before), Some(keys)) => before.allows(op, &reply, &Seen::of(&self.state, keys, now_us)),
             _ => Ok(()),
@@ -101,7 +101,7 @@ impl Node {
         let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else { return (false, None, Ok(())) };
         let now_us = self.wall_us(now);
         let before = Seen::of(&self.state, keys, now_us);
-        let env = Env { now_us, era: &self.era, greeted_in: &self.era, is_renamed: false };
+        let env = Env { now_us, replid: &self.replid, known_as: &self.replid, is_renamed: false };
         let (took, id) = take_free(&mut self.state, keys, (by, *ttl_ms), &env);
         let is_right =
             if took && before.holder.is_some() { Err(format!("{op:?} took the key of {:?}", before.holder)) } else { Ok(()) };
@@ -161,19 +161,19 @@ impl Node {
             up: false,
             number: self.number + 1,
             run: self.run + 100,
-            replicates: Some(self.era.clone()),
+            replicates: Some(self.replid.clone()),
             ..Self::new(self.server, self.clock)
         }
     }
 
     /// Becomes a replica of a replica that was promoted with the data of `age` ago, and a primary again when it has that data. Its
-    /// process goes on, and so do its connections.
+    /// process continues, and so do its connections.
     pub(super) fn go_and_return(&mut self, now: Instant, age: u64) {
         let kept = self.snapshots.iter().rev().find(|(at, _)| at.saturating_add(age) <= now);
         self.state = kept.map(|(_, state)| state.clone()).unwrap_or_default();
         self.snapshots.clear();
-        let promoted = format!("{}-promoted", self.era);
-        self.era = format!("{promoted}-back");
+        let promoted = format!("{}-promoted", self.replid);
+        self.replid = format!("{promoted}-back");
         self.followed = Some(promoted);
         self.forgot_at = Some(now);
         self.troubled_at = now;
@@ -183,14 +183,15 @@ impl Node {
         self.up = true;
         self.run += 1;
         self.run_id = format!("run-{}-{}", self.server, self.run);
-        self.era = format!("era-{}", self.run_id);
+        self.replid = format!("era-{}", self.run_id);
         self.followed = self.replicates.take();
         self.scripts.clear();
         self.troubled_at = now;
     }
 }
 
-/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is none.
+/// The number of a fence, without its mark, or the last one that a clock gave: an id beyond the thousand of its millisecond is
+/// none.
 fn number(entry: &Entry) -> Option<u64> {
     match &entry.value {
         Value::Clock(ms, count) => Some(ms * 1_000 + (*count).min(999)),

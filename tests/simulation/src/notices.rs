@@ -1,11 +1,11 @@
-//! Notices: the notices of servers for waiters and the loss of some, new eras, and faults on the way.
+//! Notices: the notices of servers for waiters and the loss of some, failovers, and faults on the way.
 
 use locktender::internals::protocol::{Input, Step, Tag};
 use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
 use locktender::op::{LockOp, Op, Verb};
 use locktender::server::Request;
 
-use super::queue::Happening;
+use super::queue::Event;
 use super::world::World;
 
 impl World {
@@ -30,13 +30,13 @@ impl World {
     pub(super) fn set_listening(&mut self, client: usize, server: usize, listens: bool) {
         self.routes[client][server].subscribed = listens;
         for waiter in self.processes[client].local_queues.set_listening(server, listens, None) {
-            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
+            self.queue.add(self.now, Event::Bring { client, slot: waiter as usize, input: Input::Listens(server) });
         }
     }
 
     pub(super) fn receive(&mut self, client: usize, server: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return self.violate(format!("nobody understands {message:?}")) };
-        self.trace(|| format!("c{client} hears s{server}: {message}"));
+        self.trace(|| format!("c{client} receives from s{server}: {message}"));
         match self.processes[client].local_queues.find(&hinted) {
             Some(waiter) => {
                 let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
@@ -77,14 +77,14 @@ impl World {
 
     fn wake_up(&mut self, client: usize, wakeups: Vec<Wakeup>) {
         for Wakeup { waiter, role, at } in wakeups {
-            self.queue.add(self.now, Happening::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
+            self.queue.add(self.now, Event::Bring { client, slot: waiter as usize, input: Input::Role(role, at) });
         }
     }
 
-    /// Another node answers for a server, as far as the client can tell: every hold is confirmed.
+    /// Another node answers for a server, as far as the client knows: every hold is confirmed.
     pub(super) fn confirm(&mut self, client: usize, server: usize) {
         for slot in self.processes[client].live.clone() {
-            self.queue.add(self.now, Happening::Bring { client, slot, input: Input::NewEra(server) });
+            self.queue.add(self.now, Event::Bring { client, slot, input: Input::FailedOver(server) });
         }
     }
 

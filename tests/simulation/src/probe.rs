@@ -63,7 +63,7 @@ impl World {
         let sent = process.clock.when(tag.sent.as_micros());
         let Some(probes) = &mut self.probes else { return };
         probes.free[name] = probes.free[name].max(gone);
-        // Users that were granted a lock just then, or when their process went on, keep it for a while.
+        // Users that were granted a lock just then, or when their process continued, keep it for a while.
         let lets_go = (probes.settled + ms(1_000)).max(process.stopped_until) + LONGEST_HOLD + ms(5);
         if sent > lets_go {
             self.violate(format!("c{client} had to let go of l{name} by {lets_go}, and prolongs it at {sent}"));

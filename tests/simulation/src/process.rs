@@ -10,7 +10,7 @@ use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 use locktender::server::Request;
 
 use super::clock::{Clock, Instant, ms};
-use super::queue::Happening;
+use super::queue::Event;
 use super::slot::Slot;
 use super::worker::Worker;
 use super::world::World;
@@ -153,7 +153,7 @@ impl World {
         self.commands = commands;
         if let Some(span) = pause {
             self.pause(client, span);
-            self.queue.add(self.processes[client].stopped_until, Happening::Resume { client });
+            self.queue.add(self.processes[client].stopped_until, Event::Resume { client });
         }
         if let Some(after) = behind {
             let process = &self.processes[client];
@@ -214,7 +214,7 @@ impl World {
         if at < entry.wake_set {
             entry.wake_set = at;
             entry.timer += 1;
-            self.queue.add(at, Happening::Wake { client, slot, timer: entry.timer });
+            self.queue.add(at, Event::Wake { client, slot, timer: entry.timer });
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) type Way = (usize, Role);
 
 /// An event at an instant.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(super) enum Event {
     /// Bytes reach a server.
     Arrive {
         client: usize,
@@ -45,7 +45,7 @@ pub(super) enum Happening {
         way: Way,
         attempt: u32,
     },
-    /// A connection's timer rings, also if it was set anew since then.
+    /// A connection's timer rings, also if it was set again since then.
     Alarm {
         client: usize,
         server: usize,
@@ -64,7 +64,7 @@ pub(super) enum Happening {
         slot: usize,
         input: Input,
     },
-    /// An acquisition's timer rings, also if it was set anew since then.
+    /// An acquisition's timer rings, also if it was set again since then.
     Wake {
         client: usize,
         slot: usize,
@@ -76,7 +76,7 @@ pub(super) enum Happening {
         worker: usize,
         planned: u32,
     },
-    /// A process goes on, and writes the requests that it decided before it was stopped.
+    /// A process continues, and writes the requests that it decided before it was stopped.
     Resume {
         client: usize,
     },
@@ -111,9 +111,9 @@ pub(super) enum Happening {
 /// Events by instant. Events of one instant have the order in which they were added.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// The instant, a running number, and the place in `happenings`: small, because a heap moves the values that it sorts.
+    /// The instant, a running number, and the place in `events`: small, because a heap moves the values that it sorts.
     heap: BinaryHeap<Reverse<(Instant, u64, usize)>>,
-    happenings: Vec<Option<Happening>>,
+    events: Vec<Option<Event>>,
     free: Vec<usize>,
     added: u64,
     /// The number of the event that was taken last.
@@ -123,35 +123,35 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn add(&mut self, at: Instant, happening: Happening) {
+    pub(super) fn add(&mut self, at: Instant, event: Event) {
         self.added += 1;
-        self.insert(at, self.added, happening);
+        self.insert(at, self.added, event);
     }
 
-    /// Adds the happening that was taken last once more, for a later time. There, it comes before what was added after it: a
+    /// Adds the event that was taken last once more, for a later time. There, it comes before what was added after it: a
     /// connection keeps the order of its bytes, however often its server or client is stopped.
-    pub(super) fn defer(&mut self, at: Instant, happening: Happening) {
-        self.insert(at, self.taken, happening);
+    pub(super) fn defer(&mut self, at: Instant, event: Event) {
+        self.insert(at, self.taken, event);
     }
 
-    fn insert(&mut self, at: Instant, number: u64, happening: Happening) {
-        self.others += usize::from(!is_of_a_connection(&happening));
-        let place = self.free.pop().unwrap_or(self.happenings.len());
-        if place == self.happenings.len() {
-            self.happenings.push(Some(happening));
+    fn insert(&mut self, at: Instant, number: u64, event: Event) {
+        self.others += usize::from(!is_of_a_connection(&event));
+        let place = self.free.pop().unwrap_or(self.events.len());
+        if place == self.events.len() {
+            self.events.push(Some(event));
         } else {
-            self.happenings[place] = Some(happening);
+            self.events[place] = Some(event);
         }
         self.heap.push(Reverse((at, number, place)));
     }
 
-    pub(super) fn next(&mut self) -> Option<(Instant, Happening)> {
+    pub(super) fn next(&mut self) -> Option<(Instant, Event)> {
         let Reverse((at, number, place)) = self.heap.pop()?;
         self.taken = number;
         self.free.push(place);
-        let happening = self.happenings[place].take()?;
-        self.others -= usize::from(!is_of_a_connection(&happening));
-        Some((at, happening))
+        let event = self.events[place].take()?;
+        self.others -= usize::from(!is_of_a_connection(&event));
+        Some((at, event))
     }
 
     /// Whether only events of the connections themselves are left. Those have no end: idle connections are asked whether they live.
@@ -160,7 +160,7 @@ impl Queue {
     }
 }
 
-fn is_of_a_connection(happening: &Happening) -> bool {
-    use Happening::{Alarm, Arrive, Broken, Connected, Listen, Return};
-    matches!(happening, Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Listen { .. } | Return { .. })
+fn is_of_a_connection(event: &Event) -> bool {
+    use Event::{Alarm, Arrive, Broken, Connected, Listen, Return};
+    matches!(event, Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Listen { .. } | Return { .. })
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use locktender::Remaining;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
-use locktender::machine::{UNKNOWN_ERA, owner_of};
+use locktender::machine::{UNKNOWN_REPLID, owner_of};
 use locktender::op::{
-    Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, Place, Queued, QuorumConfig, Reply, Verb, Verdict,
+    Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict,
 };
 
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
@@ -74,10 +74,10 @@ fn marked(text: &str) -> Option<QuorumConfig> {
     Some(QuorumConfig { servers: u32::try_from(servers).ok()?, max_ttl_ms: number("max_ttl=")? })
 }
 
-/// The era in which the client of an acquire was greeted, by the marker in its words.
-pub(super) fn greeted_in(words: &[String]) -> &str {
+/// The replication id that the client of an acquire knows, by the marker in its words.
+pub(super) fn known_as(words: &[String]) -> &str {
     let marker = words.iter().find(|word| word.starts_with("n=")).map(String::as_str).unwrap_or_default();
-    marker.split(' ').find_map(|field| field.strip_prefix("run=")).unwrap_or(UNKNOWN_ERA)
+    marker.split(' ').find_map(|field| field.strip_prefix("run=")).unwrap_or(UNKNOWN_REPLID)
 }
 
 /// The name of an operation's script.
@@ -104,7 +104,7 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
             let (mode, adopted) = (text(behind), text(behind + 3));
             let count = |at: usize| if text(at).is_empty() { Some(0) } else { number(at) };
             let place = if mode.len() > 1 {
-                Some(Place { entry: mode.into(), arrival: count(behind + 1)?, stays: count(behind + 2)? == 1 })
+                Some(QueuePlace { entry: mode.into(), arrival: count(behind + 1)?, stays: count(behind + 2)? == 1 })
             } else {
                 None
             };
@@ -226,7 +226,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::No { holder, remaining } => ("no", holder.as_deref(), *remaining),
         Verdict::Conflict { found } => ("conflict", Some(found.as_str()), nobody),
         Verdict::Quarantine { left } => ("quarantine", None, Remaining::For(*left)),
-        Verdict::NewEra => ("era", None, nobody),
+        Verdict::NewReplid => ("era", None, nobody),
         Verdict::Mismatch { quorum } => ("mismatch", Some(quorum.as_str()), nobody),
         Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
         // After a release the lock has no owner; after all other operations it is ours.
@@ -277,7 +277,7 @@ pub(super) fn message(channel: &str, payload: &str) -> String {
 }
 
 /// A server's answer to `INFO`, of each section.
-pub(super) fn info(run_id: &str, (era, followed): (&str, Option<&str>), replicas: u8, time_us: u64) -> String {
+pub(super) fn info(run_id: &str, (replid, followed): (&str, Option<&str>), replicas: u8, time_us: u64) -> String {
     let version = if run_id.ends_with(['0', '2', '4', '6', '8']) { 6 } else { 7 };
     let server =
         format!("redis_version:{version}.2.0\r\nrun_id:{run_id}\r\nredis_mode:standalone\r\nserver_time_usec:{time_us}\r\n");
@@ -286,7 +286,7 @@ pub(super) fn info(run_id: &str, (era, followed): (&str, Option<&str>), replicas
     let server = format!("{server}{valkey}");
     let before = followed.unwrap_or("0000");
     let replicas = format!("connected_slaves:{replicas}\r\nrepl_backlog_active:{replicas}\r\n");
-    bulk(&format!("{server}role:master\r\n{replicas}master_replid:{era}\r\nmaster_replid2:{before}\r\n"))
+    bulk(&format!("{server}role:master\r\n{replicas}master_replid:{replid}\r\nmaster_replid2:{before}\r\n"))
 }
 
 /// A server's answer to `TIME`.

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{Input, Step, Tag};
-use locktender::internals::redis::{Buffers, Connection, Effect, Input as Event, Job, Primary, ServerState, Settings};
+use locktender::internals::redis::{Buffers, Connection, Effect, InFlight, Input as RedisInput, Primary, ServerState, Settings};
 use locktender::op::{Failure, FailureKind, LockOp, Op, Verb};
 use locktender::server::{Completion, Request};
 
 use super::clock::{Instant, ms};
 use super::listening::Listening;
-use super::queue::Happening;
+use super::queue::Event;
 use super::role::{ROLES, Role};
 use super::session::Session;
 use super::world::World;
@@ -75,7 +75,7 @@ pub(super) struct Route {
     pub(super) troubled_until: Instant,
     pub(super) connected_at: Instant,
     /// The number of the last node that the client has accepted as the primary, and the time of that.
-    pub(super) era: (u32, Instant),
+    pub(super) replid: (u32, Instant),
     /// When the client left an old primary for its successor last, and what its fences must be above since then.
     pub(super) floor: Option<(Instant, u64)>,
     /// The time when a connection last broke, or could not be made.
@@ -131,7 +131,7 @@ impl Route {
             stall_with_acquire: None,
             troubled_until: 0,
             connected_at: 0,
-            era: (0, 0),
+            replid: (0, 0),
             floor: None,
             broke_at: 0,
             connects_late: false,
@@ -193,7 +193,7 @@ impl World {
             route.asked.pop_front();
         }
         if request.op.survives_reconnect() {
-            self.take_back(client, server, &request.op);
+            self.send_undo(client, server, &request.op);
         }
         let ended = Arc::clone(&self.ended);
         self.processes[client].unanswered += 1;
@@ -202,36 +202,36 @@ impl World {
                 ended.push((client, slot, Input::Answer { server, tag, answer }));
             }
         };
-        self.bring_to(client, server, way, Event::Submit(Job::new(request, Completion::new(receive))));
+        self.bring_to(client, server, way, RedisInput::Submit(InFlight::new(request, Completion::new(receive))));
     }
 
-    /// Tells the connections of a release or a leave, if what it takes back may come late on one of them.
-    fn take_back(&mut self, client: usize, server: usize, op: &Op) {
+    /// Notifies the connections of a release or a leave, if what it undoes may come late on one of them.
+    fn send_undo(&mut self, client: usize, server: usize, op: &Op) {
         for way in 0..self.routes[client][server].ways.len() {
-            if self.routes[client][server].primary.has_given_up() {
-                self.bring_to(client, server, way, Event::TakeBack(op.clone()));
+            if self.routes[client][server].primary.has_cancelled() {
+                self.bring_to(client, server, way, RedisInput::Undo(op.clone()));
             }
         }
     }
 
     /// Has every connection of a client made that is not there yet: renewals will use them.
-    pub(super) fn warm(&mut self, client: usize) {
+    pub(super) fn keep_warm(&mut self, client: usize) {
         for server in 0..self.plan.servers {
             for way in 0..self.routes[client][server].ways.len() {
-                self.bring_to(client, server, way, Event::Warm);
+                self.bring_to(client, server, way, RedisInput::KeepWarm);
             }
         }
     }
 
     /// The number of round trips that a client's next renewal may take. A connection that isn't up takes two more: the server must
-    /// accept the socket, and answer the greeting, before it may get an operation.
+    /// accept the socket, and answer the handshake, before it may get an operation.
     pub(super) fn trips(&self, client: usize) -> u64 {
         let is_up = self.routes[client].iter().flat_map(|route| &route.ways).all(|way| way.connection.is_up());
         if is_up { 1 } else { 3 }
     }
 
     /// Brings an input to a connection, and does what it says.
-    pub(super) fn bring_to(&mut self, client: usize, server: usize, way: usize, event: Event) {
+    pub(super) fn bring_to(&mut self, client: usize, server: usize, way: usize, event: RedisInput) {
         let now = self.read_clocks(client).tick;
         let mut effects = std::mem::take(&mut self.effects);
         self.routes[client][server].ways[way].connection.handle(now, event, &mut effects);
@@ -258,7 +258,7 @@ impl World {
                 // The answer, or the connection, did not come in time.
                 self.disturb(client, server, 0);
             }
-            self.queue.add(self.now, Happening::Bring { client, slot, input });
+            self.queue.add(self.now, Event::Bring { client, slot, input });
         }
         let route = &mut self.routes[client][server];
         let is_up = route.ways[way].connection.is_up();
@@ -284,7 +284,7 @@ impl World {
         opens.sockets[way.1 as usize] = Socket::Opening(attempt);
         let reached = (self.now + takes).max(stalled).max(self.nodes[server].stopped_until);
         let ends = reached.min(self.now + CONNECT_TIMEOUT);
-        self.queue.add(ends, Happening::Connected { client, server, way, attempt });
+        self.queue.add(ends, Event::Connected { client, server, way, attempt });
     }
 
     pub(super) fn connected(&mut self, client: usize, server: usize, way: (usize, Role), attempt: u32) {
@@ -301,7 +301,7 @@ impl World {
             self.disturb(client, server, 0);
             let refused = Failure::not_applied(FailureKind::Refused, "refused");
             return match way.1.of_connection() {
-                Some(role) => self.bring_to(client, server, way.0, Event::Unopened(role, refused)),
+                Some(role) => self.bring_to(client, server, way.0, RedisInput::Unopened(role, refused)),
                 None => self.listener_broke(client, server),
             };
         }
@@ -310,7 +310,7 @@ impl World {
         opens.sessions.retain(|session| session.read_until().is_none_or(|until| until >= now));
         opens.sessions.push(Session::new(route.conn, node.number, now));
         match way.1.of_connection() {
-            Some(role) => self.bring_to(client, server, way.0, Event::Opened(role)),
+            Some(role) => self.bring_to(client, server, way.0, RedisInput::Opened(role)),
             None => self.listener_opened(client, server),
         }
     }
@@ -327,7 +327,7 @@ impl World {
         }
         wakes.alarm = (at, wakes.alarm.1 + 1);
         let timer = wakes.alarm.1;
-        self.queue.add(at, Happening::Alarm { client, server, way, timer });
+        self.queue.add(at, Event::Alarm { client, server, way, timer });
     }
 
     /// Wakes every connection to a server: what they know of it has changed.
@@ -336,7 +336,7 @@ impl World {
             let wakes = &mut self.routes[client][server].ways[way];
             wakes.alarm = (self.now, wakes.alarm.1 + 1);
             let timer = wakes.alarm.1;
-            self.queue.add(self.now, Happening::Alarm { client, server, way, timer });
+            self.queue.add(self.now, Event::Alarm { client, server, way, timer });
         }
     }
 
@@ -348,22 +348,22 @@ impl World {
             if wakes.woken.1 > BUSY {
                 return self.violate(format!("c{client}-s{server}: a connection in a busy loop"));
             }
-            self.bring_to(client, server, way, Event::Wake);
+            self.bring_to(client, server, way, RedisInput::Wake);
         }
     }
 
     /// The contract's `close`, after the moment that releases have to leave.
     pub(super) fn let_go(&mut self, client: usize) {
-        self.bring_to_all(client, || Event::Close);
+        self.bring_to_all(client, || RedisInput::Close);
         (0..self.plan.servers).for_each(|server| self.stop_listening(client, server));
     }
 
-    /// The contract's `give_up`: operations that were sent are undone behind them, except releases.
-    pub(super) fn give_up(&mut self, client: usize) {
-        self.bring_to_all(client, || Event::GiveUp);
+    /// The contract's `cancel`: operations that were sent are undone behind them, except releases.
+    pub(super) fn cancel(&mut self, client: usize) {
+        self.bring_to_all(client, || RedisInput::Cancel);
     }
 
-    fn bring_to_all(&mut self, client: usize, event: impl Fn() -> Event) {
+    fn bring_to_all(&mut self, client: usize, event: impl Fn() -> RedisInput) {
         for server in 0..self.plan.servers {
             for way in 0..self.routes[client][server].ways.len() {
                 self.bring_to(client, server, way, event());

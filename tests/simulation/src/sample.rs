@@ -7,7 +7,7 @@ use locktender::machine::{Value, owner_of};
 
 use super::clock::{Instant, micros, ms};
 use super::node::Node;
-use super::queue::Happening;
+use super::queue::Event;
 use super::slot::Gone;
 use super::worker::quorum_of;
 use super::world::World;
@@ -42,7 +42,7 @@ impl World {
             }
         }
         if self.now < self.ends_at {
-            self.queue.add(self.now + EVERY, Happening::Sample);
+            self.queue.add(self.now + EVERY, Event::Sample);
         }
     }
 

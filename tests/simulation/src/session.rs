@@ -1,13 +1,13 @@
 //! Session: a server's end of one connection, which reads commands out of bytes and answers them; and how connections end.
 
-use locktender::internals::redis::Input as Event;
+use locktender::internals::redis::Input as RedisInput;
 use locktender::machine::Message;
 use locktender::op::{Op, Reply, Verdict};
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
 use super::node::Node;
-use super::queue::{Happening, Way};
+use super::queue::{Event, Way};
 use super::resp;
 use super::role::{ROLES, Role};
 use super::route::Socket;
@@ -84,7 +84,7 @@ impl World {
         let Some(node) = self.node(server, number) else { return };
         if node.stopped_until > now {
             let until = node.stopped_until;
-            return self.queue.defer(until, Happening::Arrive { client, server, way, conn, bytes });
+            return self.queue.defer(until, Event::Arrive { client, server, way, conn, bytes });
         }
         if !node.up {
             return;
@@ -130,7 +130,7 @@ impl World {
             "PING" => "+PONG\r\n".to_owned(),
             "INFO" => {
                 let replicas = u8::from(self.plan.fails_over);
-                let info = |node: &Node| resp::info(node.run_id(), (node.era(), node.followed()), replicas, node.wall_us(now));
+                let info = |node: &Node| resp::info(node.run_id(), (node.replid(), node.followed()), replicas, node.wall_us(now));
                 self.node(at.0, at.1).map_or(String::new(), info)
             }
             "TIME" => self.node(at.0, at.1).map_or(String::new(), |node| resp::time(node.wall_us(now))),
@@ -171,7 +171,7 @@ impl World {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
                 };
-                self.perform(client, at, (&op, resp::greeted_in(words)), late)
+                self.perform(client, at, (&op, resp::known_as(words)), late)
             }
             _ => {
                 self.violate(format!("c{client}-s{server}: nobody understands {words:?}"));
@@ -221,12 +221,12 @@ impl World {
     }
 
     /// Does an operation; gives the answer of the script.
-    fn perform(&mut self, client: usize, at: (usize, u32), (op, greeted_in): (&Op, &str), late: Late) -> String {
+    fn perform(&mut self, client: usize, at: (usize, u32), (op, known_as): (&Op, &str), late: Late) -> String {
         let (server, now) = (at.0, self.now);
         let tag = self.tag_of(client, server, op);
         let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
         let Some(node) = self.node_mut(at) else { return String::new() };
-        let (reply, verdict) = node.apply(op, greeted_in, now);
+        let (reply, verdict) = node.apply(op, known_as, now);
         let messages = node.state.take_published();
         if op.keys().is_none() {
             return resp::reply(op, &reply);
@@ -255,7 +255,7 @@ impl World {
             session.back_at = (now + takes).max(stalled).max(session.stalled_until).max(session.back_at);
             let at = session.back_at;
             let message = message.map(str::to_owned);
-            self.queue.add(at, Happening::Return { client, server, way, conn, bytes: piece.to_vec(), message });
+            self.queue.add(at, Event::Return { client, server, way, conn, bytes: piece.to_vec(), message });
         }
     }
 
@@ -270,7 +270,7 @@ impl World {
                 continue;
             };
             if self.rng.u16(..1_000) < self.plan.lost_notices_per_mille {
-                self.trace(|| format!("  s{server} is not heard: {}", message.payload));
+                self.trace(|| format!("  s{server} is not received: {}", message.payload));
                 self.notice_is_lost(client, &message.payload);
                 continue;
             }
@@ -302,10 +302,10 @@ impl World {
                     Socket::Opening(attempt) if node.is_none() => {
                         cut.attempt += 1;
                         *attempt = cut.attempt;
-                        self.queue.add(at, Happening::Connected { client, server, way, attempt: cut.attempt });
+                        self.queue.add(at, Event::Connected { client, server, way, attempt: cut.attempt });
                     }
                     Socket::Open(conn) if gone.contains(conn) => {
-                        self.queue.add(at, Happening::Broken { client, server, way, conn: *conn });
+                        self.queue.add(at, Event::Broken { client, server, way, conn: *conn });
                     }
                     _ => (),
                 }
@@ -316,7 +316,7 @@ impl World {
     /// A client notices that its connection is gone.
     pub(super) fn broken(&mut self, client: usize, server: usize, way: Way, conn: u32) {
         match self.routes[client][server].ways[way.0].role(conn).map(Role::of_connection) {
-            Some(Some(role)) => self.bring_to(client, server, way.0, Event::Closed(role, None)),
+            Some(Some(role)) => self.bring_to(client, server, way.0, RedisInput::Closed(role, None)),
             Some(None) => self.listener_broke(client, server),
             None => (),
         }

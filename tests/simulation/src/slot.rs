@@ -83,7 +83,7 @@ pub(super) struct Slot {
     pub(super) release_refused: bool,
     /// What the server has shown of its history.
     pub(super) shown: Arc<[HistoryEntry]>,
-    /// Whether the outcome of the release is decided, also if no caller was told.
+    /// Whether the outcome of the release is decided, also if no caller was notified.
     pub(super) decided: bool,
     /// Whether an acquire has had no answer, and may be read at any time.
     pub(super) unanswered: bool,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::{CLAIM_MS, Message, claim, owner_of, shows_waiters};
-use locktender::op::{Adoption, LockOp, Op, Place, Queued, Reply, Verb, Verdict};
+use locktender::op::{Adoption, LockOp, Op, QueuePlace, Queued, Reply, Verb, Verdict};
 
 use super::clock::Instant;
 use super::node::Node;
@@ -27,7 +27,7 @@ pub(super) type Refused = HashMap<(usize, u32, usize, Arc<str>), HashSet<Arc<str
 pub(super) struct Standing {
     now_us: u64,
     holder: Option<Arc<str>>,
-    /// Whether its value shows that somebody waits.
+    /// Whether its value shows that a client waits.
     shows_waiters: bool,
     left_ms: u64,
     /// The waiters with their arrivals, in order.
@@ -49,7 +49,7 @@ impl Standing {
         }
     }
 
-    /// Whether somebody waits.
+    /// Whether a client waits.
     pub(super) fn has_waiters(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -82,7 +82,7 @@ impl Standing {
             {
                 // A waiter that was notified has left the queue, but came before the waiter that is the first now.
                 let was_first =
-                    |place: &Place, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
+                    |place: &QueuePlace, head: &(Arc<str>, u64)| place.entry == head.0 || (1..head.1).contains(&place.arrival);
                 let passes = |head: &&(Arc<str>, u64)| !place.as_ref().is_some_and(|place| was_first(place, head));
                 first.filter(|head| passes(head) && (*fair || self.is_next(head))).map(|_| true)
             }
@@ -91,7 +91,7 @@ impl Standing {
     }
 
     /// Checks an operation against the rules; `lives` says which waiters' clients are alive, and `refused` who was refused by the hold.
-    /// A hold that was got by a transaction, of which no waiter knows since they still waited for an earlier one, tells none.
+    /// A hold that was got by a transaction, of which no waiter knows since they still waited for an earlier one, notifies none.
     fn allows(
         &self,
         op: &Op,
@@ -119,14 +119,14 @@ impl Standing {
         let second = queue.get(1).filter(|_| next.is_some()).map(|(entry, _)| format!("next {entry}"));
         let expected: Vec<_> = next.map(|(kind, head)| format!("{kind} {}", head.0)).into_iter().chain(second).collect();
         if notified != expected {
-            return Err(format!("told were {notified:?}, and not {expected:?}"));
+            return Err(format!("notified were {notified:?}, and not {expected:?}"));
         }
         if let Some((kind, head)) = next {
             if kind == "claim" && !(after.is_held_by(&claim(&head.0)) && after.left_ms <= CLAIM_MS) {
                 return Err(format!("it is not kept for {}: {:?} for {} ms", head.0, after.holder, after.left_ms));
             }
             if after.arrival(&head.0).is_some() && place.is_none_or(|place| place.entry != head.0) {
-                return Err(format!("{} was told, and still stands in line", head.0));
+                return Err(format!("{} was notified, and is still in the queue", head.0));
             }
         }
         let is_kept = place.is_some_and(|place| self.is_held_by(&claim(&place.entry)));
@@ -144,22 +144,22 @@ impl Standing {
     }
 
     /// The place of the waiter that asked, after the operation.
-    fn puts(&self, place: &Place, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
+    fn puts(&self, place: &QueuePlace, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
             Verdict::Held { .. } => true,
             Verdict::Vote => place.stays,
             _ => return Ok(()),
         };
         let Some(arrival) = after.arrival(&place.entry) else {
-            return if stands { Err(format!("{} is not in line", place.entry)) } else { Ok(()) };
+            return if stands { Err(format!("{} is not in the queue", place.entry)) } else { Ok(()) };
         };
         if !stands {
-            return Err(format!("{} has the lock, and stands in line", place.entry));
+            return Err(format!("{} has the lock, and is in the queue", place.entry));
         }
         let others = after.queue.iter().filter(|(entry, _)| *entry != place.entry);
         let (rank, last) = others.fold((0, 0), |(rank, last), (_, at)| (rank + u64::from(*at < arrival), last.max(*at)));
         if reply.queued != (Queued::At { rank, arrival }) {
-            return Err(format!("{} is at {rank} since {arrival}, and was told {:?}", place.entry, reply.queued));
+            return Err(format!("{} is at {rank} since {arrival}, and was answered {:?}", place.entry, reply.queued));
         }
         let tail = self.queue.iter().map(|(_, at)| at + 1).fold(self.now_us, u64::max);
         let before = self
@@ -176,7 +176,7 @@ impl Standing {
     }
 }
 
-/// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired anew: the server refuses,
+/// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired again: the server refuses,
 /// and changes nothing.
 const fn wants_only_what_was_handed_over(op: &Op) -> bool {
     matches!(op.verb(), Some(Verb::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. }))

@@ -1,10 +1,10 @@
 //! Streams: the bytes between a client and a server. They arrive in order, in pieces, and late when a packet is lost.
 
-use locktender::internals::redis::Input as Event;
+use locktender::internals::redis::Input as RedisInput;
 use locktender::op::{LockOp, Op, Verb};
 
 use super::clock::ms;
-use super::queue::Happening;
+use super::queue::Event;
 use super::resp;
 use super::role::Role;
 use super::route::Socket;
@@ -22,7 +22,7 @@ impl World {
             let (command, behind) = rest.split_at(length);
             rest = behind;
             let script = words.get(1).and_then(|word| resp::script(word));
-            // What takes back an acquire follows it, wherever that went.
+            // What undoes an acquire follows it, wherever that went.
             if script.is_some_and(|script| script != "greet") && way.1 != Role::Lingering {
                 let node = self.routes[client][server].ways[way.0].node();
                 self.writes_to(client, server, node);
@@ -52,7 +52,7 @@ impl World {
             let stalled = route.stalled_until;
             let Some(session) = route.ways[way.0].sessions.iter_mut().find(|session| session.conn == conn) else { return };
             session.out_at = (self.now + takes).max(stalled).max(session.stalled_until).max(session.out_at) + held_up;
-            self.queue.add(session.out_at, Happening::Arrive { client, server, way, conn, bytes: piece.to_vec() });
+            self.queue.add(session.out_at, Event::Arrive { client, server, way, conn, bytes: piece.to_vec() });
         }
     }
 
@@ -85,7 +85,7 @@ impl World {
             room[..count].copy_from_slice(&rest[..count]);
             rest = &rest[count..];
             match role.of_connection() {
-                Some(role) => self.bring_to(client, server, way.0, Event::Read(role, count)),
+                Some(role) => self.bring_to(client, server, way.0, RedisInput::Read(role, count)),
                 None => self.listener_reads(client, server, count),
             }
         }

@@ -150,7 +150,7 @@ impl World {
                 let client = entry.split(':').nth(1).unwrap_or_default();
                 let lives = members.score(client).is_some_and(|life| life.unsigned_abs() >= now_us);
                 if lives && self.is_ghost(server, entry) {
-                    return Some(format!("s{server}: {entry} still stands in line for l{}", keys.name()));
+                    return Some(format!("s{server}: {entry} is still in the queue for l{}", keys.name()));
                 }
             }
         }

@@ -9,7 +9,7 @@ use locktender::{LockOptions, Wait};
 
 use super::clock::{Instant, micros, ms};
 use super::plan::Plan;
-use super::queue::Happening;
+use super::queue::Event;
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
 
@@ -47,7 +47,7 @@ impl World {
         let entry = &mut self.processes[client].workers[worker];
         entry.planned += 1;
         let planned = entry.planned;
-        self.queue.add(self.now + after, Happening::Step { client, worker, planned });
+        self.queue.add(self.now + after, Event::Step { client, worker, planned });
     }
 
     pub(super) fn step(&mut self, client: usize, worker: usize, planned: u32) {
@@ -125,7 +125,7 @@ impl World {
             servers: self.addresses.clone(),
             quorum_config: quorum_config(self),
             options,
-            hear_all_first: false,
+            ask_all_first: false,
             busy_is_none: one_shot,
             adopt,
             job: None,
@@ -138,9 +138,9 @@ impl World {
         let process = &mut self.processes[client];
         let slot = process.slots.len();
         let fair = recipe.options.fair;
-        let seat = recipe.waits_in_queues().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
-        let entry = seat.as_ref().map(|seat| Arc::clone(seat.slot.entry()));
-        let machine = Acquisition::new(recipe.clone(), seat, seed, now);
+        let waiter = recipe.waits_in_queues().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
+        let entry = waiter.as_ref().map(|waiter| Arc::clone(waiter.slot.entry()));
+        let machine = Acquisition::new(recipe.clone(), waiter, seed, now);
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
@@ -267,7 +267,7 @@ impl World {
             let after = self.rng.u64(..ms(5));
             let (at, stopped) = (self.now + after, self.processes[client].stopped);
             let id = self.processes[client].slots[slot].call(Kind::Release(manner), at, stopped);
-            self.queue.add(at, Happening::Bring { client, slot, input: Input::Release(id, manner) });
+            self.queue.add(at, Event::Bring { client, slot, input: Input::Release(id, manner) });
         }
     }
 
@@ -277,7 +277,7 @@ impl World {
             return 0;
         }
         let after = self.rng.u64(..=2 * (self.plan.latency_us + self.plan.jitter_us));
-        self.queue.add(self.now + after, Happening::Close { client });
+        self.queue.add(self.now + after, Event::Close { client });
         self.rng.u64(..3 * micros(self.plan.response_timeout))
     }
 
@@ -294,12 +294,12 @@ impl World {
                 self.disown(client, slot);
             }
         }
-        self.give_up(client);
+        self.cancel(client);
         for route in &mut self.routes[client] {
             route.connects_late = route.is_connecting();
         }
         self.passes_on_late(client, &waited);
-        self.queue.add(self.now + micros(self.plan.response_timeout), Happening::LetGo { client });
+        self.queue.add(self.now + micros(self.plan.response_timeout), Event::LetGo { client });
     }
 
     /// Makes every user that holds a lock give it back.

@@ -18,7 +18,7 @@ use super::node::Node;
 use super::plan::Plan;
 use super::probe::Probes;
 use super::process::Process;
-use super::queue::{Happening, Queue};
+use super::queue::{Event, Queue};
 use super::route::{Ended, Route, settings};
 use super::sample;
 use super::waiters::Watch;
@@ -31,7 +31,7 @@ const SETTLING: u64 = ms(9_000);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Stats {
-    pub happenings: u64,
+    pub events: u64,
     pub acquires: u64,
     pub rounds: u64,
     pub grants: u64,
@@ -39,7 +39,7 @@ pub struct Stats {
     pub losses: u64,
     pub releases: u64,
     pub unavailable: u64,
-    /// How often a transaction has taken a lock that somebody waited for.
+    /// How often a transaction has taken a lock that a client waited for.
     pub passed: u64,
     /// The length of the run in virtual time.
     pub simulated_us: u64,
@@ -105,9 +105,9 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
 pub fn run_planned(plan: Plan, trace: bool) -> Outcome {
     let mut world = World::new(plan, trace);
     while world.violation.is_none() && !world.is_over() {
-        let Some((at, happening)) = world.queue.next() else { break };
+        let Some((at, event)) = world.queue.next() else { break };
         world.now = at.max(world.now);
-        world.happen(happening);
+        world.happen(event);
     }
     if world.violation.is_none() {
         world.look_back();
@@ -177,8 +177,8 @@ impl World {
     fn begin_run(&mut self) {
         if let Some(quorum_config) = quorum_config(self) {
             for node in &mut self.nodes {
-                let era = node.era().to_owned();
-                let (reply, _) = node.apply(&Op::Trust { quorum_config }, &era, 0);
+                let replid = node.replid().to_owned();
+                let (reply, _) = node.apply(&Op::Trust { quorum_config }, &replid, 0);
                 assert_eq!(reply.verdict, Verdict::Ok);
             }
         }
@@ -197,7 +197,7 @@ impl World {
         }
         self.trace(|| format!("{plan:?}"));
         for (at, fault) in std::mem::take(&mut self.plan.faults) {
-            self.queue.add(at, Happening::Fault(fault));
+            self.queue.add(at, Event::Fault(fault));
         }
         for client in 0..plan.clients {
             for worker in 0..plan.workers {
@@ -207,10 +207,10 @@ impl World {
         }
         if plan.has_foreigners {
             self.foreigners = (0..plan.names).map(|_| Foreigner::default()).collect();
-            (0..plan.names).for_each(|name| self.queue.add(0, Happening::Foreign { name }));
+            (0..plan.names).for_each(|name| self.queue.add(0, Event::Foreign { name }));
         }
-        self.queue.add(plan.busy_us, Happening::Settle);
-        self.queue.add(sample::EVERY, Happening::Sample);
+        self.queue.add(plan.busy_us, Event::Settle);
+        self.queue.add(sample::EVERY, Event::Sample);
     }
 
     /// Whether no event is left that matters.
@@ -219,43 +219,43 @@ impl World {
         self.queue.is_idle() && self.processes.iter().all(done)
     }
 
-    fn happen(&mut self, happening: Happening) {
-        self.stats.happenings += 1;
-        let Some(happening) = self.postponed(happening) else { return };
-        self.mix(&happening);
-        match happening {
-            Happening::Arrive { client, server, way, conn, bytes } => self.arrive(client, server, way, conn, bytes),
-            Happening::Return { client, server, way, conn, bytes, message } => {
+    fn happen(&mut self, event: Event) {
+        self.stats.events += 1;
+        let Some(event) = self.postponed(event) else { return };
+        self.mix(&event);
+        match event {
+            Event::Arrive { client, server, way, conn, bytes } => self.arrive(client, server, way, conn, bytes),
+            Event::Return { client, server, way, conn, bytes, message } => {
                 self.returned(client, server, way, conn, &bytes, message.as_deref());
             }
-            Happening::Broken { client, server, way, conn } => self.broken(client, server, way, conn),
-            Happening::Connected { client, server, way, attempt } => self.connected(client, server, way, attempt),
-            Happening::Alarm { client, server, way, timer } => self.alarm(client, server, way, timer),
-            Happening::Listen { client, server, timer } => self.listen_alarm(client, server, timer),
-            Happening::Bring { client, slot, input } => self.bring(client, slot, input),
-            Happening::Wake { client, slot, timer } => self.wake(client, slot, timer),
-            Happening::Step { client, worker, planned } => self.step(client, worker, planned),
-            Happening::Resume { client } => self.resume(client),
-            Happening::Foreign { name } => self.foreign_step(name),
-            Happening::Close { client } if self.processes[client].closed => (),
-            Happening::Close { client } => self.close(client),
-            Happening::LetGo { client } => self.let_go(client),
-            Happening::Fault(fault) => self.fault(fault),
-            Happening::Restart { server } => self.nodes[server].restart(self.now),
-            Happening::Demote { server, node } => self.demote(server, node),
-            Happening::Settle if self.settled => self.probe(self.now - SETTLING),
-            Happening::Settle => {
+            Event::Broken { client, server, way, conn } => self.broken(client, server, way, conn),
+            Event::Connected { client, server, way, attempt } => self.connected(client, server, way, attempt),
+            Event::Alarm { client, server, way, timer } => self.alarm(client, server, way, timer),
+            Event::Listen { client, server, timer } => self.listen_alarm(client, server, timer),
+            Event::Bring { client, slot, input } => self.bring(client, slot, input),
+            Event::Wake { client, slot, timer } => self.wake(client, slot, timer),
+            Event::Step { client, worker, planned } => self.step(client, worker, planned),
+            Event::Resume { client } => self.resume(client),
+            Event::Foreign { name } => self.foreign_step(name),
+            Event::Close { client } if self.processes[client].closed => (),
+            Event::Close { client } => self.close(client),
+            Event::LetGo { client } => self.let_go(client),
+            Event::Fault(fault) => self.fault(fault),
+            Event::Restart { server } => self.nodes[server].restart(self.now),
+            Event::Demote { server, node } => self.demote(server, node),
+            Event::Settle if self.settled => self.probe(self.now - SETTLING),
+            Event::Settle => {
                 self.settle();
-                self.queue.add(self.now + SETTLING, Happening::Settle);
+                self.queue.add(self.now + SETTLING, Event::Settle);
             }
-            Happening::Sample => self.sample(),
+            Event::Sample => self.sample(),
         }
     }
 
-    /// A stopped process does its work when it goes on; a dead one never.
-    fn postponed(&mut self, happening: Happening) -> Option<Happening> {
-        use Happening::{Alarm, Bring, Broken, Close, Connected, LetGo, Listen, Resume, Return, Step, Wake};
-        let (client, timer) = match happening {
+    /// A stopped process does its work when it continues; a dead one never.
+    fn postponed(&mut self, event: Event) -> Option<Event> {
+        use Event::{Alarm, Bring, Broken, Close, Connected, LetGo, Listen, Resume, Return, Step, Wake};
+        let (client, timer) = match event {
             Return { client, .. }
             | Broken { client, .. }
             | Connected { client, .. }
@@ -267,7 +267,7 @@ impl World {
             | Step { client, .. }
             | Close { client }
             | LetGo { client } => (client, true),
-            _ => return Some(happening),
+            _ => return Some(event),
         };
         let process = &self.processes[client];
         if !process.alive {
@@ -275,21 +275,21 @@ impl World {
         }
         let until = process.stopped_until;
         if until <= self.now {
-            return Some(happening);
+            return Some(event);
         }
         // The threads of the process then run in any order.
         let after = if timer { self.rng.u64(..200) } else { 0 };
-        self.queue.defer(until + after, happening);
+        self.queue.defer(until + after, event);
         None
     }
 
-    fn mix(&mut self, happening: &Happening) {
+    fn mix(&mut self, event: &Event) {
         let mut mix = |value: u64| self.digest = (self.digest ^ value).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(7);
         mix(self.now);
-        match happening {
-            Happening::Arrive { client, server, bytes, .. } => mix((*client * 1_000_003 + *server * 65_537 + bytes.len()) as u64),
-            Happening::Return { bytes, .. } => mix(bytes.len() as u64),
-            Happening::Bring { slot, .. } | Happening::Wake { slot, .. } => mix(*slot as u64),
+        match event {
+            Event::Arrive { client, server, bytes, .. } => mix((*client * 1_000_003 + *server * 65_537 + bytes.len()) as u64),
+            Event::Return { bytes, .. } => mix(bytes.len() as u64),
+            Event::Bring { slot, .. } | Event::Wake { slot, .. } => mix(*slot as u64),
             _ => mix(17),
         }
     }

@@ -19,15 +19,15 @@ const SEEDS: [u64; 2] = [300, 2_000];
 
 /// Seeds that once failed, and the bug each showed.
 const KEPT: &[(u64, &str)] = &[
-    (15, "a waiter gave up the place that another of its process had lined up, and nobody took it out of the queue"),
+    (15, "a waiter gave up the place that another of its process had enqueued, and nobody took it out of the queue"),
     (33, "a server that got no say in the grant kept the winner in its queue"),
-    (145, "a server that answered after the grant had lined the winner up, and kept it"),
-    (54, "a server on which the lock was free told the waiter that undid its vote there to try again, without end"),
+    (145, "a server that answered after the grant had enqueued the winner, and kept it"),
+    (54, "a server on which the lock was free notified the waiter that undid its vote there to try again, without end"),
     (64, "the same, with the others out of reach"),
-    (17131, "a place was lined up by another of its process after the vote of the one that got the lock, and nobody took it out"),
+    (17131, "a place was enqueued by another of its process after the vote of the one that got the lock, and nobody took it out"),
     (
         2071,
-        "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no line until its turn",
+        "a grant took a shared place out of the queue, and the waiter that had come to it meanwhile stood in no queue until its turn",
     ),
     (
         183,
@@ -40,39 +40,39 @@ const KEPT: &[(u64, &str)] = &[
     (1842, "a minority showed an older holder of another library among the first answers, and the pause behind the new one grew"),
     (
         265,
-        "a waiter that closes had been told of a release, and took that back behind an acquire which was long on its way: it is a dead one so long",
+        "a waiter that closes had been notified of a release, and undid that behind an acquire which was long on its way: it is a dead one so long",
     ),
     (528, "an adoption that came too late was refused on a free lock, and was expected to keep the lock for the first waiter"),
     (
         1407,
-        "an acquire without an answer was read after the hold of the next round had expired, and its vote was told as another's hold",
+        "an acquire without an answer was read after the hold of the next round had expired, and its vote was reported as another's hold",
     ),
     (6182, "a release overtook a heal on the other connection, and was over before that wrote the key"),
     (7877, "the same, with another server"),
-    (7115, "a refusal that was heard after a grant gave the shared place the rank back that the grant had used up"),
+    (7115, "a refusal that was received after a grant gave the shared place the rank back that the grant had used up"),
     (
         36122,
-        "a winner didn't leave where another of its process had lined their place up behind the vote, and was heard of first",
+        "a winner didn't leave where another of its process had enqueued their entry behind the vote, and was received first",
     ),
     (13359, "an extension that reached further than the one confirmed behind it was confirmed, and didn't count"),
-    (5751, "an acquire that had timed out lined a shared place up, when the last of its process had left that"),
-    (26660, "a waiter with a short ttl left, and its acquire that had timed out lined it up again later"),
+    (5751, "an acquire that had timed out enqueued a shared place, when the last of its process had left that"),
+    (26660, "a waiter with a short ttl left, and its acquire that had timed out enqueued it again later"),
     (17399, "a close took an acquire back on a server that didn't know the script of releases, and was over before that said so"),
     (35057, "a waiter left, and was taken out on a connection that was still to be made: the response timeout was too short"),
     (46286, "a close took an acquire back on a connection that was made at the last moment, by the hash of a script"),
-    (45447, "a release was expected to tell what an answer proved that came after its outcome was decided: the key had ended"),
+    (45447, "a release was expected to report what an answer proved that came after its outcome was decided: the key had ended"),
     (7872, "the simulated server, stopped twice in a row, read two commands of one connection in the wrong order"),
     (16580, "a grant to a waiter of a shared place forgot that a server in quarantine, which didn't vote, had the place, too"),
     (2757, "the same as 35057, without a close"),
     (16470, "who got the lock after a close was expected to be named by a release that asked again for what the close had found"),
     (
         28818,
-        "three that gave up in an outage stood in line, and their process didn't pass on the second's turn: it was expected to",
+        "three that gave up in an outage stood in the queue, and their process didn't pass on the second's turn: it was expected to",
     ),
-    (35787, "an acquire without an answer lined up a waiter that had had the lock, given it back, and whose key had expired"),
+    (35787, "an acquire without an answer enqueued a waiter that had had the lock, given it back, and whose key had expired"),
     (
         37246,
-        "a waiter came to a place which its server had dropped in an outage, and was expected in line before the one it shares that with had looked",
+        "a waiter came to a place which its server had dropped in an outage, and was expected in the queue before the one it shares that with had looked",
     ),
     (
         42094,
@@ -89,7 +89,7 @@ const KEPT: &[(u64, &str)] = &[
     (16298, "an extension that the server had read ahead of a heal, and answered behind it, ended the hold"),
     (28446, "a failover lost an extension and not the key, which the confirmation let end before the hold"),
     (9837, "a hold was confirmed long after its server was back: its connection waited to try again, and another one was up"),
-    (26233, "the greeting of an old primary ended behind that of its successor, and the client went back to it"),
+    (26233, "the handshake of an old primary ended after that of its successor, and the client went back to it"),
     (13778, "a release before a close was sent by its hash, and the server's question for the script came after the end"),
     (
         2598,
@@ -101,7 +101,7 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (
         50620,
-        "an acquire that was given up on a connection that went on was taken back on another one, and read when that was long over",
+        "an acquire that was cancelled on a connection that stayed open was undone on another one, and read when that was long over",
     ),
     (40086, "a vote from before a failover was answered behind it, and its loss was expected to be none"),
     (
@@ -130,7 +130,7 @@ fn explain(seed: u64, why: &str) -> String {
 }
 
 fn sum(all: &mut Stats, one: &Stats) {
-    all.happenings += one.happenings;
+    all.events += one.events;
     all.acquires += one.acquires;
     all.rounds += one.rounds;
     all.grants += one.grants;

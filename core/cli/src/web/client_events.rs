@@ -9,12 +9,12 @@ use super::spans::{Key, Place, Source, Span, Spans};
 const SHORTEST_WAIT: u64 = 20;
 
 /// For how long a hold is shown that is over by all that is known, and whose client says nothing: it may be dead.
-const UNHEARD_HOLD: u64 = 30_000;
+const SILENT_HOLD: u64 = 30_000;
 /// The same of a wait, which is silent while it stands in the queue.
-const UNHEARD_WAIT: u64 = 600_000;
+const SILENT_WAIT: u64 = 600_000;
 
 /// How a span ended of whose client no event came any more.
-pub(super) const UNHEARD: &str = "unheard";
+pub(super) const SILENT: &str = "unheard";
 
 /// Changes the spans as the event says.
 pub(super) fn apply(spans: &mut Spans, event: &ClientEvent) {
@@ -38,17 +38,17 @@ pub(super) fn apply(spans: &mut Spans, event: &ClientEvent) {
 
 /// Ends the spans of which no event comes any more.
 pub(super) fn sweep(spans: &mut Spans, now: u64) {
-    let is_unheard = |span: &Span| {
-        let (since, patience) = if span.is_hold() { (span.over_from, UNHEARD_HOLD) } else { (Some(span.heard), UNHEARD_WAIT) };
-        span.key.source == Source::Client && since.is_some_and(|since| since.max(span.heard) + patience < now)
+    let is_silent = |span: &Span| {
+        let (since, patience) = if span.is_hold() { (span.over_from, SILENT_HOLD) } else { (Some(span.last_event), SILENT_WAIT) };
+        span.key.source == Source::Client && since.is_some_and(|since| since.max(span.last_event) + patience < now)
     };
-    for key in spans.open_keys(is_unheard) {
-        spans.end(&key, now, UNHEARD);
+    for key in spans.open_keys(is_silent) {
+        spans.end(&key, now, SILENT);
     }
 }
 
 fn waiting(event: &ClientEvent, lock: &str) -> Key {
-    Key { source: Source::Client, lock: lock.to_owned(), place: Place::Waiter(event.lane.clone()) }
+    Key { source: Source::Client, lock: lock.to_owned(), place: Place::Waiter(event.row.clone()) }
 }
 
 fn holding(lock: &str, fence: Option<u64>) -> Key {
@@ -56,7 +56,7 @@ fn holding(lock: &str, fence: Option<u64>) -> Key {
 }
 
 fn span(event: &ClientEvent, key: Key, from: u64) -> Span {
-    Span { heard: event.at, ..Span::new(key, &event.lane, event.who.as_deref().unwrap_or_default(), from) }
+    Span { last_event: event.at, ..Span::new(key, &event.row, event.who.as_deref().unwrap_or_default(), from) }
 }
 
 fn hold(event: &ClientEvent, lock: &str, from: u64) -> Span {
@@ -66,7 +66,7 @@ fn hold(event: &ClientEvent, lock: &str, from: u64) -> Span {
 fn waits(spans: &mut Spans, event: &ClientEvent, lock: &str) {
     let key = waiting(event, lock);
     if spans.get(&key).is_some() {
-        spans.change(&key, |span| span.heard = event.at);
+        spans.change(&key, |span| span.last_event = event.at);
     } else {
         spans.begin(span(event, key, event.at.saturating_sub(event.took.unwrap_or(0))));
     }
@@ -96,7 +96,7 @@ fn confirmed(spans: &mut Spans, event: &ClientEvent, lock: &str) {
         // It began before anybody looked: its fence is about the microsecond of its begin.
         spans.begin(hold(event, lock, began(event.fence.unwrap_or(0), event.at)));
     }
-    spans.change(&key, |span| (span.over_from, span.heard) = (None, event.at));
+    spans.change(&key, |span| (span.over_from, span.last_event) = (None, event.at));
 }
 
 /// About when the hold with this fence began, seen at `now`.
@@ -141,12 +141,12 @@ fn overrun(span: &mut Span, event: &ClientEvent) {
 mod tests {
     use super::*;
 
-    fn event(kind: Kind, at: u64, lane: &str, fence: u64) -> ClientEvent {
+    fn event(kind: Kind, at: u64, row: &str, fence: u64) -> ClientEvent {
         ClientEvent {
             at,
             kind,
             lock: Some("roll".to_owned()),
-            lane: lane.to_owned(),
+            row: row.to_owned(),
             who: None,
             has_owner: true,
             fence: (fence > 0).then_some(fence),
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Each span: lane, from, to, end, over, overlapped.
+    /// Each span: row, from, to, end, over, overlapped.
     fn drawn(lines: &[ClientEvent]) -> Vec<(String, u64, u64, String, u64, bool)> {
         let mut spans = Spans::default();
         lines.iter().for_each(|event| apply(&mut spans, event));
@@ -169,8 +169,8 @@ mod tests {
         spans.all().iter().map(read).collect()
     }
 
-    fn row(lane: &str, from: u64, to: u64, end: &str, over: u64, overlapped: bool) -> (String, u64, u64, String, u64, bool) {
-        (lane.to_owned(), from, to, end.to_owned(), over, overlapped)
+    fn row(row: &str, from: u64, to: u64, end: &str, over: u64, overlapped: bool) -> (String, u64, u64, String, u64, bool) {
+        (row.to_owned(), from, to, end.to_owned(), over, overlapped)
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
     fn a_hold_is_over_when_a_later_one_began_until_its_end_says_otherwise() {
         let taken = [event(Kind::Acquired, 1_000, "Diego", 5), event(Kind::Acquired, 2_000, "Gorn", 6)];
         assert_eq!(drawn(&taken)[0], row("Diego", 1_000, 0, "", 2_000, false));
-        // Lines of two processes may come in another order than what they tell.
+        // Lines of two processes may come in another order than their events.
         let late = [taken.as_slice(), &[event(Kind::Released, 1_999, "Diego", 5)]].concat();
         assert_eq!(drawn(&late)[0], row("Diego", 1_000, 1_999, "released", 0, false));
         let renewed = [taken.as_slice(), &[event(Kind::Renewed, 2_100, "Diego", 5)]].concat();
@@ -227,16 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_tells_of_ends_in_the_picture() {
+    fn what_nobody_reports_ends_in_the_picture() {
         let mut spans = Spans::default();
         apply(&mut spans, &event(Kind::Acquired, 1_000, "Diego", 5));
         apply(&mut spans, &event(Kind::Busy, 1_000, "Gorn", 0));
-        sweep(&mut spans, 1_000 + UNHEARD_WAIT);
+        sweep(&mut spans, 1_000 + SILENT_WAIT);
         assert_eq!(spans.open_keys(|_| true).len(), 2);
         apply(&mut spans, &event(Kind::Acquired, 2_000, "Milten", 6));
-        sweep(&mut spans, 2_001 + UNHEARD_HOLD);
+        sweep(&mut spans, 2_001 + SILENT_HOLD);
         assert_eq!(spans.open_keys(Span::is_hold), [holding("roll", Some(6))]);
-        sweep(&mut spans, 1_001 + UNHEARD_WAIT);
+        sweep(&mut spans, 1_001 + SILENT_WAIT);
         assert_eq!(spans.open_keys(|_| true), [holding("roll", Some(6))]);
     }
 

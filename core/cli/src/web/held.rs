@@ -5,7 +5,7 @@ use locktender::{LockInfo, Remaining};
 use serde_json::{Value, json};
 
 use super::client_events;
-use super::line::{lane, process, since_1970, who};
+use super::line::{process, row, since_1970, who};
 use crate::shown;
 
 /// Who holds a lock that is kept for a waiter, for a moment.
@@ -24,7 +24,7 @@ pub(super) fn began_by_holder(info: &LockInfo) -> Option<u64> {
 pub(super) struct Lock {
     owner: String,
     holder: String,
-    lane: String,
+    row: String,
     since: u64,
     until: Option<u64>,
     fence: Option<u64>,
@@ -37,7 +37,7 @@ impl Lock {
         let holder = if is_claim(&info.owner) { CLAIMED.to_owned() } else { shown::holder(info) };
         Self {
             owner: info.owner.clone(),
-            lane: info.fields.as_ref().map_or_else(|| holder.clone(), lane),
+            row: info.fields.as_ref().map_or_else(|| holder.clone(), row),
             holder,
             since: began_by_holder(info).unwrap_or_else(|| client_events::began(info.fence.unwrap_or_default(), now)).min(now),
             until: match info.remaining {
@@ -63,7 +63,7 @@ impl Lock {
 
     pub(super) fn json(&self, name: &str) -> Value {
         json!({
-            "name": name, "holder": self.holder, "lane": self.lane, "since": self.since, "until": self.until,
+            "name": name, "holder": self.holder, "lane": self.row, "since": self.since, "until": self.until,
             "fence": self.fence.map(|fence| fence.to_string()), "waiters": self.waiters, "queue": self.queue,
         })
     }

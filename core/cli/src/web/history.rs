@@ -128,7 +128,7 @@ impl History {
     pub(super) fn feed_ended(&mut self, now: u64) {
         self.feed = Feed::Ended;
         for key in self.spans.open_keys(|span| span.key.source == Source::Client) {
-            self.spans.end(&key, now, client_events::UNHEARD);
+            self.spans.end(&key, now, client_events::SILENT);
         }
     }
 
@@ -142,7 +142,7 @@ impl History {
         let level = event.kind.level();
         let shown = json!({
             "n": self.numbers.events, "at": event.at, "kind": event.kind.as_str(), "trouble": level >= Level::Warning, "lock": event.lock,
-            "lane": event.lane, "who": event.who, "fence": event.fence.map(|fence| fence.to_string()), "took": event.took,
+            "lane": event.row, "who": event.who, "fence": event.fence.map(|fence| fence.to_string()), "took": event.took,
             "overrun": event.overrun, "text": event.text,
         });
         let kept = if level >= Level::Warning { &mut self.troubles } else { &mut self.normal };

@@ -73,7 +73,7 @@ impl Site {
         Self { gate, history, readers: Mutex::default(), silent: Mutex::default(), proof: random() }
     }
 
-    /// Answers whoever connects.
+    /// Answers every connection.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {
@@ -103,7 +103,7 @@ impl Site {
     }
 
     /// Sends what has changed to all who follow.
-    pub(super) fn tell(&self) {
+    pub(super) fn push_changes(&self) {
         let mut readers = self.readers.lock();
         let part = self.history.lock().part(now());
         let message = event("part", &part);

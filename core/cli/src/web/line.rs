@@ -52,7 +52,7 @@ pub(super) struct ClientEvent {
     pub(super) kind: Kind,
     pub(super) lock: Option<String>,
     /// The application, else the process.
-    pub(super) lane: String,
+    pub(super) row: String,
     /// The process, with its application.
     pub(super) who: Option<String>,
     pub(super) has_owner: bool,
@@ -80,14 +80,14 @@ impl ClientEvent {
         let fields = owner.and_then(OwnerFields::parse);
         let app = line.text(&["app"]).map(quoted);
         let who = fields.as_ref().map(who);
-        let lane = app.or_else(|| fields.as_ref().map(lane)).unwrap_or_else(|| "unnamed".to_owned());
+        let row = app.or_else(|| fields.as_ref().map(row)).unwrap_or_else(|| "unnamed".to_owned());
         let text = ["reason", "server", "message"].iter().filter_map(|name| line.text(&[name])).collect::<Vec<_>>().join(": ");
         Some(Self {
             // A time before 2000 is none of the calendar, such as the seconds since a program's start.
             at: line.moment().filter(|at| (YEAR_2000..now).contains(at)).unwrap_or(now),
             kind,
             lock: lock.map(str::to_owned),
-            lane,
+            row,
             who,
             has_owner: owner.is_some(),
             fence: line.number(&["fence"]),
@@ -99,8 +99,8 @@ impl ClientEvent {
     }
 }
 
-/// The lane of a process: its application, else itself.
-pub(super) fn lane(fields: &OwnerFields) -> String {
+/// The row of a process: its application, else itself.
+pub(super) fn row(fields: &OwnerFields) -> String {
     fields.app.as_deref().filter(|app| !app.is_empty()).map_or_else(|| who(fields), quoted)
 }
 
@@ -188,7 +188,7 @@ mod tests {
         for line in [python, node, rust] {
             let event = read(line).unwrap();
             assert_eq!((event.at, event.kind, event.lock.as_deref()), (1_795_222_800_500, Kind::Released, Some("a")), "{line}");
-            assert_eq!((event.lane.as_str(), event.who.as_deref()), ("billing", Some("billing@web-3:4")), "{line}");
+            assert_eq!((event.row.as_str(), event.who.as_deref()), ("billing", Some("billing@web-3:4")), "{line}");
             assert_eq!((event.fence, event.took, event.has_owner), (Some(7), Some(250), true), "{line}");
         }
     }
@@ -220,15 +220,15 @@ mod tests {
     }
 
     #[test]
-    fn an_application_has_a_lane_and_else_a_process() {
-        for (line, lane) in [
+    fn an_application_has_a_row_and_else_a_process() {
+        for (line, row) in [
             (r#"{"event":"busy"}"#, "unnamed"),
             (r#"{"event":"busy","app":"Diego"}"#, "Diego"),
             (r#"{"event":"acquired","owner":"host=a pid=3 id=x"}"#, "a:3"),
             (r#"{"event":"acquired","owner":"app=b host=a pid=3 id=x"}"#, "b"),
             (r#"{"event":"acquired","owner":"ffff"}"#, "unnamed"),
         ] {
-            assert_eq!(read(line).unwrap().lane, lane, "{line}");
+            assert_eq!(read(line).unwrap().row, row, "{line}");
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
             .replace("LONG", &"é".repeat(999));
         let event = read(&line).unwrap();
         assert_eq!((event.lock.as_deref(), event.text.as_str()), (Some("a\u{1b}[2J\u{202e}b"), r"x\ny"));
-        assert_eq!(event.lane.chars().count(), 201);
+        assert_eq!(event.row.chars().count(), 201);
         let long = |count| json!({ "event": "busy", "lock_name": "x".repeat(count) }).to_string();
         assert!(read(&long(MAX_NAME_BYTES)).is_some() && read(&long(MAX_NAME_BYTES + 1)).is_none());
     }

@@ -30,7 +30,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::end::Ending;
 use super::exit;
 use super::messages::Messages;
-use super::operator::{Stop, say};
+use super::operator::{Stop, print};
 use super::signals::{ENDS, take};
 use gate::Gate;
 use history::{Feed, History, Shared};
@@ -40,7 +40,7 @@ use locktender::host::sync::Mutex;
 use locktender::{Client, Code, Error};
 use report::Report;
 
-/// How often pages are told what has changed.
+/// How often changes are sent to pages.
 const TELL: Duration = Duration::from_millis(250);
 
 /// A look takes at most this part of the time: servers with many keys are asked more rarely.
@@ -89,7 +89,7 @@ impl Web {
         let messages = Messages::for_operators(look.is_json);
         let unwritten = |error: io::Error| {
             let path = self.report.as_deref().unwrap_or(Path::new("")).display();
-            told(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
+            failed(&messages, "CANNOT_WRITE", &format!("can't write {path}: {error}"), exit::UNWRITTEN)
         };
         let report =
             self.report.as_deref().map(|path| Report::check(path, self.events.as_deref())).transpose().map_err(unwritten)?;
@@ -113,20 +113,22 @@ impl Web {
         }
         let messages = Messages::for_operators(look.is_json);
         let wanted = self.port.unwrap_or(0);
-        let busy =
-            |error| told(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE);
+        let busy = |error| {
+            failed(&messages, "CANNOT_LISTEN", &format!("can't listen on 127.0.0.1:{wanted}: {error}"), exit::UNAVAILABLE)
+        };
         let (listener, port) = listen(wanted).map_err(busy)?;
         if let Some(path) = &self.events {
-            let unread = |error| told(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
+            let unread =
+                |error| failed(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
             feed::read(path, Arc::clone(history)).map_err(unread)?;
         }
         let signal = signal().map_err(Stop::Unwritten)?;
         let gate = Gate { token: page::random(), port };
         let url = format!("http://127.0.0.1:{port}/{}/", gate.token);
-        say(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
+        print(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
         let site = Arc::new(Site::new(gate, Arc::clone(history)));
         tokio::spawn(Arc::clone(&site).serve(listener));
-        tokio::spawn(tell(site));
+        tokio::spawn(push_changes(site));
         Ok(tokio::select! {
             error = looks(client, look, history, first) => Err(error),
             signal = signal => Ok(signal.unwrap_or(Signal::SIGTERM)),
@@ -135,9 +137,9 @@ impl Web {
 }
 
 /// Says why the page can't be shown.
-fn told(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
+fn failed(messages: &Messages, code: &str, text: &str, exit: u8) -> Stop {
     messages.error(code, text);
-    Stop::Told(exit)
+    Stop::Reported(exit)
 }
 
 fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
@@ -149,8 +151,8 @@ fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
 /// The first of the signals that end this process, unless it was started to ignore them.
 fn signal() -> io::Result<oneshot::Receiver<Signal>> {
     let (sender, receiver) = oneshot::channel();
-    let heard = ENDS.into_iter().filter(|signal| take(*signal));
-    let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
+    let caught = ENDS.into_iter().filter(|signal| take(*signal));
+    let mut signals = Signals::new(caught.map(|signal| signal as i32))?;
     thread::Builder::new().name("locktender-signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().find_map(|number| Signal::try_from(number).ok()) {
             let _ = sender.send(signal);
@@ -159,13 +161,13 @@ fn signal() -> io::Result<oneshot::Receiver<Signal>> {
     Ok(receiver)
 }
 
-/// Tells the pages what has changed, again and again.
-async fn tell(site: Arc<Site>) {
+/// Sends changes to the pages, again and again.
+async fn push_changes(site: Arc<Site>) {
     let mut moments = interval(TELL);
     moments.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         moments.tick().await;
-        site.tell();
+        site.push_changes();
     }
 }
 

@@ -230,7 +230,7 @@ function pause(isPaused) {
 function again() {
   refreshedAt = -1e9
   const isPhone = !shown.isPrinted && matchMedia('(max-width: 640px)').matches
-  Object.assign(lane, isPhone ? { height: 42, top: 12 } : { height: 30, top: 0 })
+  Object.assign(row, isPhone ? { height: 42, top: 12 } : { height: 30, top: 0 })
   for (const made of cards.values()) made.drawnAt = -1e15
   refresh()
   move()

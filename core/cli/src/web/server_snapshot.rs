@@ -7,7 +7,7 @@ use locktender::{Grant, LockInfo};
 
 use super::client_events::began;
 use super::held::began_by_holder;
-use super::line::{lane, process, since_1970, who};
+use super::line::{process, row, since_1970, who};
 use super::spans::{Key, Place, Source, Span, Spans};
 use crate::shown;
 
@@ -24,9 +24,9 @@ pub(super) fn past<'a>(spans: &mut Spans, grants: impl DoubleEndedIterator<Item 
             continue;
         }
         let who = shown::who(grant.fields.as_ref(), &grant.owner);
-        let lane = grant.fields.as_ref().map_or_else(|| who.clone(), lane);
+        let row = grant.fields.as_ref().map_or_else(|| who.clone(), row);
         let to = ended.min(now);
-        let span = Span { fence: grant.fence, ..Span::new(key, &lane, &who, began(grant.fence, to)) };
+        let span = Span { fence: grant.fence, ..Span::new(key, &row, &who, began(grant.fence, to)) };
         spans.add(span, to, grant.state.as_str());
     }
 }
@@ -35,12 +35,12 @@ pub(super) fn past<'a>(spans: &mut Spans, grants: impl DoubleEndedIterator<Item 
 /// longer `gap`, as in an outage: the picture ends it where it was last seen.
 pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, now: u64, gap: u64) {
     let end = before.filter(|before| before + gap < now).unwrap_or(now);
-    let mut goes_on = HashSet::new();
+    let mut continues = HashSet::new();
     let mut fences = HashMap::new();
     for lock in locks {
         let name = &lock.name;
         if !is_claim(&lock.owner) {
-            goes_on.insert(holder(spans, lock, before, now, end));
+            continues.insert(holder(spans, lock, before, now, end));
             fences.insert(name.clone(), lock.fence.unwrap_or_default());
         }
         for waiter in &lock.queue {
@@ -48,13 +48,13 @@ pub(super) fn see(spans: &mut Spans, locks: &[LockInfo], before: Option<u64>, no
             let who = who(&process);
             let key = Key { source: Source::Server, lock: name.clone(), place: Place::Waiter(who.clone()) };
             if spans.get(&key).is_none() {
-                spans.begin(Span::new(key.clone(), &lane(&process), &who, now));
+                spans.begin(Span::new(key.clone(), &row(&process), &who, now));
             }
-            goes_on.insert(key);
+            continues.insert(key);
         }
     }
     for key in spans.open_keys(|span| span.key.source == Source::Server) {
-        if !goes_on.contains(&key) {
+        if !continues.contains(&key) {
             spans.end(&key, end, "");
         }
     }
@@ -69,9 +69,9 @@ fn holder(spans: &mut Spans, lock: &LockInfo, before: Option<u64>, now: u64, end
         let at = lock.fence.map(|fence| began(fence, now)).or_else(|| began_by_holder(lock));
         let from = at.unwrap_or(now).clamp(before.unwrap_or(0).min(now), now);
         let who = shown::holder(lock);
-        let lane = lock.fields.as_ref().map_or_else(|| who.clone(), lane);
+        let row = lock.fields.as_ref().map_or_else(|| who.clone(), row);
         spans.end(&key, end.min(from), "");
-        spans.begin(Span { owner: lock.owner.clone(), fence, ..Span::new(key.clone(), &lane, &who, from) });
+        spans.begin(Span { owner: lock.owner.clone(), fence, ..Span::new(key.clone(), &row, &who, from) });
     } else if spans.get(&key).is_some_and(|span| span.fence < fence) {
         spans.change(&key, |span| span.fence = fence);
     }
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn holds_that_had_ended_within_an_hour_before_the_first_look_are_shown() {
         let mut spans = Spans::default();
-        let goes_on = lock("Diego", (NOW - 900) * 1_000, &[]);
-        see(&mut spans, std::slice::from_ref(&goes_on), None, NOW, 1_000);
+        let continues = lock("Diego", (NOW - 900) * 1_000, &[]);
+        see(&mut spans, std::slice::from_ref(&continues), None, NOW, 1_000);
         let grant =
             |app: &str, from: u64, to, state| grant("roll", &lock(app, from * 1_000, &[]).owner, from * 1_000, (from, to), state);
         let grants = [

@@ -1,11 +1,12 @@
-//! Spans: who held a lock or waited for it, and from when to when, by what the servers show and by what clients tell. Pure, and bounded.
+//! Spans: who held a lock or waited for it, and from when to when, by what the servers show and by what clients report. Pure, and
+//! bounded.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem;
 
 use serde_json::{Value, json};
 
-/// The most spans that are kept of what has ended, and of what goes on.
+/// The most spans that are kept of what has ended, and of what continues.
 const MOST_ENDED: usize = 10_000;
 const MOST_OPEN: usize = 5_000;
 
@@ -19,7 +20,7 @@ pub(super) enum Source {
     Client,
 }
 
-/// What goes on: one at a time for each of these.
+/// What continues: one at a time for each of these.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) source: Source,
@@ -31,18 +32,18 @@ pub(super) struct Key {
 pub(super) enum Place {
     /// The holder that the servers show: they show one.
     Holder,
-    /// A hold that a client tells, by its fence. Several of them are an overlap.
+    /// A hold that a client reports, by its fence. Several of them are an overlap.
     Hold(u64),
-    /// The waiter of this lane or process.
+    /// The waiter of this row or process.
     Waiter(String),
 }
 
-/// A time in which somebody held or waited. Moments are milliseconds since 1970.
+/// The time of a hold or of a wait. Moments are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) id: u64,
     pub(super) key: Key,
-    pub(super) lane: String,
+    pub(super) row: String,
     /// The process, if it is known.
     pub(super) who: String,
     /// The owner value, of a hold that the servers show.
@@ -58,17 +59,17 @@ pub(super) struct Span {
     pub(super) is_overlapped: bool,
     /// Whether the servers have shown this hold.
     pub(super) is_confirmed: bool,
-    /// When the client last told of it.
-    pub(super) heard: u64,
+    /// When the client last reported it.
+    pub(super) last_event: u64,
 }
 
 impl Span {
-    pub(super) fn new(key: Key, lane: &str, who: &str, from: u64) -> Self {
-        let (lane, who) = (lane.to_owned(), who.to_owned());
+    pub(super) fn new(key: Key, row: &str, who: &str, from: u64) -> Self {
+        let (row, who) = (row.to_owned(), who.to_owned());
         Self {
             id: 0,
             key,
-            lane,
+            row,
             who,
             owner: String::new(),
             from,
@@ -78,7 +79,7 @@ impl Span {
             over_from: None,
             is_overlapped: false,
             is_confirmed: false,
-            heard: from,
+            last_event: from,
         }
     }
 
@@ -90,7 +91,7 @@ impl Span {
         let source = if self.key.source == Source::Server { "server" } else { "client" };
         json!({
             "id": self.id, "lock": self.key.lock, "source": source, "what": if self.is_hold() { "holds" } else { "waits" },
-            "lane": self.lane, "who": self.who, "from": self.from, "to": self.to, "end": self.end,
+            "lane": self.row, "who": self.who, "from": self.from, "to": self.to, "end": self.end,
             // As text: JavaScript would round larger ones.
             "fence": if self.fence > 0 { json!(self.fence.to_string()) } else { Value::Null },
             "over": self.over_from, "overlapped": self.is_overlapped,
@@ -107,7 +108,7 @@ pub(super) struct Spans {
     changed: HashSet<Key>,
     /// Those that have ended since they were last taken.
     fresh: Vec<Span>,
-    /// How many could not be shown, since too many went on.
+    /// How many could not be shown, since too many continued.
     pub(super) left_out: u64,
 }
 
@@ -152,7 +153,7 @@ impl Spans {
         self.ended.push_back(span);
     }
 
-    /// Changes a span that goes on.
+    /// Changes a span that continues.
     pub(super) fn change(&mut self, key: &Key, change: impl FnOnce(&mut Span)) {
         if let Some(span) = self.open.get_mut(key) {
             let before = span.clone();
@@ -172,7 +173,7 @@ impl Spans {
         true
     }
 
-    /// The keys of what goes on.
+    /// The keys of what continues.
     pub(super) fn open_keys(&self, wanted: impl Fn(&Span) -> bool) -> Vec<Key> {
         self.open.values().filter(|span| wanted(span)).map(|span| span.key.clone()).collect()
     }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_once_and_all_is_kept() {
+    fn a_change_is_reported_once_and_all_is_kept() {
         let mut spans = Spans::default();
         spans.begin(Span::new(hold("a", 1), "Diego", "", 5));
         assert_eq!(spans.changes().len(), 1);
@@ -213,8 +214,8 @@ mod tests {
         assert!(spans.end(&hold("a", 1), 9, "lost"));
         assert!(!spans.end(&hold("a", 1), 9, "lost"));
         assert!(spans.change_late(&hold("a", 1), |span| span.is_overlapped = true));
-        let told = spans.changes();
-        assert_eq!((&told[0]["to"], told.last().map(|span| &span["overlapped"])), (&json!(9), Some(&json!(true))));
+        let changed = spans.changes();
+        assert_eq!((&changed[0]["to"], changed.last().map(|span| &span["overlapped"])), (&json!(9), Some(&json!(true))));
         assert_eq!(spans.all().len(), 1);
     }
 

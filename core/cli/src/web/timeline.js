@@ -1,8 +1,8 @@
-// Timeline: the picture of each lock, with a lane for each application. Bars are drawn once, and then only moved.
+// Timeline: the picture of each lock, with a row for each application. Bars are drawn once, and then only moved.
 
 const SVG = 'http://www.w3.org/2000/svg'
-/** The height of a lane. On a phone its name stands above it. */
-const lane = { height: 30, top: 0 }
+/** The height of a row. On a phone its name stands above it. */
+const row = { height: 30, top: 0 }
 const WORDS = {
   released: 'released', handed_over: 'handed over', lost: 'lost', overlapped: 'overlapped', expired: 'expired', dropped: 'dropped', acquired: 'got it',
   timed_out: 'timed out', not_acquired: 'found it held', cancelled: 'cancelled', acquire_failed: 'failed', unheard: 'not heard of any more', done: 'the job is done',
@@ -40,7 +40,7 @@ function card(name) {
   const made = {
     name,
     state: element('p', { className: 'state' }),
-    lanes: element('div', { className: 'lanes' }),
+    rows: element('div', { className: 'rows' }),
     bars: svg('g'),
     table: element('tbody'),
     drawnAt: -1,
@@ -54,7 +54,7 @@ function card(name) {
   made.details.addEventListener('toggle', () => tabulate(made))
   made.root = element('article', { className: 'lock' },
     element('header', {}, element('h3', {}, element('bdi', { textContent: short(name), title: plain(name) })), made.state),
-    element('div', { className: 'picture' }, made.lanes, made.picture), made.details)
+    element('div', { className: 'picture' }, made.rows, made.picture), made.details)
   cards.set(name, made)
   return made
 }
@@ -74,15 +74,15 @@ function draw(made) {
 function redraw(made) {
   made.drawnAt = view.end
   const spans = spansInView(made.name)
-  const lanes = [...new Set(spans.map((span) => span.lane))].sort()
-  made.lanes.replaceChildren(...lanes.map((name) => element('span', { className: 'lane', title: name }, element('bdi', { textContent: name }))))
-  made.picture.setAttribute('height', Math.max(1, lanes.length) * lane.height)
-  const bars = lanes.map((_, number) => svg('path', { class: 'line', d: `M-1e5 ${(number + 1) * lane.height - 0.5}h2e5` }))
+  const rows = [...new Set(spans.map((span) => span.lane))].sort()
+  made.rows.replaceChildren(...rows.map((name) => element('span', { className: 'row', title: name }, element('bdi', { textContent: name }))))
+  made.picture.setAttribute('height', Math.max(1, rows.length) * row.height)
+  const bars = rows.map((_, number) => svg('path', { class: 'line', d: `M-1e5 ${(number + 1) * row.height - 0.5}h2e5` }))
   // Signs come last: a later bar must not hide one.
   const signs = []
-  for (const span of spans) bars.push(bar(span, lanes.indexOf(span.lane) * lane.height + lane.top, signs))
+  for (const span of spans) bars.push(bar(span, rows.indexOf(span.lane) * row.height + row.top, signs))
   made.bars.replaceChildren(...bars, ...signs)
-  say(made, spans, lanes)
+  say(made, spans, rows)
 }
 
 const x = (at) => ((at - view.end) / view.width) * view.pixels
@@ -135,7 +135,7 @@ function sentence(span) {
 }
 
 /** The state of a lock in words, for all who don't see the picture. */
-function say(made, spans, lanes) {
+function say(made, spans, rows) {
   const lock = state.locks.get(made.name)
   const waiting = lock?.waiters ? `, ${lock.waiters} waiting` : ''
   const trouble = Math.max(0, ...spans.map(troubleOf))
@@ -143,7 +143,7 @@ function say(made, spans, lanes) {
   if (trouble) words.push(`trouble at ${clock(trouble)}`)
   made.state.replaceChildren(element('bdi', { textContent: words[0], className: lock ? 'held' : 'free' }))
   if (trouble) made.state.append(element('strong', { className: 'trouble', textContent: `! ${words[1]}` }))
-  made.picture.setAttribute('aria-label', `${short(made.name)}: ${words.join(', ')}. Lanes: ${lanes.join(', ') || 'none'}. The table below has each time.`)
+  made.picture.setAttribute('aria-label', `${short(made.name)}: ${words.join(', ')}. Lanes: ${rows.join(', ') || 'none'}. The table below has each time.`)
 }
 
 /** Shows the spans as a table, if a person has opened it. */

@@ -165,7 +165,7 @@ impl Inner {
         Ok(Session::new(runtime, servers, Arc::clone(&self.options), quorum_config, (self.emitter.clone(), meters), registry))
     }
 
-    /// A server of the client. `confirm` is called for each new era of the server, with the address of its node.
+    /// A server of the client. `confirm` is called for each failover of the server, with the address of its node.
     fn connect(
         &self,
         source: &Source,
@@ -181,7 +181,7 @@ impl Inner {
                     let (emitter, address) = (self.emitter.clone(), redis::redacted(url));
                     let (quorum_config, host) = (self.quorum_config(), runtime.handle());
                     let timeout = self.options.response_timeout_for(self.server_count() == 1);
-                    let tell = move |state: ServerState| {
+                    let on_state = move |state: ServerState| {
                         let failed_over = match &state {
                             ServerState::FailedOver(failover) => Some(failover.address.clone()),
                             _ => None,
@@ -194,9 +194,9 @@ impl Inner {
                         }
                     };
                     if redis::is_of_cluster(url) {
-                        return Ok(ClusterServer::new(url, &self.options, timeout, host, reactor, tell)?);
+                        return Ok(ClusterServer::new(url, &self.options, timeout, host, reactor, on_state)?);
                     }
-                    Ok(RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, tell)?)
+                    Ok(RedisServer::driven(url, &self.options, timeout, quorum_config, host, reactor, on_state)?)
                 }
             },
         }
@@ -213,8 +213,8 @@ fn server_event(address: &str, state: ServerState) -> LockEvent {
                 "another node answers for this server, or its node was restarted: every hold is confirmed now".to_owned(),
             ),
             address: failover.address,
-            old_replication_id: Some(failover.old_era.to_string()),
-            new_replication_id: Some(failover.new_era.to_string()),
+            old_replication_id: Some(failover.old_replid.to_string()),
+            new_replication_id: Some(failover.new_replid.to_string()),
             ..LockEvent::new(EventKind::FailedOver)
         },
     };

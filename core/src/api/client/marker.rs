@@ -5,7 +5,7 @@ use crate::error::{Error, ServerFailure};
 use crate::io::call::Call;
 use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
 
-/// The text of each server's marker with the server's address, or why it can't be told.
+/// The text of each server's marker with the server's address, or why it can't be shown.
 pub type Markers = Vec<(String, Result<Option<String>, ServerFailure>)>;
 
 impl Client {
@@ -14,7 +14,7 @@ impl Client {
     pub fn markers(&self, remove: bool) -> Call<Markers> {
         self.ask_servers(vec![Op::Marker { remove }], move |servers| {
             move |answers: &[Option<Answer>]| {
-                let told = servers.iter().zip(answers).map(|(server, answer)| {
+                let shown = servers.iter().zip(answers).map(|(server, answer)| {
                     let text = match answer.as_ref()? {
                         Ok(reply) => match &reply.verdict {
                             Verdict::Marker(text) => Ok(text.clone()),
@@ -24,7 +24,7 @@ impl Client {
                     };
                     Some((server.clone(), text.map_err(|failure| ServerFailure::of(server, &failure))))
                 });
-                told.collect::<Option<Vec<_>>>().map(Ok::<_, Error>)
+                shown.collect::<Option<Vec<_>>>().map(Ok::<_, Error>)
             }
         })
     }

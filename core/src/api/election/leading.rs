@@ -64,11 +64,11 @@ impl Candidate {
 
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.give_up(Io::Background);
+        self.cancel(Io::Background);
     }
 
     /// Ends the campaign without a term.
-    fn give_up(&self, io: Io) {
+    fn cancel(&self, io: Io) {
         let mut state = self.state.lock();
         state.alarm = None;
         let campaign = state.campaign.take();
@@ -88,7 +88,7 @@ impl Candidate {
         drop(state);
         // `stop` may have come before there was a campaign.
         match short {
-            _ if self.stopping.load(Ordering::SeqCst) => self.give_up(io),
+            _ if self.stopping.load(Ordering::SeqCst) => self.cancel(io),
             None => self.ask(io),
             Some((began, term)) => {
                 if warns {
@@ -105,7 +105,7 @@ impl Candidate {
             Ok(runtime) => {
                 let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
                 let mut state = self.state.lock();
-                // The campaign may have been given up meanwhile.
+                // The campaign may have been cancelled meanwhile.
                 state.alarm = state.campaign.is_some().then_some(alarm);
             }
             Err(error) => self.end_campaign(Err(error)),
@@ -121,13 +121,13 @@ impl Candidate {
         let Some(call) = state.campaign.as_ref().map(|campaign| campaign.lock.acquire()) else { return };
         drop(state);
         let candidate = Arc::clone(self);
-        let cancel = call.then_by(io, move |acquired| candidate.hear(acquired));
+        let cancel = call.then_by(io, move |acquired| candidate.receive(acquired));
         let mut state = self.state.lock();
         let is_last = state.tries == number;
         match &mut state.campaign {
             Some(campaign) if is_last => campaign.cancel = cancel,
             Some(_) => (),
-            // It was given up meanwhile; of one that ended this changes nothing.
+            // It was cancelled meanwhile; of one that ended this changes nothing.
             None => {
                 drop(state);
                 cancel.cancel();
@@ -135,7 +135,7 @@ impl Candidate {
         }
     }
 
-    fn hear(self: &Arc<Self>, acquired: Result<Hold, Error>) {
+    fn receive(self: &Arc<Self>, acquired: Result<Hold, Error>) {
         let is_outage = acquired.as_ref().is_err_and(|error| error.code() == Code::Unavailable);
         if is_outage && self.state.lock().campaign.is_some() {
             return self.ask_at(wait::after_failure(Tick::now(), MANY, &mut fastrand::Rng::with_seed(entropy::draw())));
@@ -152,7 +152,7 @@ impl Candidate {
         drop(state);
         match (campaign, acquired) {
             (Some(campaign), acquired) => campaign.responder.respond(acquired.map(|held| Some(self.leadership(held)))),
-            // It comes too late: the campaign was given up.
+            // It comes too late: the campaign was cancelled.
             (None, Ok(held)) => held.undo(),
             (None, Err(_)) => (),
         }
@@ -200,7 +200,7 @@ impl Leading {
             |term: Option<Leadership>| term.iter().for_each(|term| term.undo()),
             move |responder| {
                 candidate.begin(lock, responder);
-                Some(Box::new(move |io| candidate.give_up(io)))
+                Some(Box::new(move |io| candidate.cancel(io)))
             },
         )
     }
@@ -208,7 +208,7 @@ impl Leading {
 
 impl Drop for Leading {
     fn drop(&mut self) {
-        self.candidate.give_up(Io::Background);
+        self.candidate.cancel(Io::Background);
         let mut state = self.candidate.state.lock();
         (state.leads, state.term, state.warned) = (false, None, false);
     }

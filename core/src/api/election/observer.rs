@@ -46,7 +46,7 @@ struct State {
     alarm: Option<SetAlarm>,
     /// The time at which an announcement wants a look, since the last look began.
     announced: Option<Tick>,
-    /// What hears the announcements, from the first call on.
+    /// The listener for the announcements, from the first call on.
     listener: Option<Listener>,
     call: Option<Waiting>,
     /// The numbers of the last call and of the last look.
@@ -106,7 +106,7 @@ impl Observer {
         let (lock, looks) = (self.lock.clone(), self.looks.get_or_make(Looks::default));
         Call::new(move |responder| {
             let number = looks.wait_for_news(lock, responder);
-            Some(Box::new(move |io| looks.give_up(number, io)))
+            Some(Box::new(move |io| looks.cancel(number, io)))
         })
     }
 }
@@ -134,7 +134,7 @@ impl Looks {
         let looks = Arc::downgrade(self);
         let listener: Listener = Arc::new(move |notice| {
             if let (Notice::Message(_) | Notice::Listening, Some(looks)) = (notice, looks.upgrade()) {
-                looks.hear_announcement();
+                looks.on_announcement();
             }
         });
         // Of two first calls at once, the later one's listener stays.
@@ -142,7 +142,7 @@ impl Looks {
         session.listen_to(&channel(&keys), &listener);
     }
 
-    fn hear_announcement(self: &Arc<Self>) {
+    fn on_announcement(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let at = Tick::now().after(GATHERS);
         state.observing.look_by(at);
@@ -154,7 +154,7 @@ impl Looks {
         }
     }
 
-    fn give_up(&self, number: u64, io: Io) {
+    fn cancel(&self, number: u64, io: Io) {
         let mut state = self.state.lock();
         let Some(mut call) = state.call.take_if(|call| call.number == number) else { return };
         state.alarm = None;
@@ -170,7 +170,7 @@ impl Looks {
             Ok(runtime) => {
                 let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
                 let mut state = self.state.lock();
-                // The call may have been given up meanwhile.
+                // The call may have been cancelled meanwhile.
                 state.alarm = state.call.is_some().then_some(alarm);
             }
             Err(error) => self.end(Err(error)),
@@ -185,7 +185,7 @@ impl Looks {
         let number = state.looks;
         drop(state);
         let looks = Arc::clone(self);
-        let cancel = call.then_by(io, move |seen| looks.hear(seen));
+        let cancel = call.then_by(io, move |seen| looks.receive(seen));
         let mut state = self.state.lock();
         let is_last = state.looks == number;
         if let Some(call) = state.call.as_mut().filter(|_| is_last) {
@@ -193,7 +193,7 @@ impl Looks {
         }
     }
 
-    fn hear(self: &Arc<Self>, seen: Result<Observation, Error>) {
+    fn receive(self: &Arc<Self>, seen: Result<Observation, Error>) {
         let mut state = self.state.lock();
         let Some(lock) = state.call.as_ref().map(|call| call.lock.clone()) else { return };
         let news = match seen {
@@ -207,7 +207,7 @@ impl Looks {
         let next_look = state.observing.next_look();
         drop(state);
         if let Some(Ok(seen)) = &news {
-            tell(&lock, seen);
+            emit(&lock, seen);
         }
         match news {
             Some(news) => self.end(news),
@@ -227,7 +227,7 @@ impl Looks {
 }
 
 /// The event of what an observer saw.
-fn tell(lock: &Lock, seen: &Observation) {
+fn emit(lock: &Lock, seen: &Observation) {
     // Without a session the call would have ended before.
     let Ok((session, keys)) = lock.keys() else { return };
     let mut event = LockEvent::of(EventKind::Leader, &keys);
@@ -259,14 +259,14 @@ mod tests {
 
     #[test]
     fn an_observer_that_waits_looks_when_something_is_announced() {
-        let election = Client::open("memory://observer-told").unwrap().election("x");
+        let election = Client::open("memory://observer-notified").unwrap().election("x");
         let observer = election.observe();
         observer.observe().blocking().unwrap();
         let mut waiting = observer.observe();
         assert!(waiting.wait_for(Duration::ZERO).is_none());
         let looks = observer.looks.get_or_make(Looks::default);
         let before = looks.state.lock().looks;
-        MemoryServer::named("observer-told").publish("~lt:lead:x", "lead none");
+        MemoryServer::named("observer-notified").publish("~lt:lead:x", "lead none");
         let state = looks.state.lock();
         // The look may have begun by now.
         assert!(state.announced.is_some() || state.looks > before);

@@ -147,7 +147,7 @@ fn a_future_that_is_dropped_resigns_and_another_call_may_lead() {
 }
 
 #[test]
-fn stop_ends_a_campaign_tells_the_work_and_lasts() {
+fn stop_ends_a_campaign_notifies_the_work_and_lasts() {
     let client = client("stop");
     let leader = client.election("x").campaign_blocking().unwrap();
     let election = client.election("x");
@@ -173,7 +173,7 @@ fn stop_ends_a_campaign_tells_the_work_and_lasts() {
 }
 
 #[test]
-fn leading_waits_for_ever_unless_the_election_itself_says_how_long() {
+fn leading_waits_without_end_unless_the_election_itself_says_how_long() {
     let client = client("wait");
     let busy = Client::builder().url("memory://election-wait").wait(ms(1)).build().unwrap();
     let leader = client.election("x").campaign_blocking().unwrap();
@@ -200,10 +200,10 @@ fn an_observer_sees_the_leader_and_each_change_and_ends_with_its_client() {
     let leader = observer.next_blocking().unwrap().leader.expect("there is a leader");
     assert_eq!((leader.term, &*leader.owner), (leadership.term(), leadership.owner()));
     assert!(leader.since.is_some() && leader.remaining <= crate::Remaining::For(ms(10_000)));
-    let mut given_up = observer.next();
-    assert!(given_up.wait_for(Duration::ZERO).is_none());
+    let mut cancelled = observer.next();
+    assert!(cancelled.wait_for(Duration::ZERO).is_none());
     let waiting = observer.next();
-    drop(given_up);
+    drop(cancelled);
     leadership.resign_blocking().unwrap();
     assert_eq!(waiting.blocking().unwrap().leader, None);
     let mut waiting = observer.next();

@@ -26,11 +26,11 @@ impl Hold {
     /// # Errors
     /// `FORKED` in a forked child.
     pub fn lost(&self) -> Call<Loss> {
-        let told = |responder: Responder<Loss>, loss| match loss {
+        let report = |responder: Responder<Loss>, loss| match loss {
             Some(loss) => responder.respond(Ok(loss)),
             None => responder.never(),
         };
-        self.watching(told)
+        self.watching(report)
     }
 
     /// Waits for the end of the hold: gives the loss, or `None` once the lock was released or handed over.
@@ -55,13 +55,13 @@ impl Hold {
         self.watching(|responder, loss| responder.respond(Ok(loss)))
     }
 
-    fn watching<T: Send + 'static>(&self, told: fn(Responder<T>, Option<Loss>)) -> Call<T> {
+    fn watching<T: Send + 'static>(&self, report: fn(Responder<T>, Option<Loss>)) -> Call<T> {
         if let Err(error) = self.own() {
             return Call::ready(Err(error));
         }
         let actor = Arc::clone(&self.actor);
         Call::new(move |responder| {
-            let watcher = actor.watch(Box::new(move |loss| told(responder, loss)))?;
+            let watcher = actor.watch(Box::new(move |loss| report(responder, loss)))?;
             let actor = Arc::downgrade(&actor);
             Some(Box::new(move |_| {
                 if let Some(actor) = actor.upgrade() {

@@ -269,7 +269,7 @@ impl Deref for Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Else a job that makes its worker panic would begin for ever.
+            // Else a job that makes its worker panic would begin without end.
             drop(self.failed(&"the work panicked", Some(self.delay())).then_by(Io::Background, |_| ()));
         }
     }

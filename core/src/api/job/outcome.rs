@@ -59,7 +59,7 @@ impl JobOutcome {
         Self { ran: false, reason: Some(reason), result: None, attempts: 0, last_error: None }
     }
 
-    /// The outcome for whoever began no attempt of the job `name`.
+    /// The outcome for a caller that began no attempt of the job `name`.
     pub(super) fn found(name: &str, end: JobEnd, scheduled_time: Option<ScheduledTime>) -> Result<Self, Error> {
         let JobEnd { why, text, attempts, time_us, .. } = end;
         Ok(match (why, scheduled_time) {

@@ -83,12 +83,12 @@ mod tests {
     #[test]
     fn what_is_too_early_by_a_little_is_shown_as_too_early() {
         let now_us = 1_795_222_800_000_999;
-        for (ahead_ms, said) in
+        for (ahead_ms, message) in
             [(300_001, "is 300.001 s ahead"), (300_990, "is 300.990 s ahead"), (3_600_000, "is 3600.000 s ahead")]
         {
             let scheduled_time = ScheduledTime { at_ms: now_us / 1_000 + ahead_ms, max_lateness_ms: 0, waits: false };
             let error = too_early(Some(scheduled_time), now_us).to_string();
-            assert!(error.contains(said) && error.contains("at most 300 s"), "{error}");
+            assert!(error.contains(message) && error.contains("at most 300 s"), "{error}");
         }
     }
 

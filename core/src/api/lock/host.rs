@@ -12,7 +12,7 @@ impl Lock {
 
     /// [`Lock::caller`] of a host whose tasks may leave a body suspended and go on: a generator's, say. If `task` has a body that
     /// holds this lock now, `runs` gets the number that the body was [entered](Hold::enter) with. The task would wait for itself
-    /// only if that body runs. Else somebody may still end it, and the acquire waits.
+    /// only if that body runs. Else another task may still end it, and the acquire waits.
     #[doc(hidden)]
     #[must_use]
     pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {

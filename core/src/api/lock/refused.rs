@@ -1,4 +1,4 @@
-//! Refused: an acquire that ends before it asks a server. No metric and no listener is told of it: only its caller, its span, and the
+//! Refused: an acquire that ends before it asks a server. No metric and no listener gets it: only its caller, its span, and the
 //! binding that follows it.
 
 use super::Lock;
@@ -14,7 +14,7 @@ impl Lock {
         let event = self.refusal(&error);
         Spans::begin(|| event.clone()).around(&event, || ());
         if event.trace != 0 {
-            self.spec.client.emitter.tell_follower(&event);
+            self.spec.client.emitter.notify_follower(&event);
         }
         error
     }

@@ -51,13 +51,13 @@ pub(super) fn end(
     if freed {
         state.remove(keys.lock());
     }
-    let tells = freed || leave.is_some() && !found.is_held();
+    let notifies = freed || leave.is_some() && !found.is_held();
     let nobody_waits = owned && leave.is_none() && existed && !found.shows_waiters();
     match noted {
         Noted { is_over: true, .. } if nobody_waits && matches!(ending, Ending::Done { .. }) => (),
         Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),
-        Noted { retry_in_ms: 1.., .. } if tells => queue::tell_later(state, keys, noted.retry_in_ms, now_us),
-        _ if tells => queue::wake(state, keys, true, false, now_us),
+        Noted { retry_in_ms: 1.., .. } if notifies => queue::notify_later(state, keys, noted.retry_in_ms, now_us),
+        _ if notifies => queue::wake(state, keys, true, false, now_us),
         _ => (),
     }
     match foreign.filter(|_| *ending != Ending::GivenBack) {

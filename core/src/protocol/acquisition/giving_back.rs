@@ -23,7 +23,7 @@ impl Acquisition {
         let explicit = manner.is_explicit();
         let timeout = match &self.state {
             _ if explicit => recipe.unavailable_after,
-            // The loss is certain. Only who came next is still to be told.
+            // The loss is certain. Only the next owner is still to be reported.
             State::Lost(..) => recipe.response_timeout / 4,
             _ => recipe.response_timeout,
         };
@@ -65,7 +65,7 @@ impl Acquisition {
                     && ends_alike(ending.as_ref(), released.ending.as_ref()) =>
             {
                 released.reported = true;
-                out.push(Command::Released(call, released.tell(recipe, manner)));
+                out.push(Command::Released(call, released.report(recipe, manner)));
             }
             _ if explicit => out.push(Command::Released(call, Err(self.state.why_not_held(recipe, now)))),
             _ => out.push(Command::Released(call, Ok(nothing_to_do()))),

@@ -11,7 +11,7 @@ use crate::protocol::{Command, Recipe, Step, Tag, leave};
 impl Acquisition {
     /// Updates our place in the queues, also by an answer that comes after the others have decided. A server must not notify us
     /// in vain when we have the lock, or have given up.
-    pub(super) fn mind_place(
+    pub(super) fn track_queue_place(
         &self,
         recipe: &Recipe,
         (server, tag): (usize, Tag),
@@ -29,7 +29,7 @@ impl Acquisition {
             _ => slot.has_arrived_at(server),
         };
         let leaves_already = |removal: &Removal| removal.round == tag.round && removal.leaves.is_some();
-        if stands && !slot.is_used() && !mutant!(LateLineUpKept) && !self.removals.iter().any(leaves_already) {
+        if stands && !slot.is_used() && !mutant!(LateEnqueueKept) && !self.removals.iter().any(leaves_already) {
             out.push(leave(recipe, server, slot.entry(), now));
         }
     }

@@ -2,21 +2,21 @@
 --
 -- KEYS     lock, clock, queue, marker
 -- ARGV     owner, ttl (ms), the fence that the client has seen,
---          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
+--          the waiter to enqueue if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
 --          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,
---          with quarantine: the marker as this client would write it for a server that votes ('?' = unknown era);
+--          with quarantine: the marker as this client would write it for a server that votes ('?' = unknown replid);
 --          what there is none of is '', or left out at the end
 -- returns  {'vote', time (µs), fence, owner, remaining (ms)} the lock is ours, with this fence
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
---          and after either, if the waiter stands in line: its rank, its arrival
+--          and after either, if the waiter is in the queue: its rank, its arrival
 --          {'no', time, fence, holder or nil, remaining}     the owner to adopt, and nothing else, was asked for and isn't there
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
---          {'era', time, 0, nil, -2}                         this server is in another era than the one that it is asked in
+--          {'era', time, 0, nil, -2}                         the server's replid is not the one of the request
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes; a fence is 0 if the value shows none
 -- always   a fence is larger than every one before it, and never repeated; what remains of our own lock is never shortened;
---          without the lock nothing changes, but the marker of a server seen anew, and the queue: a lock that is free is kept for the
+--          without the lock nothing changes, but the marker of a new server, and the queue: a lock that is free is kept for the
 --          first waiter, unless anybody may pass it, or the asker came before it;
---          behind the owner stands the fence, and ` waiters=1` while somebody may wait
+--          behind the owner stands the fence, and ` waiters=1` while a client may wait
 

@@ -7,7 +7,7 @@ local is_queued = redis.call('EXISTS', KEYS[3]) == 1
 if is_queued and not value then
   local first, is_next, _, wake = queue()
   local head, _, arrival = first(now)
-  -- Who was told has left the queue, but names the arrival it had.
+  -- A notified waiter has left the queue, but names the arrival it had.
   local before = came > 0 and arrival and came < arrival
   if head and head ~= entry and not before and (string.sub(entry, 1, 1) == 'f' or is_next(head, arrival, now)) then
     wake(now, true, true)
@@ -18,8 +18,8 @@ end
 if value and not (owner == ARGV[1] or adopts or waits and value == 'claim ' .. entry) then
   local reply = { 'held', now, fence_of(value), shown(value), redis.call('PTTL', KEYS[1]) }
   if waits then
-    local _, _, line_up = queue()
-    reply[6], reply[7] = line_up(entry, came, now)
+    local _, _, enqueue = queue()
+    reply[6], reply[7] = enqueue(entry, came, now)
   end
   return reply
 end

@@ -3,7 +3,7 @@
 -- KEYS     lock
 -- ARGV     owner, ttl (ms), fence
 -- returns  minus the time (µs)                             done, and nobody waits
---          {'ok', time, fence, owner, remaining, 1}        done, and somebody waits
+--          {'ok', time, fence, owner, remaining, 1}        done, and a client waits
 --          {'no', time, fence, holder, remaining (ms)}     its first 1,024 bytes: the lock is not ours
 --          {'conflict', time, fence, what was found, -2}   the key is no string
 -- always   what remains is never shortened, so that a late heartbeat can't undo a long extension;

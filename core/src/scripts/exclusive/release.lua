@@ -1,4 +1,4 @@
--- Deletes our lock, and tells the next waiter.
+-- Deletes our lock, and notifies the next waiter.
 --
 -- KEYS     lock, clock, queue, marker
 -- ARGV     owner, the waiter that leaves the queue, how long the lock is kept from everybody (ms), instead of being free;
@@ -8,7 +8,7 @@
 --          {'no', time, fence, holder or nil, remaining (ms), nil, last}  the lock is not ours; the holder's first 1,024 bytes; last is
 --                                                              the last fence that the clock has given, 0 if that isn't known
 --          {'conflict', time, fence, what was found, -2}       the lock key is no string
---          the sixth of 'ok' and 'no' is the error if the next waiter could not be told
+--          the sixth of 'ok' and 'no' is the error if the next waiter could not be notified
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves;
---          what the leaving waiter may have been told is told to the next one
+--          a notification of the leaving waiter is passed on to the next one
 

@@ -24,10 +24,10 @@ else
   reply = { 'no', now, fence_of(holder), shown(holder), redis.call('PTTL', KEYS[1]), false, last_fence() }
 end
 if (freed or leaves ~= '' and not value) and redis.call('EXISTS', KEYS[3]) == 1 then
-  local first, _, _, wake, tell = queue()
+  local first, _, _, wake, notify = queue()
   if owned and kept then
     local head, client = first(now)
-    reply[6] = head and tell(head, client, 'next', kept) or false
+    reply[6] = head and notify(head, client, 'next', kept) or false
   else
     reply[6] = wake(now, true, false) or false
   end

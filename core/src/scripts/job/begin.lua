@@ -9,14 +9,14 @@
 --            the owner of the last one, what became of it if it was left unfinished, how long it was kept (ms)}}
 --          {'done', time, 0, result, attempts, nil, nil, attempts allowed, owner of the last attempt}
 --          {'dead', time, 0, last error, attempts, nil, nil, attempts allowed, owner of the last attempt}
---          {'later', time, fence, last error, ms until the next attempt, and if the waiter stands in line: its rank, its arrival}
+--          {'later', time, fence, last error, ms until the next attempt, and if the waiter is queued: its rank, its arrival}
 --          and of a scheduled time, in the form of 'done': {'missed', …} a later one has begun; {'too_late', …}; {'too_early', …};
 --          {'running', …} a worker runs it, or an earlier one's work, and this request is not for a backup
 --          else as acquire
 -- always   the attempts allowed are those of the first request; a request that comes twice counts once;
 --          without a vote only an attempt that died is noted: the last one makes the job dead;
---          a scheduled time that is later than all before begins the record anew, and no earlier one begins any more
+--          a scheduled time that is later than all before begins the record again, and no earlier one begins any more
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local retention, allowed = table.remove(ARGV), table.remove(ARGV)
-local state, attempts, by, not_before, failures, last_error, is_anew, earlier
+local state, attempts, by, not_before, failures, last_error, begins_again, earlier

@@ -9,8 +9,8 @@ if reply[1] == 'vote' then
   local function whole(number)
     return string.format('%.0f', number)
   end
-  local done_at = is_anew and redis.call('HGET', KEYS[5], 'done_at')
-  if is_anew then
+  local done_at = begins_again and redis.call('HGET', KEYS[5], 'done_at')
+  if begins_again then
     redis.call('DEL', KEYS[5])
   end
   noted('state', 'running', 'attempts', whole(attempts), 'max', allowed, 'by', ARGV[1], 'at', whole(reply[2]),

@@ -12,8 +12,8 @@ if state and owner ~= ARGV[1] then
   if left > 0 then
     local reply = { 'later', now, fence_of(value), redis.call('HGET', KEYS[5], 'error') or '', left }
     if waits then
-      local _, _, line_up = queue()
-      reply[6], reply[7] = line_up(entry, came, now)
+      local _, _, enqueue = queue()
+      reply[6], reply[7] = enqueue(entry, came, now)
     end
     return reply
   end

@@ -1,4 +1,4 @@
--- Ends an attempt: notes in the job's record how, deletes our lock, and tells the next waiter. The fence stays.
+-- Ends an attempt: notes in the job's record how, deletes our lock, and notifies the next waiter. The fence stays.
 --
 -- KEYS     lock, clock, queue, marker, record
 -- ARGV     owner, 'done', 'failed' or 'back' (it never happened), fence of the attempt, how long a record that is over is kept (ms),
@@ -11,7 +11,7 @@
 --          {'no', time, fence, holder or nil, remaining (ms)}  a later attempt has begun, or the job is over; who holds the lock,
 --                                                              or began that attempt
 --          {'conflict', time, fence, what was found, -2}       a key holds what it shouldn't
---          and after the first two, if the next waiter could not be told: the error
+--          and after the first two, if the next waiter could not be notified: the error
 -- always   only the attempt of this owner and this fence is ended, whether or not its lease has ended;
 --          only our own lock is deleted, or what is kept for the waiter that leaves;
 --          a record that is gone while the lock is ours is written again

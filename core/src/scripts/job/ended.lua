@@ -6,15 +6,15 @@ local freed = owned or leaves ~= '' and value == 'claim ' .. leaves
 if freed then
   redis.call('DEL', KEYS[1])
 end
-local untold
+local failed
 if (over or freed or leaves ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
   local _, _, _, wake = queue()
   if over then
-    untold = wake_many(now)
+    failed = wake_many(now)
   elseif retry_in > 0 then
-    untold = tell_later(now, retry_in)
+    failed = notify_later(now, retry_in)
   else
-    untold = wake(now, true, false)
+    failed = wake(now, true, false)
   end
 end
 
@@ -25,9 +25,9 @@ if foreign and how ~= 'back' then
   return { 'conflict', now, fence, redis.call('TYPE', KEYS[5]).ok .. ' at ' .. KEYS[5], -2 }
 end
 if done then
-  return { 'ok', now, 0, false, -2, untold }
+  return { 'ok', now, 0, false, -2, failed }
 end
 if holder and not freed then
-  return { 'no', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]), untold }
+  return { 'no', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]), failed }
 end
-return { 'no', now, fence, by ~= '' and by ~= ARGV[1] and by, -2, untold }
+return { 'no', now, fence, by ~= '' and by ~= ARGV[1] and by, -2, failed }

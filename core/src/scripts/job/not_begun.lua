@@ -10,7 +10,7 @@ local function died(max)
   return string.format('attempt %.0f of %s: its worker died or lost the lease (%s)', attempts, max, by)
 end
 
--- The end of the script for whoever can't begin an attempt.
+-- The end of the script for a client that can't begin an attempt.
 local function not_begun(now, word, text)
   return { word, now, 0, text, attempts, false, false, tonumber(allowed), by }
 end

@@ -17,13 +17,13 @@ if at then
   elseif scheduled < last then
     return over(now, 'missed', '', entry)
   end
-  is_anew = scheduled > last
-  if is_anew or not (state == 'done' or state == 'dead') then
+  begins_again = scheduled > last
+  if begins_again or not (state == 'done' or state == 'dead') then
     if scheduled + late < now_ms then
       return not_begun(now, 'too_late', '')
     end
     local is_backup = mode == 'w'
-    if not is_anew then
+    if not begins_again then
       is_backup = tonumber(allowed) > 1
     end
     local value = not is_backup and redis.pcall('GETRANGE', KEYS[1], 0, math.max(1024, #ARGV[1]))
@@ -32,7 +32,7 @@ if at then
       return not_begun(now, 'running', '')
     end
   end
-  if is_anew then
+  if begins_again then
     if state then
       local error = state == 'retrying' and redis.call('HGET', KEYS[5], 'error') or ''
       if error == '' and (state == 'running' or state == 'retrying') then

@@ -5,7 +5,7 @@
 -- returns  {'ok', time (µs), 0, nil, -2}                       forgotten
 --          {'no', time, fence, holder or nil, remaining (ms)}  an attempt runs, or there is no record
 --          {'conflict', time, fence, what was found, -2}       a key holds what it shouldn't
---          and after the first, if the next waiter could not be told: the error
+--          and after the first, if the next waiter could not be notified: the error
 -- always   the lock stays as it is
 
 local record = redis.pcall('HMGET', KEYS[5], 'state', 'by')

@@ -8,6 +8,6 @@
 
 local at, late, mode = string.match(table.remove(ARGV), '^(%d+) (%d+) (%l)$')
 local retention, allowed = table.remove(ARGV), table.remove(ARGV)
-local state, attempts, by, not_before, failures, last_error, is_anew, earlier
+local state, attempts, by, not_before, failures, last_error, begins_again, earlier
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

@@ -1,3 +1,3 @@
 
--- Stands behind not_begun: nobody else has to hear of it.
+-- Stands behind not_begun: nobody else has to be notified.
 local over, waits, entry = not_begun, false, ''

@@ -1,5 +1,5 @@
 
--- Deletes our lock and tells nobody: release without the queue, for a slot that moves to another node. Waiters look by themselves.
+-- Deletes our lock and notifies nobody: release without the queue, for a slot that moves to another node. Waiters poll.
 --
 -- KEYS     lock
 -- ARGV     owner, the waiter that leaves the queue, for how long the lock is kept from everybody (ms);

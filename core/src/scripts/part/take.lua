@@ -7,7 +7,7 @@
 --          {'held', time, 0, holder, remaining}            its first 1,024 bytes: it is another's
 --          {'no', time, 0, holder or nil, remaining}       the owner to adopt isn't there
 --          {'conflict', time, 0, what was found, -2}       the key holds what it shouldn't
--- always   what remains of our own lock is never shortened; nobody is lined up
+-- always   what remains of our own lock is never shortened; nobody is enqueued
 
 local entry, adopted = ARGV[3], ARGV[4]
 local clock = redis.call('TIME')

@@ -4,25 +4,25 @@
 -- ARGV     owner, ttl (ms), the servers' clock as the client knows it, or one more than the last fence it saw (µs, 0 = none of 16
 --          digits below 2^53),
 --          the life of the fence (ms: ttl and 2 h),
---          the waiter that lines up if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
+--          the waiter to enqueue if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
 --          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,
---          the marker as this client would write it for a server that votes ('?' = unknown era);
+--          the marker as this client would write it for a server that votes ('?' = unknown replid);
 --          what there is none of is '', or left out at the end
 -- returns  time (µs), or 0                                   the lock is ours here, and the vote is the proposal
 --          {'vote', time, fence, owner, remaining (ms)}      the lock is ours here, with this vote
 --          {'held', time, fence, holder, remaining}          it is another's; remaining is -1 without an expiry
---          and after either, if the waiter stands in line: its rank, its arrival
+--          and after either, if the waiter is in the queue: its rank, its arrival
 --          {'no', time, fence, holder or nil, remaining}     the owner to adopt, and nothing else, was asked for and isn't there
 --          {'quarantine', time, 0, nil, ms until it votes}   this server is new or lost its data
---          {'era', time, 0, nil, -2}                         this server is in another era than the one that it is asked in
+--          {'era', time, 0, nil, -2}                         the server's replid is not the one of the request
 --          {'mismatch', time, 0, 'n=… max_ttl=…', -2}        this server belongs to another quorum
 --          {'conflict', time, fence, what was found, -2}     a key holds what it shouldn't
 --          what is another's (the holder, the quorum) is shown up to its first 1,024 bytes
 -- always   a vote is larger than every fence before it, and never repeated; what remains of our own lock is never shortened;
 --          the fence outlives the lock by two hours, and a release need not touch it;
 --          the proposal is believed if it is at most a second more than the fence, or at most a second off this server's
---          without a vote nothing changes, but the marker of a server seen anew, and the queue;
---          behind the number of the fence stands a 'q' while somebody may wait
+--          without a vote nothing changes, but the marker of a new server, and the queue;
+--          behind the number of the fence stands a 'q' while a client may wait
 
 -- The short way: nobody has the lock, nobody waits, and nothing is unusual. Everything else is left to the rest as it was. It stands
 -- before everything that only the rest needs.

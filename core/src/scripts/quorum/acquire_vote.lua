@@ -18,7 +18,7 @@ if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)
 end
 if waits and ARGV[7] == '1' then
-  local _, _, line_up = queue()
-  reply[6], reply[7] = line_up(entry, 0, now)
+  local _, _, enqueue = queue()
+  reply[6], reply[7] = enqueue(entry, 0, now)
 end
 return reply

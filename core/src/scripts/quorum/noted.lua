@@ -1,5 +1,5 @@
 
--- Has the fence show that somebody waits.
+-- Has the fence show that a client waits.
 local function note_waiters()
   local fence = redis.pcall('MGET', KEYS[2])[1]
   if not fence and redis.pcall('EXISTS', KEYS[2]) == 0 then

@@ -1,4 +1,4 @@
--- Deletes our lock, and tells the next waiter. The fence stays.
+-- Deletes our lock, and notifies the next waiter. The fence stays.
 --
 -- KEYS     lock, fence, queue, marker
 -- ARGV     owner, the waiter that leaves the queue, how long the lock is kept from everybody (ms), instead of being free;
@@ -7,10 +7,10 @@
 --          {'ok', time (µs), 0, nil, -2}                       deleted, or kept: the lock then has a value of its own
 --          {'no', time, fence, holder or nil, remaining (ms)}  the lock is not ours; the holder's first 1,024 bytes
 --          {'conflict', time, fence, what was found, -2}       the lock key is no string
---          and after the first two, if the next waiter could not be told: the error
+--          and after the first two, if the next waiter could not be notified: the error
 -- always   only our own lock is deleted, or what is kept for the waiter that leaves, whatever the fence key holds (0 if that is
 --          no fence); the fence already outlives the expiry that the lock had by two hours;
---          what the leaving waiter may have been told is told to the next one
+--          a notification of the leaving waiter is passed on to the next one
 
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 

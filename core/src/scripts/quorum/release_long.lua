@@ -37,10 +37,10 @@ else
   reply = { 'no', now, fence or 0, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
 end
 if (freed or leaves ~= '' and not holder) and redis.call('EXISTS', KEYS[3]) == 1 then
-  local first, _, _, wake, tell = queue()
+  local first, _, _, wake, notify = queue()
   if kept then
     local head, client = first(now)
-    reply[6] = head and tell(head, client, 'next', kept) or nil
+    reply[6] = head and notify(head, client, 'next', kept) or nil
   else
     reply[6] = wake(now, false, false)
   end

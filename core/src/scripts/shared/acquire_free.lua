@@ -14,8 +14,8 @@ local function held()
   end
   local reply = { 'held', now, 0, holder, left }
   if waits then
-    local _, _, line_up = queue()
-    reply[6], reply[7] = line_up(entry, came, now)
+    local _, _, enqueue = queue()
+    reply[6], reply[7] = enqueue(entry, came, now)
   end
   return reply
 end
@@ -24,10 +24,10 @@ if value and not last and not (waits and value == 'claim ' .. entry) then
   return held()
 end
 
-local first, is_next, line_up, wake
+local first, is_next, enqueue, wake
 local head, arrival, _
 if redis.call('EXISTS', KEYS[3]) == 1 then
-  first, is_next, line_up, wake = queue()
+  first, is_next, enqueue, wake = queue()
   head, _, arrival = first(now)
   -- Who was notified has left the queue, but names the arrival it had.
   if head == entry or came > 0 and arrival and came < arrival then

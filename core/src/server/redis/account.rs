@@ -39,7 +39,7 @@ pub(crate) enum Need {
 struct Given {
     /// The same one as before, if they are.
     login: Arc<Login>,
-    /// A new one for every answer: the node that has refused the same ones is told them once more.
+    /// A new one for every answer: the node that has refused the same ones gets them once more.
     newest: Arc<Login>,
     /// The time from which on others are asked for.
     renewed_at: Tick,
@@ -135,7 +135,7 @@ impl Account {
         self.refusals.retain(|_, refusal| now < refusal.not_before.after(FORGOTTEN));
     }
 
-    /// The provider has failed. Says whether that is news that nobody would hear otherwise: live connections go on by older credentials.
+    /// The provider has failed. Shows whether that is news that nobody else reports: live connections keep older credentials.
     pub(crate) fn failed(&mut self, failure: Failure, now: Tick) -> bool {
         let is_first = self.failure.replace(failure).is_none();
         self.not_before = now.after(PAUSES.after(self.failures));
@@ -143,8 +143,8 @@ impl Account {
         is_first && self.given.is_some()
     }
 
-    /// A node refuses these, to a connection that is live or to a new one. Says whether that is news. It isn't if others have come
-    /// since, or another connection to the node was refused.
+    /// A node refuses these, to a connection that is live or to a new one. Returns whether that is news. It isn't if others have
+    /// come since, or another connection to the node was refused.
     pub(crate) fn refused(&mut self, node: &str, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
         if !self.login(node).is_some_and(|known| Arc::ptr_eq(known, login)) {
             return false;

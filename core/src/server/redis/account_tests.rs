@@ -24,7 +24,7 @@ fn failure() -> Failure {
 }
 
 /// The need in a word.
-fn said(need: &Need) -> &'static str {
+fn kind_of(need: &Need) -> &'static str {
     match need {
         Need::Use => "use",
         Need::Ask => "ask",
@@ -45,10 +45,10 @@ fn credentials_are_asked_for_when_two_thirds_of_their_life_are_over() {
     ] {
         let account = given(life);
         assert_eq!(account.due(), seconds(renewed_after), "{life:?}");
-        assert_eq!(said(&account.need(NODE, seconds(at))), need, "{life:?} after {at} s");
+        assert_eq!(kind_of(&account.need(NODE, seconds(at))), need, "{life:?} after {at} s");
     }
     let account = Account::default();
-    assert_eq!((said(&account.need(NODE, START)), account.due()), ("ask", Tick::NEVER), "nobody has needed any so far");
+    assert_eq!((kind_of(&account.need(NODE, START)), account.due()), ("ask", Tick::NEVER), "nobody has needed any so far");
 }
 
 #[test]
@@ -62,16 +62,16 @@ fn a_long_life_is_renewed_three_minutes_before_its_end_and_a_tiny_one_keeps_nobo
 #[test]
 fn a_failing_provider_stops_no_connection_while_the_last_credentials_live() {
     let mut account = given(Some(3));
-    assert!(account.failed(failure(), seconds(2)), "nobody would hear of it otherwise");
-    assert_eq!(said(&account.outcome(NODE, seconds(2))), "use");
+    assert!(account.failed(failure(), seconds(2)), "nobody else reports it");
+    assert_eq!(kind_of(&account.outcome(NODE, seconds(2))), "use");
     assert!(!account.failed(failure(), seconds(2)), "it is no news");
-    assert_eq!(said(&account.need(NODE, seconds(2))), "use", "without another call in the pause");
-    assert_eq!(said(&account.outcome(NODE, seconds(3))), "rest", "their life is over");
+    assert_eq!(kind_of(&account.need(NODE, seconds(2))), "use", "without another call in the pause");
+    assert_eq!(kind_of(&account.outcome(NODE, seconds(3))), "rest", "their life is over");
     let mut late = given(Some(3));
     assert!(late.failed(failure(), seconds(4)), "live connections outlast their credentials");
     let mut new = Account::default();
-    assert!(!new.failed(failure(), START), "its caller hears of it");
-    assert_eq!((said(&new.outcome(NODE, START)), said(&new.need(NODE, START))), ("rest", "ask"));
+    assert!(!new.failed(failure(), START), "its caller gets it");
+    assert_eq!((kind_of(&new.outcome(NODE, START)), kind_of(&new.need(NODE, START))), ("rest", "ask"));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn refused_credentials_are_replaced_at_once_and_then_with_pauses() {
         assert!(account.refused(NODE, &login, &failure(), true, START));
         assert!(!account.refused(NODE, &login, &failure(), true, START), "another connection was refused, too");
         pauses.push(account.due().since(START).as_millis());
-        assert_eq!(said(&account.need(NODE, account.due())), "ask");
+        assert_eq!(kind_of(&account.need(NODE, account.due())), "ask");
         account.answered(credentials("next", None), START);
         assert!(!account.refused(NODE, &login, &failure(), true, START), "others have come since");
     }
@@ -91,7 +91,7 @@ fn refused_credentials_are_replaced_at_once_and_then_with_pauses() {
     let login = Arc::clone(account.login(NODE).unwrap());
     account.accepted(NODE, &login);
     account.refused(NODE, &login, &failure(), true, START);
-    assert_eq!(account.due(), START, "after a success the count begins anew");
+    assert_eq!(account.due(), START, "after a success the count begins again");
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn a_connection_does_not_wait_for_the_pause_of_refused_credentials() {
     for _ in 0..2 {
         let login = Arc::clone(account.login(NODE).unwrap());
         account.refused(NODE, &login, &failure(), true, START);
-        if said(&account.need(NODE, START)) == "ask" {
+        if kind_of(&account.need(NODE, START)) == "ask" {
             account.answered(credentials("next", None), START);
         }
     }
-    assert_eq!(said(&account.need(NODE, START)), "rest", "it fails at once, by the last refusal");
+    assert_eq!(kind_of(&account.need(NODE, START)), "rest", "it fails at once, by the last refusal");
 }
 
 #[test]
@@ -117,11 +117,15 @@ fn a_password_that_a_server_repeats_is_found_though_it_is_cut() {
 }
 
 #[test]
-fn who_is_refused_at_the_door_asks_when_somebody_needs_a_connection() {
+fn refused_credentials_are_asked_for_again_when_a_caller_needs_a_connection() {
     let mut account = given(None);
     let login = Arc::clone(account.login(NODE).unwrap());
     assert!(account.refused(NODE, &login, &failure(), false, START));
-    assert_eq!((account.due(), said(&account.need(NODE, START))), (seconds(300), "ask"), "not earlier than without the refusal");
+    assert_eq!(
+        (account.due(), kind_of(&account.need(NODE, START))),
+        (seconds(300), "ask"),
+        "not earlier than without the refusal"
+    );
     assert!(!account.refused(NODE, &login, &failure(), true, START), "it is known");
     assert_eq!(account.due(), START, "but a live connection needs others");
 }
@@ -135,19 +139,19 @@ fn what_one_node_refuses_another_may_accept() {
         let refused = Arc::clone(account.login("two:7000").unwrap());
         assert!(account.refused("two:7000", &refused, &failure(), true, at));
         assert_eq!(account.due(), at.after(Duration::from_millis(pause)), "the pauses grow");
-        assert_eq!(said(&account.need("two:7000", at)), if pause == 0 { "ask" } else { "rest" });
-        assert_eq!(said(&account.need(NODE, at)), "use", "the other node goes on");
+        assert_eq!(kind_of(&account.need("two:7000", at)), if pause == 0 { "ask" } else { "rest" });
+        assert_eq!(kind_of(&account.need(NODE, at)), "use", "the other node continues");
         account.accepted(NODE, &login);
-        // The provider gives the same ones: the node is told them once more, and the others are not.
+        // The provider gives the same ones: the node gets them once more, and the others are not.
         account.answered(credentials("one", Some(900)), at);
         assert!(!Arc::ptr_eq(account.login("two:7000").unwrap(), &refused));
         assert!(Arc::ptr_eq(account.login(NODE).unwrap(), &login));
-        assert_eq!(said(&account.need("two:7000", at)), "use");
+        assert_eq!(kind_of(&account.need("two:7000", at)), "use");
     }
     let accepted = Arc::clone(account.login("two:7000").unwrap());
     account.accepted("two:7000", &accepted);
     assert!(account.refused("two:7000", &accepted, &failure(), true, seconds(3)));
-    assert_eq!(account.due(), seconds(3), "after a success the count begins anew");
+    assert_eq!(account.due(), seconds(3), "after a success the count begins again");
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn the_failures_of_a_provider_concern_every_node_and_the_refusals_of_nodes_that_
     for _ in 0..2 {
         account.failed(failure(), seconds(2));
     }
-    assert_eq!((said(&account.need(NODE, seconds(2))), said(&account.need("two:7000", seconds(2)))), ("rest", "rest"));
+    assert_eq!((kind_of(&account.need(NODE, seconds(2))), kind_of(&account.need("two:7000", seconds(2)))), ("rest", "rest"));
     account.answered(credentials("two", None), seconds(59));
     assert_eq!(account.refusals.len(), 1);
     account.answered(credentials("two", None), seconds(60));

@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::SentinelFacts;
 use crate::server::redis::address::Address;
-use crate::server::redis::sentinel::Said;
+use crate::server::redis::sentinel::PrimaryReply;
 use crate::server::redis::sentinel_groups::Ids;
 
 /// The most sentinels that are remembered besides those of the URL.
 const LEARNED: usize = 32;
 
-/// The time after which a lower epoch is believed, in which a majority of the sentinels agrees. They begin to count anew when an
-/// operator has them watch the service anew.
+/// The time after which a lower epoch is believed, in which a majority of the sentinels agrees. They begin to count again when an
+/// operator has them watch the service again.
 const COUNTED_ANEW: Duration = Duration::from_secs(60);
 
 /// What is known of the sentinels of a service, for all connections to it.
@@ -33,11 +33,11 @@ pub(crate) struct Known {
 
 /// A sentinel's whole answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct SentinelAnswer {
     pub(crate) from: Address,
     /// The address of its socket.
     pub(crate) peer: Option<Address>,
-    pub(crate) said: Said,
+    pub(crate) reply: PrimaryReply,
     pub(crate) others: Vec<Address>,
     pub(crate) ids: Ids,
 }
@@ -87,18 +87,18 @@ impl Known {
     }
 
     /// Learns of other sentinels. Those of the URL stay. Of the others, those stay that a sentinel still lists.
-    pub(crate) fn learn(&mut self, heard: &[Heard]) {
+    pub(crate) fn learn(&mut self, answers: &[SentinelAnswer]) {
         for (host, peer) in &mut self.hosts {
-            let now = heard.iter().find(|heard| heard.from == *host).and_then(|heard| heard.peer.clone());
+            let now = answers.iter().find(|answer| answer.from == *host).and_then(|answer| answer.peer.clone());
             *peer = now.or_else(|| peer.take());
         }
-        let mut listed: Vec<Address> = heard.iter().flat_map(|heard| heard.others.iter().cloned()).collect();
+        let mut listed: Vec<Address> = answers.iter().flat_map(|answer| answer.others.iter().cloned()).collect();
         if listed.is_empty() {
             return;
         }
         let is_host = |address: &Address| self.hosts.iter().any(|(host, peer)| host == address || peer.as_ref() == Some(address));
         // A sentinel that lists the others doesn't list itself.
-        let speakers = heard.iter().filter(|heard| !heard.others.is_empty()).map(|heard| heard.from.clone());
+        let speakers = answers.iter().filter(|answer| !answer.others.is_empty()).map(|answer| answer.from.clone());
         listed.extend(speakers);
         listed.retain(|address| !is_host(address));
         listed.sort_unstable();
@@ -108,14 +108,15 @@ impl Known {
     }
 }
 
-/// The sum of what the sentinels say, but for those of another group. One that answers at two addresses counts once.
-pub(crate) fn facts(heard: &[Heard], foreign: &[Address]) -> SentinelFacts {
-    let heard = || heard.iter().filter(|heard| !foreign.contains(&heard.from));
-    let place = |heard: &Heard| heard.peer.clone().unwrap_or_else(|| heard.from.clone());
-    let mut places: Vec<(Address, bool)> = heard().map(|heard| (place(heard), matches!(heard.said, Said::Named(_)))).collect();
+/// The sum of what the sentinels report, but for those of another group. One that answers at two addresses counts once.
+pub(crate) fn facts(answers: &[SentinelAnswer], foreign: &[Address]) -> SentinelFacts {
+    let answers = || answers.iter().filter(|answer| !foreign.contains(&answer.from));
+    let place = |answer: &SentinelAnswer| answer.peer.clone().unwrap_or_else(|| answer.from.clone());
+    let mut places: Vec<(Address, bool)> =
+        answers().map(|answer| (place(answer), matches!(answer.reply, PrimaryReply::Named(_)))).collect();
     places.sort_unstable();
     places.dedup();
-    let named = heard().filter_map(|heard| if let Said::Named(named) = &heard.said { Some(named) } else { None });
+    let named = answers().filter_map(|answer| if let PrimaryReply::Named(named) = &answer.reply { Some(named) } else { None });
     let latest = named.max_by_key(|named| named.epoch);
     SentinelFacts {
         known: places.len(),
@@ -137,26 +138,26 @@ mod tests {
         Address { host: host.into(), port: port.parse().unwrap() }
     }
 
-    fn heard(from: &str, peer: Option<&str>, others: &[&str]) -> Heard {
+    fn answers(from: &str, peer: Option<&str>, others: &[&str]) -> SentinelAnswer {
         let others = others.iter().map(|place| address(place)).collect();
-        Heard { from: address(from), peer: peer.map(address), said: Said::Unknown, others, ids: Ids::default() }
+        SentinelAnswer { from: address(from), peer: peer.map(address), reply: PrimaryReply::Unknown, others, ids: Ids::default() }
     }
 
     #[test]
     fn sentinels_that_others_list_are_asked_next_time_and_none_of_them_twice() {
         let mut known = Known::new(vec![address("one:1"), address("two:1")]);
         let places = |known: &Known| known.all().iter().map(Address::to_string).collect::<Vec<_>>().join(" ");
-        known.learn(&[heard("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.3:1"])]);
+        known.learn(&[answers("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.3:1"])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.2:1 10.0.0.3:1", "who two:1 is isn't known yet");
-        let second = heard("two:1", Some("10.0.0.2:1"), &["10.0.0.1:1", "10.0.0.3:1"]);
-        known.learn(&[second, heard("10.0.0.3:1", Some("10.0.0.3:1"), &["10.0.0.1:1", "10.0.0.2:1"])]);
+        let second = answers("two:1", Some("10.0.0.2:1"), &["10.0.0.1:1", "10.0.0.3:1"]);
+        known.learn(&[second, answers("10.0.0.3:1", Some("10.0.0.3:1"), &["10.0.0.1:1", "10.0.0.2:1"])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.3:1");
-        known.learn(&[heard("one:1", None, &[])]);
+        known.learn(&[answers("one:1", None, &[])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.3:1", "nobody lists anybody");
-        known.learn(&[heard("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.4:1"])]);
+        known.learn(&[answers("one:1", Some("10.0.0.1:1"), &["10.0.0.2:1", "10.0.0.4:1"])]);
         assert_eq!(places(&known), "one:1 two:1 10.0.0.4:1", "one was replaced");
         let many: Vec<String> = (0..100).map(|number| format!("h{number}:1")).collect();
-        known.learn(&[heard("one:1", None, &many.iter().map(String::as_str).collect::<Vec<_>>())]);
+        known.learn(&[answers("one:1", None, &many.iter().map(String::as_str).collect::<Vec<_>>())]);
         assert_eq!(known.all().len(), 2 + LEARNED);
     }
 
@@ -166,12 +167,13 @@ mod tests {
 
     #[test]
     fn the_facts_of_all_sentinels_are_summed_up_and_each_of_them_counts_once() {
-        let says = |from: &str, peer: Option<&str>, said: Said| Heard { said, ..heard(from, peer, &[]) };
+        let answers_with =
+            |from: &str, peer: Option<&str>, reply: PrimaryReply| SentinelAnswer { reply, ..answers(from, peer, &[]) };
         let all = [
-            says("one:1", Some("10.0.0.1:1"), Said::Named(named())),
-            says("10.0.0.1:1", Some("10.0.0.1:1"), Said::Named(named())),
-            says("two:1", Some("10.0.0.2:1"), Said::Unknown),
-            says("10.0.0.3:1", None, Said::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
+            answers_with("one:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            answers_with("10.0.0.1:1", Some("10.0.0.1:1"), PrimaryReply::Named(named())),
+            answers_with("two:1", Some("10.0.0.2:1"), PrimaryReply::Unknown),
+            answers_with("10.0.0.3:1", None, PrimaryReply::Failed(Failure::not_applied(FailureKind::Refused, "no"))),
         ];
         assert_eq!(
             facts(&all, &[]),
@@ -205,6 +207,6 @@ mod tests {
         }
         known.chosen(2);
         known.refused(Some(1), at(182));
-        assert_eq!(known.epoch(), 2, "somebody has named a primary of that epoch in between");
+        assert_eq!(known.epoch(), 2, "a sentinel has named a primary of that epoch in between");
     }
 }

@@ -1,6 +1,6 @@
-//! Login: a user and a password, as a server is told them. Pure.
+//! Login: a user and a password, as they are sent to a server. Pure.
 
-/// A user and a password. Without any, nothing is told.
+/// A user and a password. Without any, nothing is sent.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) user: Option<String>,

@@ -11,7 +11,7 @@ pub(super) const FRAGMENT: &str = "a # begins what has no meaning here: in a use
 
 /// What to do instead of giving this parameter: those of other clients have an option here. `known` are the parameters that there are.
 pub(super) fn instead_of_parameter(key: &str, known: &'static str) -> Text {
-    let said = match key.to_ascii_lowercase().replace('-', "_").as_str() {
+    let message = match key.to_ascii_lowercase().replace('-', "_").as_str() {
         // The end of a password, which must not be shown.
         rest if rest.contains('@') => return ESCAPES.into(),
         "ssl_ca_certs" | "ssl_ca_path" | "cacert" | "tls_ca" => {
@@ -30,5 +30,5 @@ pub(super) fn instead_of_parameter(key: &str, known: &'static str) -> Text {
         }
         _ => "the parameter {} is no part of a URL here: there are {}, and all else is an option",
     };
-    Text::new(said, [Part::Words(format!("{key:?}")), Part::Words(known.to_owned())])
+    Text::new(message, [Part::Words(format!("{key:?}")), Part::Words(known.to_owned())])
 }

@@ -1,8 +1,9 @@
 //! Replicated: what counts only when replicas have confirmed it.
 //!
-//! `WAIT` blocks its connection until enough replicas have confirmed what that connection wrote, or for all of its timeout. So grants,
-//! extensions and the ends of attempts have a connection of their own, on which one `WAIT` follows behind each batch of them. What comes meanwhile is the
-//! next batch. A script can't wait, and a `WAIT` of another connection is about that connection's writes alone.
+//! `WAIT` blocks its connection until enough replicas have confirmed what that connection wrote, or for all of its timeout. So
+//! grants, extensions and the ends of attempts have a connection of their own, on which one `WAIT` follows behind each batch of
+//! them. What comes meanwhile is the next batch. A script can't wait, and a `WAIT` of another connection is about that connection's
+//! writes alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use crate::clock::Tick;
 use crate::op::job::Ending;
 use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verb, Verdict};
 use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::settings::ReplicaTerms;
 use crate::server::{Completion, Request};
 use crate::sync::Mutex;
@@ -32,7 +33,7 @@ struct Batch {
     /// Whether a `WAIT` has no answer yet.
     is_awaited: bool,
     /// What came since that `WAIT` was sent.
-    gathered: Vec<Job>,
+    gathered: Vec<InFlight>,
     /// What the server has done, and replicas have not confirmed so far.
     done: Vec<Done>,
 }
@@ -59,38 +60,38 @@ impl Replicated {
         }
     }
 
-    pub(crate) fn submit(self: &Arc<Self>, job: Job) {
+    pub(crate) fn submit(self: &Arc<Self>, pending: InFlight) {
         let mut batch = self.batch.lock();
         if batch.is_awaited {
-            return batch.gathered.push(job);
+            return batch.gathered.push(pending);
         }
         batch.is_awaited = true;
         drop(batch);
-        self.send([job]);
+        self.send([pending]);
     }
 
     /// Sends operations, and a `WAIT` behind them.
-    fn send(self: &Arc<Self>, jobs: impl IntoIterator<Item = Job>) {
-        for Job { request, completion, asking, .. } in jobs {
+    fn send(self: &Arc<Self>, operations: impl IntoIterator<Item = InFlight>) {
+        for InFlight { request, completion, asking, .. } in operations {
             let (this, kept) = (Arc::clone(self), request.clone());
             let completion = Completion::new(move |answer| this.answered(kept, completion, answer));
-            self.send_job(Job { asking, ..Job::new(request, completion) });
+            self.enqueue(InFlight { asking, ..InFlight::new(request, completion) });
         }
         let this = Arc::clone(self);
         let timeout_ms = u64::try_from(self.terms.timeout.as_millis()).unwrap_or(u64::MAX);
         let op = Op::AwaitReplicas { replicas: self.terms.replicas, timeout_ms };
-        self.send_one(Request::new(op, Tick::NEVER), Completion::new(move |answer| this.heard(&answer)));
+        self.send_one(Request::new(op, Tick::NEVER), Completion::new(move |answer| this.wait_answered(&answer)));
     }
 
     fn send_one(&self, request: Request, completion: Completion) {
-        self.send_job(Job::new(request, completion));
+        self.enqueue(InFlight::new(request, completion));
     }
 
-    fn send_job(&self, job: Job) {
-        if let Err(refused) = self.inbox.send(Input::Submit(job))
-            && let Input::Submit(job) = refused.0
+    fn enqueue(&self, pending: InFlight) {
+        if let Err(refused) = self.inbox.send(Input::Submit(pending))
+            && let Input::Submit(pending) = refused.0
         {
-            job.completion.complete(Err(closed(false)));
+            pending.completion.complete(Err(closed(false)));
         }
     }
 
@@ -112,7 +113,7 @@ impl Replicated {
     }
 
     /// Takes the answer to `WAIT`. The next batch begins before the answers of this one are passed on.
-    fn heard(self: &Arc<Self>, waited: &Answer) {
+    fn wait_answered(self: &Arc<Self>, waited: &Answer) {
         let mut batch = self.batch.lock();
         let (done, gathered) = (std::mem::take(&mut batch.done), std::mem::take(&mut batch.gathered));
         batch.is_awaited = !gathered.is_empty();
@@ -121,21 +122,21 @@ impl Replicated {
             self.send(gathered);
         }
         for Done { request, completion, reply } in done {
-            let judged = judge(waited, reply.socket, self.terms);
-            if judged.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed)
+            let assessed = assess(waited, reply.socket, self.terms);
+            if assessed.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed)
                 && let Some(undo) = request.op.undo()
             {
                 // Nobody else undoes a grant that is answered while the client closes.
                 self.send_one(Request::new(undo, Tick::now().after(self.response_timeout)), Completion::new(|_| ()));
             }
-            completion.complete(judged.map(|()| reply));
+            completion.complete(assessed.map(|()| reply));
         }
     }
 }
 
 /// Whether enough replicas have confirmed what was done on this socket before the answer to a `WAIT` came. An answer that came on
-/// another socket tells nothing: there the connection had written nothing yet.
-fn judge(waited: &Answer, socket: u8, terms: ReplicaTerms) -> Result<(), Failure> {
+/// another socket shows nothing: there the connection had written nothing yet.
+fn assess(waited: &Answer, socket: u8, terms: ReplicaTerms) -> Result<(), Failure> {
     match waited {
         Ok(Reply { verdict: Verdict::Replicated { .. }, socket: other, .. }) if *other != socket => {
             Err(Failure::unknown(FailureKind::Disconnected, "the connection broke before replicas had confirmed the write"))

@@ -29,16 +29,16 @@ impl Played {
         let op = Op::Lock(LockOp { keys, by: "me".into(), verb });
         let ends = Arc::clone(&self.ends);
         let completion = Completion::new(move |answer| ends.lock().push((number, answer)));
-        self.replicated.submit(Job::new(Request::new(op, Tick::NEVER), completion));
+        self.replicated.submit(InFlight::new(Request::new(op, Tick::NEVER), completion));
     }
 
     /// The operations that were sent since the last look.
-    fn sent(&mut self) -> Vec<Job> {
-        let mut jobs = Vec::new();
-        while let Ok(Input::Submit(job)) = self.sent.try_recv() {
-            jobs.push(job);
+    fn sent(&mut self) -> Vec<InFlight> {
+        let mut operations = Vec::new();
+        while let Ok(Input::Submit(pending)) = self.sent.try_recv() {
+            operations.push(pending);
         }
-        jobs
+        operations
     }
 
     fn ends(&self) -> Vec<(u64, Option<FailureKind>)> {
@@ -54,12 +54,12 @@ fn replicated(count: u64) -> Answer {
     on(1, Verdict::Replicated { count })
 }
 
-fn end(jobs: impl IntoIterator<Item = (Job, Answer)>) {
-    jobs.into_iter().for_each(|(job, answer)| job.completion.complete(answer));
+fn end(operations: impl IntoIterator<Item = (InFlight, Answer)>) {
+    operations.into_iter().for_each(|(pending, answer)| pending.completion.complete(answer));
 }
 
-fn names(jobs: &[Job]) -> Vec<&'static str> {
-    jobs.iter().map(|job| job.request.op.name()).collect()
+fn names(operations: &[InFlight]) -> Vec<&'static str> {
+    operations.iter().map(|pending| pending.request.op.name()).collect()
 }
 
 #[test]
@@ -94,9 +94,9 @@ fn an_answer_counts_when_enough_replicas_have_confirmed_what_its_socket_wrote() 
         (on(1, Verdict::Ok), Some(FailureKind::Protocol)),
         (Err(failed), Some(FailureKind::Denied)),
     ] {
-        let judged = judge(&waited, 1, TERMS);
-        assert_eq!(judged.as_ref().err().map(|failure| failure.kind), expected, "{waited:?}");
-        assert!(judged.err().is_none_or(|failure| failure.maybe_applied), "the write was done: {waited:?}");
+        let assessed = assess(&waited, 1, TERMS);
+        assert_eq!(assessed.as_ref().err().map(|failure| failure.kind), expected, "{waited:?}");
+        assert!(assessed.err().is_none_or(|failure| failure.maybe_applied), "the write was done: {waited:?}");
     }
 }
 
@@ -132,7 +132,7 @@ fn a_refusal_does_not_wait_and_a_failure_does_not_either() {
     let next = played.sent();
     assert_eq!(names(&next), ["extend", "wait"]);
     let failed = || Err(Failure::unknown(FailureKind::Disconnected, "gone"));
-    end(next.into_iter().map(|job| (job, failed())));
+    end(next.into_iter().map(|pending| (pending, failed())));
     assert_eq!(played.ends(), [(2, Some(FailureKind::Disconnected))]);
 }
 

@@ -20,8 +20,8 @@ use crate::io::reactor::{Io, LazyReactor};
 use crate::op::{Op, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::redis::connection::failure::closed;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::{Lineage, Primary};
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::listening::one_server::OneServer;
@@ -48,7 +48,7 @@ pub struct Routes {
     listening: Arc<OneServer>,
     reactor: Arc<LazyReactor>,
     driven: Mutex<Driven>,
-    /// What a sentinel says of failovers, where sentinels name the server.
+    /// What a sentinel reports of failovers, where sentinels name the server.
     hints: Option<Hints>,
     /// The connection for what replicas have to confirm, where they have to.
     replicated: Option<Arc<Replicated>>,
@@ -117,7 +117,7 @@ impl Routes {
         *routes.renewal.lock() = provided.map(|provided| {
             provided.renew(&routes, |routes, change| match change {
                 Change::Login => routes.log_in(),
-                Change::Trouble(failure) => routes.primary.health.tell(ServerState::Warning(failure.message)),
+                Change::Trouble(failure) => routes.primary.health.report(ServerState::Warning(failure.message)),
             })
         });
         Ok(routes)
@@ -145,7 +145,7 @@ impl Routes {
         }
     }
 
-    /// Connections whose changes `on_state` gets. `lineage` has the eras of the other nodes, for a node of a cluster.
+    /// Connections whose changes `on_state` gets. `lineage` has the replication ids of the other nodes, for a node of a cluster.
     pub(crate) fn reporting(
         settings: Settings,
         lineage: Option<Arc<Lineage>>,
@@ -154,39 +154,39 @@ impl Routes {
     ) -> Arc<Self> {
         Arc::new_cyclic(|routes: &Weak<Self>| {
             let routes = Weak::clone(routes);
-            let tell = move |state: ServerState| {
+            let report = move |state: ServerState| {
                 let others = routes.upgrade().filter(|_| matches!(state, ServerState::FailedOver(_)));
-                // The other connections leave the old primary before anybody hears of the new one.
+                // The other connections leave the old primary before the new one is reported.
                 others.inspect(|routes| routes.wake());
                 on_state(state);
             };
-            Self::of(settings, Primary::of(lineage, tell), host, Arc::clone(reactor))
+            Self::of(settings, Primary::of(lineage, report), host, Arc::clone(reactor))
         })
     }
 
-    pub(crate) fn send(&self, job: Job) {
-        if job.request.op.survives_reconnect() && self.primary.has_given_up() {
-            self.take_back(&job.request.op);
+    pub(crate) fn send(&self, pending: InFlight) {
+        if pending.request.op.survives_reconnect() && self.primary.has_cancelled() {
+            self.send_undo(&pending.request.op);
         }
         if let Some(replicated) = &self.replicated
-            && Replicated::concerns(&job.request.op)
+            && Replicated::concerns(&pending.request.op)
         {
-            return replicated.submit(job);
+            return replicated.submit(pending);
         }
-        if job.request.io.is_driven()
+        if pending.request.io.is_driven()
             && let Some(reactor_task) = self.driven_by_threads()
         {
-            return reactor_task.submit(job);
+            return reactor_task.submit(pending);
         }
-        let is_tasks = self.settings.callers_runtime && matches!(job.request.io, Io::Task);
+        let is_tasks = self.settings.callers_runtime && matches!(pending.request.io, Io::Task);
         let caller = if is_tasks { Handle::try_current().ok() } else { None };
-        let input = Input::Submit(job);
+        let input = Input::Submit(pending);
         let refused = match caller.filter(|caller| caller.id() != self.host.id()) {
             Some(caller) => self.send_on(&caller, input),
             None => self.background.send(input).err().map(|refused| refused.0),
         };
-        if let Some(Input::Submit(job)) = refused {
-            job.completion.complete_by(&job.request.io, Err(closed(false)));
+        if let Some(Input::Submit(pending)) = refused {
+            pending.completion.complete_by(&pending.request.io, Err(closed(false)));
         }
     }
 
@@ -238,7 +238,7 @@ impl Routes {
         inbox
     }
 
-    /// Has the background's route ask the server for its era, on a connection that is open or made for that.
+    /// Has the background's route ask the server for its replication id, on a connection that is open or made for that.
     pub(crate) fn verify(&self) {
         let _ = self.background.send(Input::Verify);
     }
@@ -250,7 +250,7 @@ impl Routes {
 
     /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
     /// connection, and needs none.
-    fn tell_all(&self, input: impl Fn() -> Input) {
+    fn notify_all(&self, input: impl Fn() -> Input) {
         let _ = self.background.send(input());
         for route in self.per_runtime.load().iter().filter(|route| !route.inbox.same_channel(&self.background)) {
             let _ = route.inbox.send(input());
@@ -262,29 +262,29 @@ impl Routes {
 
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
-        self.tell(ReactorTask::wake, || Input::Wake);
+        self.notify(ReactorTask::wake, || Input::Wake);
         self.listening.listening().wake();
     }
 
-    /// Has every connection tell the server the newest credentials.
+    /// Has every connection send the newest credentials.
     pub(crate) fn log_in(&self) {
-        self.tell(ReactorTask::log_in, || Input::LogIn);
+        self.notify(ReactorTask::log_in, || Input::LogIn);
         self.listening.listening().log_in();
     }
 
-    fn tell(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
+    fn notify(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
         if let Some(reactor_task) = self.made() {
             driven(&reactor_task);
         }
-        self.tell_all(&input);
+        self.notify_all(&input);
     }
 
-    /// Tells every connection of a release or a leave: what it takes back may come late on another one.
-    fn take_back(&self, op: &Op) {
+    /// Notifies every connection of a release or a leave: what it undoes may come late on another one.
+    fn send_undo(&self, op: &Op) {
         if let Some(reactor_task) = self.made() {
-            reactor_task.take_back(op.clone());
+            reactor_task.send_undo(op.clone());
         }
-        self.tell_all(|| Input::TakeBack(op.clone()));
+        self.notify_all(|| Input::Undo(op.clone()));
     }
 }
 
@@ -300,7 +300,7 @@ impl Server for Routes {
             Some(service) => sentinels::with_facts(service, self.settings.connect_timeout, &self.host, completion),
             None => completion,
         };
-        self.send(Job::new(request, completion));
+        self.send(InFlight::new(request, completion));
     }
 
     /// The server's clock at this time.
@@ -309,12 +309,12 @@ impl Server for Routes {
     }
 
     /// Makes the background's route connect, and listens to a sentinel, where there are some.
-    fn warm(&self) {
+    fn keep_warm(&self) {
         if let Some(hints) = &self.hints {
             hints.listen(&self.settings, &self.primary, &self.host);
         }
         // A route that has ended renews nothing.
-        let _ = self.background.send(Input::Warm);
+        let _ = self.background.send(Input::KeepWarm);
     }
 
     /// Listens on a connection for all channels, which is closed some seconds after the last listener is gone.
@@ -322,19 +322,19 @@ impl Server for Routes {
         listen(&self.listening, Channel { name: channel.into(), kind: Kind::Both }, &listener)
     }
 
-    /// Gives up all operations but releases, also those that are submitted later.
-    fn give_up(&self) {
+    /// Cancels all operations but releases, also those that are submitted later.
+    fn cancel(&self) {
         if let Some(reactor_task) = self.made() {
-            reactor_task.give_up();
+            reactor_task.cancel();
         }
-        self.tell_all(|| Input::GiveUp);
+        self.notify_all(|| Input::Cancel);
     }
 
     fn close(&self) {
         drop(self.renewal.lock().take());
         self.hints.iter().for_each(Hints::close);
         self.close_driven();
-        self.tell_all(|| Input::Close);
+        self.notify_all(|| Input::Close);
         self.listening.listening().close();
     }
 }

@@ -1,4 +1,4 @@
-//! Sentinel: what sentinels say of a service, and which node that makes its primary. Pure: answers in, the choice out.
+//! Sentinel: what sentinels report of a service, and which node that makes its primary. Pure: answers in, the choice out.
 //!
 //! The role that a node shows is not enough: an old primary that is started again calls itself `master` for some ten seconds, until
 //! a sentinel finds it. So the choice goes by the *config epoch*, a number that rises with each failover.
@@ -28,17 +28,17 @@ pub(crate) struct Named {
     pub(crate) address: Address,
     /// The config epoch: it rises with each failover.
     pub(crate) epoch: u64,
-    /// Whether the sentinel, or a quorum of them, takes the primary for down.
+    /// Whether the sentinel, or a quorum of them, considers the primary down.
     pub(crate) is_down: bool,
     /// The number of sentinels that have to agree before a failover.
     pub(crate) quorum: u64,
-    /// The time of silence after which a sentinel takes the primary for down, in milliseconds.
+    /// The time of silence after which a sentinel considers the primary down, in milliseconds.
     pub(crate) down_after_ms: u64,
 }
 
-/// What a sentinel says of a service.
+/// What a sentinel reports about a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum PrimaryReply {
     Named(Named),
     /// It watches no service of this name.
     Unknown,
@@ -75,13 +75,13 @@ fn denied(why: &str) -> Failure {
 }
 
 /// The meaning of the answer to `SENTINEL MASTER`.
-pub(crate) fn said(answer: RedisResult<Value>) -> Said {
+pub(crate) fn primary_reply(answer: RedisResult<Value>) -> PrimaryReply {
     let value = match answer.and_then(Value::extract_error) {
         Ok(value) => value,
         Err(error) => {
             let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
             let why = match error.code() {
-                Some("ERR") if detail.contains("no such master") => return Said::Unknown,
+                Some("ERR") if detail.contains("no such master") => return PrimaryReply::Unknown,
                 Some("ERR") if detail.contains("unknown command") => {
                     let why = "what answers there is no sentinel: the URL of a single server begins with redis://";
                     Failure::not_applied(FailureKind::Mismatch, why)
@@ -90,12 +90,13 @@ pub(crate) fn said(answer: RedisResult<Value>) -> Said {
                 Some("NOPERM") => denied("the sentinel's user may not ask for a service (ACL +sentinel|master)"),
                 _ => refusal::failure(&error, false),
             };
-            return Said::Failed(why);
+            return PrimaryReply::Failed(why);
         }
     };
     match value {
-        Value::Nil => Said::Unknown,
-        value => named(&value).map_or_else(|| Said::Failed(Failure::not_applied(FailureKind::Protocol, GARBAGE)), Said::Named),
+        Value::Nil => PrimaryReply::Unknown,
+        value => named(&value)
+            .map_or_else(|| PrimaryReply::Failed(Failure::not_applied(FailureKind::Protocol, GARBAGE)), PrimaryReply::Named),
     }
 }
 
@@ -147,7 +148,7 @@ pub(crate) fn others(answer: RedisResult<Value>) -> (Vec<Address>, Vec<String>) 
     (fields.iter().filter_map(Fields::address).collect(), ids.map(str::to_owned).collect())
 }
 
-/// The answer to `SENTINEL MYID`, if the sentinel may tell.
+/// The answer to `SENTINEL MYID`, if the sentinel may show it.
 pub(crate) fn own_id(answer: RedisResult<Value>) -> Option<String> {
     redis::from_redis_value(answer.and_then(Value::extract_error).ok()?).ok().filter(|id: &String| !id.is_empty())
 }
@@ -166,7 +167,7 @@ pub(crate) struct Poll {
     /// The sentinels that were believed before, by their ids, and the number of those asked that are hosts of the URL: the first ones.
     known: BTreeSet<String>,
     hosts: usize,
-    answers: Vec<(Address, Said, Ids)>,
+    answers: Vec<(Address, PrimaryReply, Ids)>,
     gathers_until: Tick,
 }
 
@@ -177,13 +178,13 @@ impl Poll {
     }
 
     /// Takes the answer of a sentinel.
-    pub(crate) fn take(&mut self, from: Address, said: Said, ids: Ids, now: Tick) {
-        if matches!(&said, Said::Named(named) if !self.is_out_of_date(named)) {
+    pub(crate) fn take(&mut self, from: Address, reply: PrimaryReply, ids: Ids, now: Tick) {
+        if matches!(&reply, PrimaryReply::Named(named) if !self.is_out_of_date(named)) {
             // The first answers to a new client may all be of another group.
             let gather = if self.known.is_empty() && self.hosts > 1 { GATHER_FIRST } else { GATHER };
             self.gathers_until = self.gathers_until.min(now.after(gather));
         }
-        self.answers.push((from, said, ids));
+        self.answers.push((from, reply, ids));
     }
 
     /// Those that are believed, among those that name a primary.
@@ -191,7 +192,7 @@ impl Poll {
         let named: Vec<(&Address, &Named, &Ids)> = self
             .answers
             .iter()
-            .filter_map(|(from, said, ids)| if let Said::Named(named) = said { Some((from, named, ids)) } else { None })
+            .filter_map(|(from, reply, ids)| if let PrimaryReply::Named(named) = reply { Some((from, named, ids)) } else { None })
             .collect();
         let hosts = &self.asked[..self.hosts.min(self.asked.len())];
         let members: Vec<Member<'_>> = named
@@ -212,9 +213,8 @@ impl Poll {
     /// The sentinels that name a primary and are of another group.
     pub(crate) fn foreign(&self) -> Vec<Address> {
         let Ok(believed) = self.believed() else { return Vec::new() };
-        let is_foreign =
-            |said: &Said| matches!(said, Said::Named(named) if !believed.iter().any(|(other, _)| std::ptr::eq(*other, named)));
-        self.answers.iter().filter(|(_, said, _)| is_foreign(said)).map(|(from, ..)| from.clone()).collect()
+        let is_foreign = |reply: &PrimaryReply| matches!(reply, PrimaryReply::Named(named) if !believed.iter().any(|(other, _)| std::ptr::eq(*other, named)));
+        self.answers.iter().filter(|(_, reply, _)| is_foreign(reply)).map(|(from, ..)| from.clone()).collect()
     }
 
     fn tear<'a, G: Iterator<Item = &'a Address>>(&self, groups: impl Iterator<Item = G>) -> Failure {
@@ -248,10 +248,10 @@ impl Poll {
             Err(_) if !is_over && now < self.gathers_until => return None,
             Err(failure) => return Some(Err(failure)),
         };
-        let heard: Vec<&Named> =
+        let received: Vec<&Named> =
             believed.into_iter().map(|(named, _)| named).filter(|named| !self.is_out_of_date(named)).collect();
-        let newest = heard.iter().map(|named| named.epoch).max();
-        let latest: Vec<&Named> = heard.into_iter().filter(|named| Some(named.epoch) == newest).collect();
+        let newest = received.iter().map(|named| named.epoch).max();
+        let latest: Vec<&Named> = received.into_iter().filter(|named| Some(named.epoch) == newest).collect();
         let count = |named: &&&Named| latest.iter().filter(|other| other.address == named.address).count();
         match latest.iter().max_by_key(count) {
             Some(named) if count(&named) > self.asked.len() / 2 => Some(Ok((*named).clone())),
@@ -289,23 +289,23 @@ impl Poll {
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
         let (mut kinds, mut unknown, foreign) = (Vec::new(), 0, self.foreign());
         for address in &self.asked {
-            let said = self.answers.iter().find(|(from, ..)| from == address).map(|(_, said, _)| said);
-            let (kind, why) = match said {
+            let reply = self.answers.iter().find(|(from, ..)| from == address).map(|(_, reply, _)| reply);
+            let (kind, why) = match reply {
                 None => (FailureKind::Timeout, "no answer in time".to_owned()),
-                Some(Said::Unknown) => {
+                Some(PrimaryReply::Unknown) => {
                     unknown += 1;
                     (FailureKind::Mismatch, "it watches no such service".to_owned())
                 }
-                Some(Said::Named(_)) if foreign.contains(address) => (
+                Some(PrimaryReply::Named(_)) if foreign.contains(address) => (
                     FailureKind::Mismatch,
                     "it knows none of the sentinels that were asked before, and is of another group".to_owned(),
                 ),
-                Some(Said::Named(named)) => {
+                Some(PrimaryReply::Named(named)) => {
                     let why =
                         format!("it names {} in epoch {}, and epoch {} has come since", named.address, named.epoch, self.floor);
                     (FailureKind::ReadOnly, why)
                 }
-                Some(Said::Failed(failure)) => (failure.kind, failure.message.clone()),
+                Some(PrimaryReply::Failed(failure)) => (failure.kind, failure.message.clone()),
             };
             kinds.push(kind);
             match reasons.iter_mut().find(|(reason, _)| *reason == why) {

@@ -8,7 +8,7 @@ use crate::server::redis::address::Address;
 /// How a sentinel and those that it knows call themselves: run ids, which no two sentinels share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ids {
-    /// Its own, if it may tell.
+    /// Its own, if it may show it.
     pub(crate) own: Option<String>,
     pub(crate) others: Vec<String>,
 }
@@ -34,13 +34,13 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Whether the two are of one group, or can't tell.
+    /// Whether the two are of one group, or nothing shows it.
     fn is_beside(&self, other: &Self) -> bool {
         if self.primary == other.primary || self.ids.is_silent() || other.ids.is_silent() {
             return true;
         }
         match (&self.ids.own, &other.ids.own) {
-            // Each lists the other. One at an address that was used again hears of those who had a sentinel there before.
+            // Each lists the other. One at an address that was used again learns of those who had a sentinel there before.
             (Some(own), Some(its)) => self.ids.others.contains(its) && other.ids.others.contains(own),
             _ => self.ids.all().any(|id| other.ids.all().any(|its| its == id)),
         }
@@ -143,7 +143,7 @@ mod tests {
             (&["a b,c p h", "x y,z q h"], &["x"], "1"),
             // One that has just been started knows nobody yet, and names the same primary.
             (&["a b,c p h", "n - p h"], &[], "01"),
-            // Who may not tell is of the same group.
+            // One that may not show its id counts as of the same group.
             (&["- - p h", "- - q h", "- - q h"], &[], "012"),
             (&["- b,c p h", "- a,c q h"], &[], "01"),
             (&[], &["a"], ""),

@@ -8,12 +8,12 @@ fn address(text: &str) -> Address {
     Address { host: host.into(), port: port.parse().unwrap() }
 }
 
-fn names(place: &str, epoch: u64) -> Said {
-    Said::Named(Named { address: address(place), epoch, is_down: false, quorum: 2, down_after_ms: 1_000 })
+fn names(place: &str, epoch: u64) -> PrimaryReply {
+    PrimaryReply::Named(Named { address: address(place), epoch, is_down: false, quorum: 2, down_after_ms: 1_000 })
 }
 
-fn failed(kind: FailureKind, why: &str) -> Said {
-    Said::Failed(Failure::not_applied(kind, why))
+fn failed(kind: FailureKind, why: &str) -> PrimaryReply {
+    PrimaryReply::Failed(Failure::not_applied(kind, why))
 }
 
 fn bulk(text: &str) -> Value {
@@ -34,20 +34,24 @@ const PRIMARY: [(&str, &str); 6] =
 #[test]
 fn an_answer_names_a_primary_or_says_why_not() {
     let named = Named { address: address("10.0.0.1:6380"), epoch: 7, is_down: false, quorum: 2, down_after_ms: 0 };
-    assert_eq!(said(Ok(fields(&PRIMARY))), Said::Named(named.clone()));
+    assert_eq!(primary_reply(Ok(fields(&PRIMARY))), PrimaryReply::Named(named.clone()));
     for (flags, is_down) in [("master", false), ("s_down,master", true), ("master,o_down,failover_in_progress", true)] {
         let more = [&PRIMARY[..3], &[("flags", flags), ("down-after-milliseconds", "500"), PRIMARY[4], PRIMARY[5]]].concat();
-        assert_eq!(said(Ok(fields(&more))), Said::Named(Named { is_down, down_after_ms: 500, ..named.clone() }), "{flags}");
+        assert_eq!(
+            primary_reply(Ok(fields(&more))),
+            PrimaryReply::Named(Named { is_down, down_after_ms: 500, ..named.clone() }),
+            "{flags}"
+        );
     }
-    assert_eq!(said(Ok(Value::Nil)), Said::Unknown);
-    assert_eq!(said(error("ERR No such master with that name")), Said::Unknown);
+    assert_eq!(primary_reply(Ok(Value::Nil)), PrimaryReply::Unknown);
+    assert_eq!(primary_reply(error("ERR No such master with that name")), PrimaryReply::Unknown);
     for (line, kind, words) in [
         ("NOAUTH Authentication required.", FailureKind::Denied, "?sentinel_password="),
         ("NOPERM this user has no permissions to run the 'sentinel|master' command", FailureKind::Denied, "+sentinel|master"),
         ("ERR unknown command 'SENTINEL', with args beginning with: 'MASTER'", FailureKind::Mismatch, "is no sentinel"),
         ("BUSY later", FailureKind::Other, "BUSY later"),
     ] {
-        let Said::Failed(failure) = said(error(line)) else { panic!("{line}") };
+        let PrimaryReply::Failed(failure) = primary_reply(error(line)) else { panic!("{line}") };
         assert!(failure.kind == kind && failure.message.contains(words) && !failure.maybe_applied, "{line}: {failure}");
     }
 }
@@ -66,7 +70,7 @@ fn an_answer_without_a_whole_address_or_without_an_epoch_is_garbage() {
         fields(&[PRIMARY[1], ("port", "70000"), PRIMARY[4]]),
         fields(&[PRIMARY[1], PRIMARY[2], ("config-epoch", "-1")]),
     ] {
-        let Said::Failed(failure) = said(Ok(wrong.clone())) else { panic!("{wrong:?}") };
+        let PrimaryReply::Failed(failure) = primary_reply(Ok(wrong.clone())) else { panic!("{wrong:?}") };
         assert_eq!((failure.kind, &*failure.message), (FailureKind::Protocol, GARBAGE), "{wrong:?}");
         assert_eq!(others(Ok(wrong)), (vec![], vec![]));
     }
@@ -96,10 +100,10 @@ fn credentials_are_refused_without_being_repeated() {
 const AT: Tick = Tick::from_micros(1_000_000);
 
 /// The choice after these answers, `millis` after the first one, in words.
-fn choice(known: usize, floor: u64, answers: &[Said], millis: u64, is_over: bool) -> String {
+fn choice(known: usize, floor: u64, answers: &[PrimaryReply], millis: u64, is_over: bool) -> String {
     let asked: Vec<Address> = (0..known).map(|number| address(&format!("s{number}:1"))).collect();
     let mut poll = Poll::new("m", asked.clone(), floor, BTreeSet::new(), 1);
-    answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, said.clone(), Ids::default(), AT));
+    answers.iter().zip(asked).for_each(|(reply, from)| poll.take(from, reply.clone(), Ids::default(), AT));
     match poll.choice(AT.after(Duration::from_millis(millis)), is_over) {
         None => "waits".to_owned(),
         Some(Ok(named)) => format!("{} {}", named.address, named.epoch),
@@ -109,8 +113,8 @@ fn choice(known: usize, floor: u64, answers: &[Said], millis: u64, is_over: bool
 
 fn the_highest_epoch_wins() {
     let (a5, a4, b5, b6) = (names("a:1", 5), names("a:1", 4), names("b:1", 5), names("b:1", 6));
-    let (unknown, refused) = (Said::Unknown, failed(FailureKind::Refused, "no"));
-    type Case<'a> = (usize, u64, &'a [&'a Said], u64, bool, &'a str);
+    let (unknown, refused) = (PrimaryReply::Unknown, failed(FailureKind::Refused, "no"));
+    type Case<'a> = (usize, u64, &'a [&'a PrimaryReply], u64, bool, &'a str);
     let cases: &[Case<'_>] = &[
         (1, 0, &[&a5], 0, false, "a:1 5"),
         (3, 0, &[], 9_000, false, "waits"),
@@ -135,13 +139,13 @@ fn the_highest_epoch_wins() {
         (3, 0, &[&a5, &b5, &a5], 0, false, "a:1 5"),
     ];
     for (known, floor, answers, millis, is_over, expected) in cases {
-        let answers: Vec<Said> = answers.iter().map(|said| (*said).clone()).collect();
+        let answers: Vec<PrimaryReply> = answers.iter().map(|reply| (*reply).clone()).collect();
         assert_eq!(choice(*known, *floor, &answers, *millis, *is_over), *expected, "{known} {floor} {answers:?} {millis}");
     }
-    let lower = |floor: u64, answers: &[&Said]| {
+    let lower = |floor: u64, answers: &[&PrimaryReply]| {
         let asked: Vec<Address> = (0..3).map(|number| address(&format!("s{number}:1"))).collect();
         let mut poll = Poll::new("m", asked.clone(), floor, BTreeSet::new(), 1);
-        answers.iter().zip(asked).for_each(|(said, from)| poll.take(from, (*said).clone(), Ids::default(), AT));
+        answers.iter().zip(asked).for_each(|(reply, from)| poll.take(from, (*reply).clone(), Ids::default(), AT));
         poll.agreed_below()
     };
     assert_eq!(lower(5, &[&a4, &a4, &unknown]), Some(4));
@@ -163,8 +167,8 @@ fn an_epoch_that_is_ignored_is_noticed() {
 }
 
 #[test]
-fn where_nobody_names_a_primary_the_reasons_are_told_with_who_gave_them() {
-    let (unknown, refused) = (Said::Unknown, failed(FailureKind::Refused, "could not connect"));
+fn where_nobody_names_a_primary_the_reasons_are_reported_with_who_gave_them() {
+    let (unknown, refused) = (PrimaryReply::Unknown, failed(FailureKind::Refused, "could not connect"));
     let (denied, none) = (failed(FailureKind::Denied, "wrong password"), failed(FailureKind::Mismatch, "is no sentinel"));
     let disagree = [names("a:1", 5), names("b:2", 5)];
     for (known, answers, expected) in [
@@ -196,8 +200,8 @@ fn where_nobody_names_a_primary_the_reasons_are_told_with_who_gave_them() {
         ),
         (2, &[none, refused], "refused: no sentinel"),
     ] {
-        let said = choice(known, 0, answers, 0, false);
-        assert!(said.starts_with(expected), "{said}");
+        let reply = choice(known, 0, answers, 0, false);
+        assert!(reply.starts_with(expected), "{reply}");
     }
     assert_eq!(
         choice(2, 0, &[], 0, true),

@@ -48,7 +48,7 @@ fn sentinels_have_credentials_and_tls_of_their_own() {
 
 #[test]
 fn what_is_wrong_is_named_and_no_password_is() {
-    for (rest, told) in [
+    for (rest, message) in [
         ("", "one of these is no host"),
         ("/m", "one of these is no host"),
         ("a,,b/m", "one of these is no host"),
@@ -89,8 +89,8 @@ fn what_is_wrong_is_named_and_no_password_is() {
         ("x:hun#ter2@a/m", "# begins what has no meaning"),
     ] {
         let url = format!("redis+sentinel://{rest}");
-        let said = parse(&url).unwrap_err();
-        assert!(said.contains(told), "{url}: {said}");
-        assert!(!said.contains("hun") && !said.contains("ter2"), "{url}: {said}");
+        let text = parse(&url).unwrap_err();
+        assert!(text.contains(message), "{url}: {text}");
+        assert!(!text.contains("hun") && !text.contains("ter2"), "{url}: {text}");
     }
 }

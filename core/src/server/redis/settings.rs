@@ -54,7 +54,7 @@ impl Settings {
         }
     }
 
-    /// The server refuses these credentials, to a live connection or a new one; says whether that is news for their provider.
+    /// The server refuses these credentials, to a live connection or a new one; returns whether that is news for their provider.
     pub(crate) fn refused(&self, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
         let refused = |provided: &Arc<Provided>| provided.refused(&self.target.address, login, failure, is_live, now);
         self.provided.as_ref().is_some_and(refused)
@@ -65,7 +65,7 @@ impl Settings {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server has ever answered. Then a broken connection is no reason to doubt the URL.
+    /// Whether the server has ever answered. Then a broken connection is no reason to suspect the URL.
     pub(crate) fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
@@ -75,8 +75,8 @@ impl Settings {
         self.quorum_config.map(|config| Duration::from_millis(config.max_ttl_ms))
     }
 
-    /// Whether the server is a single one, and in quarantine after a failover. Then its era has to be known.
-    pub(crate) fn needs_era(&self) -> bool {
+    /// Whether the server is a single one, and in quarantine after a failover. Then its replication id has to be known.
+    pub(crate) fn needs_replid(&self) -> bool {
         self.quorum_config.is_some_and(|config| config.servers == 1)
     }
 

@@ -9,7 +9,7 @@ use crate::op::{Failure, FailureKind};
 /// The names of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TlsNames {
-    /// The name that the node is asked for, by which it chooses its certificate (SNI). An address is not told.
+    /// The name that the node is asked for, by which it chooses its certificate (SNI). An address is not sent.
     pub(crate) asked: ServerName<'static>,
     /// The names of which the certificate has one.
     pub(crate) accepted: Vec<ServerName<'static>>,

@@ -232,7 +232,7 @@ pub(crate) fn login(user: Option<String>, password: Option<String>) -> Arc<Login
     Arc::new(Login { user, password })
 }
 
-/// What is wrong with a URL whose parts can't be told apart.
+/// The error for a URL whose parts are ambiguous.
 fn mistake(text: &str) -> Option<&'static str> {
     let (_, rest) = text.split_once("://")?;
     let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));

@@ -76,7 +76,7 @@ fn a_url_that_is_none_is_an_argument_error_without_its_password() {
 
 #[test]
 fn what_is_wrong_is_named_with_what_is_right() {
-    for (url, told) in [
+    for (url, message) in [
         ("redis-sentinel://a,b/primary", "a service of Sentinel is redis+sentinel://"),
         ("SENTINEL://a", "a service of Sentinel is redis+sentinel://"),
         ("redis+sentinel://a,b", "names no service"),
@@ -108,7 +108,7 @@ fn what_is_wrong_is_named_with_what_is_right() {
         ("redis://h?protocol=3", "there are db, user and pass"),
     ] {
         let text = parse(url).unwrap_err().to_string();
-        assert!(text.contains(told), "{url}: {text}");
+        assert!(text.contains(message), "{url}: {text}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::step::{Say, Step};
+use super::step::{Act, Step};
 use crate::error::Remaining;
 use crate::machine::{self, Env, State, Value};
 use crate::name::{Keys, Kind};
@@ -14,18 +14,18 @@ use crate::server::memory::MemoryServer;
 /// The server's answer. Its keys change at once, however late the answer is.
 pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {
     let refused = |verdict| Ok(plain(memory, op, verdict));
-    match &step.say {
-        Say::Real => memory.apply(op),
-        Say::Granted { fence } => Ok(memory.with(|state, env| granted(state, op, *fence, env))),
-        Say::Busy { owner, remaining } => refused(busy(op, owner.to_string(), *remaining)),
-        Say::Gone => refused(gone(op)),
-        Say::Conflict { found } => refused(Verdict::Conflict { found: found.to_string() }),
-        Say::Quarantine { left } => refused(Verdict::Quarantine { left: *left }),
-        Say::Mismatch { servers, max_ttl_ms } => {
+    match &step.act {
+        Act::Real => memory.apply(op),
+        Act::Granted { fence } => Ok(memory.with(|state, env| granted(state, op, *fence, env))),
+        Act::Busy { owner, remaining } => refused(busy(op, owner.to_string(), *remaining)),
+        Act::Gone => refused(gone(op)),
+        Act::Conflict { found } => refused(Verdict::Conflict { found: found.to_string() }),
+        Act::Quarantine { left } => refused(Verdict::Quarantine { left: *left }),
+        Act::Mismatch { servers, max_ttl_ms } => {
             refused(Verdict::Mismatch { quorum: QuorumConfig { servers: *servers, max_ttl_ms: *max_ttl_ms }.to_string() })
         }
-        Say::Fail { kind, applied } => failed(memory, op, *kind, *applied),
-        Say::Nothing { applied } => failed(memory, op, FailureKind::Timeout, *applied),
+        Act::Fail { kind, applied } => failed(memory, op, *kind, *applied),
+        Act::Nothing { applied } => failed(memory, op, FailureKind::Timeout, *applied),
     }
 }
 

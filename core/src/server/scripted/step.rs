@@ -29,12 +29,12 @@ use crate::owner::{Fields, escape};
 /// Every step but the last can be late: `busy delay=200`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    pub(super) say: Say,
+    pub(super) act: Act,
     pub(super) delay: Duration,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Say {
+pub(super) enum Act {
     #[default]
     Real,
     Granted {
@@ -67,7 +67,7 @@ pub(super) enum Say {
 /// The operations that only ask about the caller's own lock.
 const OURS: [&str; 6] = ["confirm", "extend", "heal", "release", "end", "reset"];
 
-impl Say {
+impl Act {
     /// Whether the step can be the answer to an operation of this kind.
     pub(super) fn fits(&self, operation: &str) -> bool {
         match self {
@@ -92,50 +92,50 @@ impl Step {
     /// The operation succeeds, in any state.
     #[must_use]
     pub fn granted() -> Self {
-        Say::Granted { fence: None }.into()
+        Act::Granted { fence: None }.into()
     }
 
     /// Another holder has the lock; the server's own keys stay unchanged.
     #[must_use]
     pub fn busy(owner: &str, remaining: Remaining) -> Self {
-        Say::Busy { owner: owner.into(), remaining }.into()
+        Act::Busy { owner: owner.into(), remaining }.into()
     }
 
     /// The lock is free: the answer to a holder whose key no longer exists.
     #[must_use]
     pub fn gone() -> Self {
-        Say::Gone.into()
+        Act::Gone.into()
     }
 
     /// The key holds a value of another type, which is named.
     #[must_use]
     pub fn conflict(found: &str) -> Self {
-        Say::Conflict { found: found.into() }.into()
+        Act::Conflict { found: found.into() }.into()
     }
 
     /// The server is new or lost its data, and votes after `left`.
     #[must_use]
     pub fn quarantine(left: Duration) -> Self {
-        Say::Quarantine { left }.into()
+        Act::Quarantine { left }.into()
     }
 
     /// The server belongs to another quorum.
     #[must_use]
     pub fn mismatch(servers: u32, max_ttl: Duration) -> Self {
-        Say::Mismatch { servers, max_ttl_ms: millis(max_ttl) }.into()
+        Act::Mismatch { servers, max_ttl_ms: millis(max_ttl) }.into()
     }
 
     /// There is no answer, for this reason, and nothing was done. Whether the client can know that nothing was done depends on the
     /// reason.
     #[must_use]
     pub fn fail(kind: FailureKind) -> Self {
-        Say::Fail { kind, applied: false }.into()
+        Act::Fail { kind, applied: false }.into()
     }
 
     /// There is no answer at all: the response timeout ends the wait.
     #[must_use]
     pub fn silence() -> Self {
-        Say::Nothing { applied: false }.into()
+        Act::Nothing { applied: false }.into()
     }
 
     /// The answer comes later by this time. The server executes the operation at once.
@@ -147,16 +147,16 @@ impl Step {
     /// A failure or silence after the server has executed the operation: the link was cut before the answer.
     #[must_use]
     pub fn applied(mut self) -> Self {
-        if let Say::Fail { applied, .. } | Say::Nothing { applied } = &mut self.say {
+        if let Act::Fail { applied, .. } | Act::Nothing { applied } = &mut self.act {
             *applied = true;
         }
         self
     }
 }
 
-impl From<Say> for Step {
-    fn from(say: Say) -> Self {
-        Self { say, delay: Duration::ZERO }
+impl From<Act> for Step {
+    fn from(act: Act) -> Self {
+        Self { act, delay: Duration::ZERO }
     }
 }
 
@@ -172,20 +172,20 @@ impl FromStr for Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let applied = |applied: &bool| if *applied { " applied" } else { "" };
-        match &self.say {
-            Say::Real => write!(f, "real"),
-            Say::Granted { fence: None } => write!(f, "granted"),
-            Say::Granted { fence: Some(fence) } => write!(f, "granted fence={fence}"),
-            Say::Busy { owner, remaining: Remaining::For(left) } => {
+        match &self.act {
+            Act::Real => write!(f, "real"),
+            Act::Granted { fence: None } => write!(f, "granted"),
+            Act::Granted { fence: Some(fence) } => write!(f, "granted fence={fence}"),
+            Act::Busy { owner, remaining: Remaining::For(left) } => {
                 write!(f, "busy owner={} ttl={}", escape(owner), millis(*left))
             }
-            Say::Busy { owner, .. } => write!(f, "busy owner={} ttl=none", escape(owner)),
-            Say::Gone => write!(f, "gone"),
-            Say::Conflict { found } => write!(f, "conflict type={}", escape(found)),
-            Say::Quarantine { left } => write!(f, "quarantine ttl={}", millis(*left)),
-            Say::Mismatch { servers, max_ttl_ms } => write!(f, "mismatch n={servers} max_ttl={max_ttl_ms}"),
-            Say::Fail { kind, applied: done } => write!(f, "fail {}{}", kind.as_str(), applied(done)),
-            Say::Nothing { applied: done } => write!(f, "silence{}", applied(done)),
+            Act::Busy { owner, .. } => write!(f, "busy owner={} ttl=none", escape(owner)),
+            Act::Gone => write!(f, "gone"),
+            Act::Conflict { found } => write!(f, "conflict type={}", escape(found)),
+            Act::Quarantine { left } => write!(f, "quarantine ttl={}", millis(*left)),
+            Act::Mismatch { servers, max_ttl_ms } => write!(f, "mismatch n={servers} max_ttl={max_ttl_ms}"),
+            Act::Fail { kind, applied: done } => write!(f, "fail {}{}", kind.as_str(), applied(done)),
+            Act::Nothing { applied: done } => write!(f, "silence{}", applied(done)),
         }?;
         if self.delay.is_zero() { Ok(()) } else { write!(f, " delay={}", millis(self.delay)) }
     }
@@ -207,30 +207,30 @@ impl<'a> Words<'a> {
     fn step(mut self) -> Result<Step, Error> {
         let delay = Duration::from_millis(self.number("delay")?.unwrap_or(0));
         let verb = if self.plain.is_empty() { "" } else { self.plain.remove(0) };
-        let say = match verb {
-            "real" => Say::Real,
-            "granted" => Say::Granted { fence: self.number("fence")? },
+        let act = match verb {
+            "real" => Act::Real,
+            "granted" => Act::Granted { fence: self.number("fence")? },
             "busy" => self.busy()?,
-            "gone" => Say::Gone,
-            "conflict" => Say::Conflict { found: self.field("type").unwrap_or_else(|| "list".to_owned()).into() },
-            "quarantine" => Say::Quarantine { left: Duration::from_millis(self.number("ttl")?.unwrap_or(1_000)) },
+            "gone" => Act::Gone,
+            "conflict" => Act::Conflict { found: self.field("type").unwrap_or_else(|| "list".to_owned()).into() },
+            "quarantine" => Act::Quarantine { left: Duration::from_millis(self.number("ttl")?.unwrap_or(1_000)) },
             "mismatch" => {
-                Say::Mismatch { servers: self.number("n")?.unwrap_or(5), max_ttl_ms: self.number("max_ttl")?.unwrap_or(60_000) }
+                Act::Mismatch { servers: self.number("n")?.unwrap_or(5), max_ttl_ms: self.number("max_ttl")?.unwrap_or(60_000) }
             }
-            "fail" => Say::Fail { kind: self.kind()?, applied: self.flag("applied") },
-            "silence" => Say::Nothing { applied: self.flag("applied") },
+            "fail" => Act::Fail { kind: self.kind()?, applied: self.flag("applied") },
+            "silence" => Act::Nothing { applied: self.flag("applied") },
             _ => return Err(self.wrong("no step begins like that")),
         };
         if let Some(left) = self.plain.first().or(self.fields.first()) {
             return Err(self.wrong(&format!("it has a {left:?} too many")));
         }
-        if matches!(say, Say::Nothing { .. }) && !delay.is_zero() {
+        if matches!(act, Act::Nothing { .. }) && !delay.is_zero() {
             return Err(self.wrong("silence can't be late"));
         }
-        Ok(Step { say, delay })
+        Ok(Step { act, delay })
     }
 
-    fn busy(&mut self) -> Result<Say, Error> {
+    fn busy(&mut self) -> Result<Act, Error> {
         let owner = self.field("owner").unwrap_or_else(|| "somebody".to_owned()).into();
         let remaining = if let Some(at) = self.fields.iter().position(|field| *field == "ttl=none") {
             self.fields.remove(at);
@@ -238,7 +238,7 @@ impl<'a> Words<'a> {
         } else {
             Remaining::For(Duration::from_millis(self.number("ttl")?.unwrap_or(1_000)))
         };
-        Ok(Say::Busy { owner, remaining })
+        Ok(Act::Busy { owner, remaining })
     }
 
     fn kind(&mut self) -> Result<FailureKind, Error> {

@@ -1,4 +1,4 @@
-//! Aside: what is told of a lock beside the steps of its acquisition.
+//! Aside: what is reported of a lock beside the steps of its acquisition.
 
 use super::LockActor;
 use crate::event::{EventKind, LockEvent};

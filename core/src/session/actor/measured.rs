@@ -1,4 +1,4 @@
-//! Measured: what one acquisition tells the metrics of its client.
+//! Measured: what one acquisition adds to the metrics of its client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

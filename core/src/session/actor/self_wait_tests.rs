@@ -19,7 +19,7 @@ fn client(seen: &Seen) -> Client {
 }
 
 #[test]
-fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
+fn an_acquire_without_end_reports_that_its_own_client_holds_the_lock() {
     let seen = Seen::default();
     let (own, other) = (client(&seen), client(&seen));
     let lock = |client: &Client, name: &str| client.lock(name).ttl(Duration::from_secs(60));
@@ -54,9 +54,9 @@ fn an_acquire_without_end_tells_that_its_own_client_holds_the_lock() {
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(granted.lock().len(), 1, "one of two, and its hold is younger than the acquire of the other");
     let seen = seen.lock().clone();
-    let mut told: Vec<_> = seen.iter().filter_map(|event| event.lock_name.as_deref()).collect();
-    told.sort_unstable();
-    assert_eq!(told, ["ends too", "own", "task"], "{seen:?}");
+    let mut names: Vec<_> = seen.iter().filter_map(|event| event.lock_name.as_deref()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ends too", "own", "task"], "{seen:?}");
     let of = |name| seen.iter().find(|event| event.lock_name.as_deref() == Some(name)).unwrap();
     let text = of("task").message.as_deref().unwrap();
     assert!(text.contains("by the thread or task that now waits for it") && text.contains("may be"), "{text}");

@@ -56,7 +56,7 @@ impl Spans {
 fn leave(entered: Option<EnteredSpan>, event: &LockEvent, spans: &Mutex<Now>) {
     let Some(span) = entered.map(EnteredSpan::exit) else { return };
     let is_grant = event.kind == EventKind::Acquired;
-    // What a job's attempt or a release says about a hold that has ended is told without a span.
+    // What a job's attempt or a release says about a hold that has ended is reported without a span.
     if !event.kind.ends_acquire() && !event.kind.ends_hold() {
         return;
     }

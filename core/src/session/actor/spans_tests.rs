@@ -45,7 +45,7 @@ impl Visit for Texts<'_> {
 
 /// Runs `work` while `listener` subscribes to what this thread does. While a process has a single subscriber, `tracing` asks only the
 /// thread that comes to a place in the code first whether anybody wants its spans: a thread of another test has no subscriber.
-fn heard(listener: Listener, work: impl FnOnce()) {
+fn recorded(listener: Listener, work: impl FnOnce()) {
     static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Registry::default()));
     let _second = SECOND.clone();
     with_default(Registry::default().with(listener), work);
@@ -88,7 +88,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
 #[test]
 fn an_acquire_and_its_hold_are_spans_within_the_callers() {
     let listener = Listener::default();
-    heard(listener.clone(), || {
+    recorded(listener.clone(), || {
         let client = Client::open("memory://spans").unwrap();
         let request = tracing::info_span!("request").entered();
         let held = client.lock("orders:42").acquire_blocking().unwrap();
@@ -112,9 +112,9 @@ fn an_acquire_and_its_hold_are_spans_within_the_callers() {
 }
 
 #[test]
-fn a_refused_acquire_is_a_span_that_tells_its_lock() {
+fn a_refused_acquire_is_a_span_that_names_its_lock() {
     let listener = Listener::default();
-    heard(listener.clone(), || {
+    recorded(listener.clone(), || {
         let client = Client::builder().url("memory://spans-refused").prefix("billing:").build().unwrap();
         let lock = client.lock("orders:42").caller(7);
         let held = lock.acquire_blocking().unwrap();
@@ -145,7 +145,7 @@ fn a_refused_acquire_is_a_span_that_tells_its_lock() {
 #[test]
 fn a_subscriber_that_panics_costs_no_hold() {
     let listener = Listener { panics: true, ..Listener::default() };
-    heard(listener, || {
+    recorded(listener, || {
         let client = Client::open("memory://spans-panic").unwrap();
         client.lock("orders:42").acquire_blocking().unwrap().release_blocking().unwrap();
     });

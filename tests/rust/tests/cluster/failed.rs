@@ -28,7 +28,7 @@ impl Resource {
 }
 
 #[test]
-fn a_primary_is_killed_under_load_and_its_replica_goes_on() {
+fn a_primary_is_killed_under_load_and_its_replica_continues() {
     let mut cluster = ClusterOptions::new().replicas(1).start();
     let (resource, stop) = (Arc::new(Resource::default()), Arc::new(AtomicBool::new(false)));
     let all = names(&cluster, 2);
@@ -65,7 +65,7 @@ fn a_primary_is_killed_under_load_and_its_replica_goes_on() {
     for name in &all {
         client.lock(name).wait(PATIENCE).acquire_blocking().unwrap().release_blocking().unwrap();
     }
-    eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("the failover is reported", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     held.release_blocking().unwrap();
 }
 
@@ -74,14 +74,14 @@ fn a_failover_is_noticed_and_its_holds_are_confirmed_though_their_client_asks_fo
     let mut cluster = ClusterOptions::new().replicas(1).start();
     let name = names(&cluster, 1).into_iter().find(|name| cluster.primary(cluster.slot(name)) == 0).unwrap();
     let (client, events) = Events::of(Client::builder().url(cluster.url()).ttl(PATIENCE * 3));
-    // The era of the primary is known, and nothing renews the hold, of which the replica never hears.
+    // The replication id of the primary is known, and nothing renews the hold, which the replica never gets.
     client.lock(format!("{{{name}}}:before")).acquire_blocking().unwrap().release_blocking().unwrap();
     cluster.nodes[3].pause();
     cluster.nodes[0].command(&["CLIENT", "KILL", "TYPE", "replica"]);
     let held = client.lock(&name).renew(false).acquire_blocking().unwrap();
     cluster.nodes[0].kill();
     cluster.nodes[3].resume();
-    eventually("the failover is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("the failover is reported", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
     assert_eq!(events.count(EventKind::Lost), 1);
 }
@@ -97,7 +97,7 @@ fn a_primary_that_is_started_again_elsewhere_without_its_data_has_its_holds_conf
     before.refuse();
     // It announces its own port now.
     cluster.nodes[0].restart();
-    eventually("it is told", PATIENCE, || events.count(EventKind::FailedOver) == 1);
+    eventually("it is reported", PATIENCE, || events.count(EventKind::FailedOver) == 1);
     eventually("the hold that is gone is lost", PATIENCE, || !held.is_valid());
     assert_eq!(events.count(EventKind::Lost), 1);
 }
@@ -133,8 +133,8 @@ fn a_node_that_gives_no_answer_is_named() {
     node.pause();
     let error = client.lock(&name).acquire_blocking().unwrap_err();
     node.resume();
-    let said = &error.servers()[0].message;
+    let message = &error.servers()[0].message;
     // "no answer within …"; on a busy machine also "no connection was made …", to the node all the same.
-    assert!(said.starts_with(&format!("127.0.0.1:{}: no ", node.port())), "{error}");
-    assert!(error.to_string().contains(said), "{error}");
+    assert!(message.starts_with(&format!("127.0.0.1:{}: no ", node.port())), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
 }

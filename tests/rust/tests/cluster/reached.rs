@@ -75,7 +75,7 @@ fn nodes_that_announce_ports_of_proxies_are_reached_there_and_after_a_move_too()
         };
         works(&cluster, builder());
         assert!(proxies.iter().all(|proxy| proxy.connections() > 0), "{}", binary.name);
-        // A client whose map is older hears of the move from the node.
+        // A client whose map is older learns of the move from the node.
         let client = builder().build().unwrap();
         let held = client.lock("{tag}a").acquire_blocking().unwrap();
         let slot = cluster.slot("{tag}a");
@@ -98,8 +98,8 @@ fn nodes_that_announce_names_are_reached_where_the_map_says() {
     let node = ServerOptions::new().binary(&newest).tls("elsewhere");
     let node = node.config(&format!("cluster-announce-hostname {NAME}")).config("cluster-preferred-endpoint-type hostname");
     let cluster = ClusterOptions::new().node(node).start();
-    let told = |node: usize| format!("{:?}", cluster.nodes[node].command(&["CLUSTER", "SLOTS"])).matches(NAME).count();
-    eventually("each node knows the names of all", PATIENCE, || (0..3).all(|node| told(node) == 3));
+    let names = |node: usize| format!("{:?}", cluster.nodes[node].command(&["CLUSTER", "SLOTS"])).matches(NAME).count();
+    eventually("each node knows the names of all", PATIENCE, || (0..3).all(|node| names(node) == 3));
     let at = |port: u16| (format!("{NAME}:{port}"), format!("127.0.0.1:{port}"));
     let builder = cluster.nodes.iter().fold(trusting(cluster.url()).tls_name(NAME), |builder, node| {
         let (announced, reachable) = at(node.port());

@@ -1,4 +1,4 @@
-//! Credentials that change while locks of all nodes are held: no connection is made anew, and nothing is lost.
+//! Credentials that change while locks of all nodes are held: no connection is made again, and nothing is lost.
 
 use std::io;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn holds_of_all_nodes_outlive_their_tokens() {
         events.more(EventKind::Renewed, 2 * names.len());
         let before = all_have(&cluster, 2);
         for number in 3..6 {
-            assert_eq!(all_have(&cluster, number), before, "{}: no connection was made anew", binary.name);
+            assert_eq!(all_have(&cluster, number), before, "{}: no connection was made again", binary.name);
             // A user that is deleted closes its connections: all have left the old one.
             for node in &cluster.nodes {
                 node.command(&["ACL", "DELUSER", &format!("token-{}", number - 1)]);
@@ -101,7 +101,7 @@ fn a_node_that_refuses_the_user_stops_no_other_node() {
             client.lock(name).acquire_blocking().unwrap().release_blocking().unwrap();
         }
     }
-    // The node gets the user: it is told the same credentials once more.
+    // The node gets the user: it gets the same credentials once more.
     refusing.command(&["ACL", "SETUSER", "app", "on", ">hunter2", "~*", "&*", "+@all"]);
     eventually("the node accepts them", PATIENCE, || client.lock(&its[0]).try_acquire_blocking().is_ok());
     client.close_blocking().unwrap();

@@ -65,28 +65,28 @@ fn a_report_warns_of_slots_without_a_node() {
 }
 
 #[test]
-fn an_observer_is_told_of_leaders_on_every_node() {
+fn an_observer_is_notified_of_leaders_on_every_node() {
     for binary in Binary::ends() {
         let cluster = ClusterOptions::new().node(ServerOptions::new().binary(&binary)).start();
-        // An observer that isn't told would look when the term ends.
+        // An observer that isn't notified would look when the term ends.
         let leading = Client::builder().url(cluster.url()).ttl(PATIENCE * 10).build().unwrap();
         let watching = client(&cluster);
         for name in names(&cluster, 2) {
-            let (tell, told) = channel();
+            let (sender, received) = channel();
             let mut observer = watching.election(&name).observe();
             let watches = thread::spawn(move || -> Result<(), Error> {
-                while tell.send(observer.next_blocking()?.leader.map(|leader| leader.term)).is_ok() {}
+                while sender.send(observer.next_blocking()?.leader.map(|leader| leader.term)).is_ok() {}
                 Ok(())
             });
-            assert_eq!(told.recv_timeout(PATIENCE), Ok(None), "{name}");
+            assert_eq!(received.recv_timeout(PATIENCE), Ok(None), "{name}");
             for _ in 0..3 {
                 let leadership = leading.election(&name).campaign_blocking().unwrap();
-                assert_eq!(told.recv_timeout(PATIENCE), Ok(Some(leadership.term())), "{}: {name}", binary.name);
+                assert_eq!(received.recv_timeout(PATIENCE), Ok(Some(leadership.term())), "{}: {name}", binary.name);
                 leadership.resign_blocking().unwrap();
-                assert_eq!(told.recv_timeout(PATIENCE), Ok(None), "{}: {name}", binary.name);
+                assert_eq!(received.recv_timeout(PATIENCE), Ok(None), "{}: {name}", binary.name);
             }
-            drop(told);
-            // The next leader that it is told of ends it.
+            drop(received);
+            // The next leader that it learns of ends it.
             let leadership = leading.election(&name).campaign_blocking().unwrap();
             watches.join().unwrap().unwrap();
             leadership.resign_blocking().unwrap();

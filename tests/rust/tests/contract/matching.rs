@@ -56,7 +56,8 @@ pub fn mismatch(expected: &Value, seen: &Value) -> Option<String> {
             }
             Some((key, Value::Object(texts))) if key == "says" => {
                 let text = texts["rust"].as_str().unwrap();
-                return (!says(text, seen.as_str().unwrap_or_default())).then(|| format!("expected {text:?}, saw {seen}"));
+                return (!matches_text(text, seen.as_str().unwrap_or_default()))
+                    .then(|| format!("expected {text:?}, saw {seen}"));
             }
             Some((key, Value::Object(wanted))) if key == "owner_with" => {
                 let owner = fields_of(seen.as_str().unwrap_or_default());
@@ -76,7 +77,7 @@ pub fn mismatch(expected: &Value, seen: &Value) -> Option<String> {
 }
 
 /// Whether a text is what is expected, in which `…` stands for anything.
-fn says(expected: &str, seen: &str) -> bool {
+fn matches_text(expected: &str, seen: &str) -> bool {
     let mut parts = expected.split('…');
     let Some(mut rest) = parts.next().and_then(|first| seen.strip_prefix(first)) else { return false };
     let mut open = false;

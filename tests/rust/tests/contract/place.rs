@@ -45,7 +45,7 @@ pub struct Place {
     cluster: Option<&'static Cluster>,
     /// The server that plays what the case says, if it says so.
     pub scripted: Option<Arc<ScriptedServer>>,
-    /// Open for as long as somebody may connect.
+    /// Open for as long as a client may connect.
     _listener: Option<TcpListener>,
 }
 
@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// The options of a client that is told nothing. Where there is an answer it is waited for: an attempt that isn't repeated
+    /// The options of a client without options. Where there is an answer it is waited for: an attempt that isn't repeated
     /// may meet a stalled machine.
     pub fn options(&self) -> ClientOptions {
         let mut options = ClientOptions::default();

@@ -111,7 +111,7 @@ impl<'a> Scene<'a> {
             }
             "join" => {
                 let pending = self.later.remove(&text("of", "")).expect("nothing of that name is under way");
-                let result = pending.recv_timeout(PATIENCE).map_err(|_| "the acquire goes on".to_owned())?;
+                let result = pending.recv_timeout(PATIENCE).map_err(|_| "the acquire continues".to_owned())?;
                 result.map(|got| self.keep_if_any(&keep, got))
             }
             "begin" => match self.job(&client, &filled) {
@@ -318,10 +318,10 @@ impl<'a> Scene<'a> {
 
     /// Sends a command to the servers, again until the reply is the one that is waited for.
     fn command(&self, words: &Value, until: Option<&Value>) -> Value {
-        let give_up = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let seen = self.command_once(words);
-            if until.is_none_or(|until| mismatch(until, &seen["reply"]).is_none()) || Instant::now() > give_up {
+            if until.is_none_or(|until| mismatch(until, &seen["reply"]).is_none()) || Instant::now() > deadline {
                 return seen;
             }
             thread::sleep(Duration::from_millis(5));

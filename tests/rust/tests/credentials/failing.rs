@@ -17,7 +17,7 @@ fn a_wrong_first_answer_is_followed_by_a_right_one_at_once() {
         let (client, events) = Events::of(tokens.builder());
         client.lock("a").ttl(TTL).acquire_blocking().unwrap().release_blocking().unwrap();
         assert_eq!(tokens.calls(), 2, "{}", server.binary().name);
-        assert_eq!(events.last(locktender::EventKind::ServerFailed), None, "nobody has to hear of it");
+        assert_eq!(events.last(locktender::EventKind::ServerFailed), None, "it needs no report");
     }
 }
 
@@ -35,7 +35,7 @@ fn a_second_wrong_answer_is_an_error() {
 
 #[test]
 fn a_provider_that_fails_or_panics_is_denied_and_asked_again() {
-    for (turn, said, has_cause) in [
+    for (turn, message, has_cause) in [
         (Turn::Fails, "`credentials` failed: the token server is down", true),
         (Turn::Panics, "`credentials` panicked: the token server was forgotten", false),
     ] {
@@ -44,7 +44,7 @@ fn a_provider_that_fails_or_panics_is_denied_and_asked_again() {
         tokens.next([turn.clone()]);
         let client = tokens.builder().build().unwrap();
         let error = client.lock("a").acquire_blocking().unwrap_err();
-        assert_eq!((error.code(), &*error.servers()[0].message), (Code::Denied, said), "{error}");
+        assert_eq!((error.code(), &*error.servers()[0].message), (Code::Denied, message), "{error}");
         assert_eq!(error.source().map(ToString::to_string), has_cause.then(|| "the token server is down".to_owned()));
         // For a moment the last failure is the answer.
         eventually("it is asked again", PATIENCE, || client.lock("a").try_acquire_blocking().is_ok());
@@ -53,7 +53,7 @@ fn a_provider_that_fails_or_panics_is_denied_and_asked_again() {
 }
 
 #[test]
-fn a_provider_that_gives_no_answer_is_given_up_with_the_connection() {
+fn a_provider_that_gives_no_answer_is_cancelled_with_the_connection() {
     for turn in [Turn::Hangs, Turn::Blocks] {
         let server = tokens::server(ServerOptions::new());
         let tokens = Tokens::new(&server, None);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod connections;
 mod failing;
-mod lanes;
 mod rotating;
 mod tokens;

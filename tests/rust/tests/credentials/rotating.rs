@@ -1,4 +1,4 @@
-//! Tokens that end after a few seconds: nothing that is held is lost, and no connection is made anew.
+//! Tokens that end after a few seconds: nothing that is held is lost, and no connection is made again.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -33,16 +33,16 @@ fn a_hold_outlives_three_tokens_on_the_same_connections() {
         // A blocking caller, a runtime of the program, and a waiter that listens: each has a connection of its own.
         let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let (tell, told) = channel();
+        let (sender, event) = channel();
         let lock = client.lock("b").ttl(TTL);
         let program = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                tell.send(lock.acquire().await.unwrap()).unwrap();
+                sender.send(lock.acquire().await.unwrap()).unwrap();
                 let _ = ended.await;
             });
         });
-        let other = told.recv().unwrap();
+        let other = event.recv().unwrap();
         let waiter = std::thread::spawn({
             // An endless wait would be warned of.
             let lock = client.lock("a").wait(PATIENCE);
@@ -53,13 +53,13 @@ fn a_hold_outlives_three_tokens_on_the_same_connections() {
         eventually("each has a connection", PATIENCE, || connections(&server).len() >= 4 && subscribed().len() == 1);
         let (before, listened) = (all_have(&server, 1), subscribed());
         for number in 2..5 {
-            assert_eq!(all_have(&server, number), before, "no connection was made anew");
+            assert_eq!(all_have(&server, number), before, "no connection was made again");
             // A user that is deleted closes its connections: all have left the old one.
             server.command(&["ACL", "DELUSER", &Tokens::user(number - 1)]);
             events.next_renewal();
         }
         assert_eq!(all_have(&server, 4), before);
-        // A connection with a subscription can't be told another token: another one takes its place.
+        // A connection with a subscription can't get another token: another one takes its place.
         eventually("the old one is gone", PATIENCE, || subscribed().len() == 1);
         assert_ne!(subscribed(), listened);
         assert!(held.is_valid() && other.is_valid());
@@ -92,7 +92,7 @@ fn a_deleted_user_closes_the_connections_and_the_next_token_opens_them() {
 }
 
 #[test]
-fn a_token_that_is_refused_under_way_is_told_of_and_replaced() {
+fn a_token_that_is_refused_under_way_is_reported_and_replaced() {
     let server = tokens::server(ServerOptions::new());
     let tokens = Tokens::new(&server, Some(LIFE));
     let (client, events) = Events::of(tokens.builder());
@@ -104,15 +104,15 @@ fn a_token_that_is_refused_under_way_is_told_of_and_replaced() {
     events.at_least(EventKind::Warning, 1);
     assert_eq!(all_have(&server, 4), before);
     held.release_blocking().unwrap();
-    let told = events.last(EventKind::Warning).unwrap();
-    let message = told.message.unwrap();
+    let event = events.last(EventKind::Warning).unwrap();
+    let message = event.message.unwrap();
     assert!(message.contains("refused new credentials") && !message.contains("hunter2"), "{message}");
-    assert_eq!(told.server.as_deref(), Some(&*format!("redis://127.0.0.1:{}", server.port())));
+    assert_eq!(event.server.as_deref(), Some(&*format!("redis://127.0.0.1:{}", server.port())));
     assert_eq!((events.last(EventKind::Lost), events.last(EventKind::ServerFailed)), (None, None));
 }
 
 #[test]
-fn a_subscription_goes_on_while_new_tokens_are_refused() {
+fn a_subscription_continues_while_new_tokens_are_refused() {
     let server = tokens::server(ServerOptions::new());
     let tokens = Tokens::new(&server, Some(LIFE));
     let (client, events) = Events::of(tokens.builder());
@@ -133,7 +133,7 @@ fn a_subscription_goes_on_while_new_tokens_are_refused() {
 }
 
 #[test]
-fn a_provider_that_fails_later_is_told_of_once_while_its_last_token_lives() {
+fn a_provider_that_fails_later_is_reported_once_while_its_last_token_lives() {
     let server = tokens::server(ServerOptions::new());
     let tokens = Tokens::new(&server, Some(LIFE));
     let (client, events) = Events::of(tokens.builder());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::op::{LockOp, Op, Place, Verb};
+use locktender::op::{LockOp, Op, QueuePlace, Verb};
 
 use crate::step::{CLIENTS, FLEETS, OWNERS, Step, Steps, WAITERS};
 
@@ -12,13 +12,13 @@ const DEAD_WAITERS: i64 = 350;
 const DEAD_CLIENTS: i64 = 25;
 
 impl Steps {
-    /// Every operation there is on one lock, in the way of each of which somebody else has written `letters` letters.
+    /// Every operation there is on one lock, in the way of each of which another client has written `letters` letters.
     pub(crate) fn in_the_way(letters: usize, now_us: u64) -> Vec<Step> {
         let keys = Arc::new(Keys::new(Kind::Quorum, "", "a", false).unwrap());
         let (owner, quorum_config): (Arc<str>, _) = (OWNERS[0].into(), FLEETS[0]);
-        let place = Some(Place { entry: WAITERS[0].into(), arrival: 0, stays: false });
+        let place = Some(QueuePlace { entry: WAITERS[0].into(), arrival: 0, stays: false });
         let long = "é".repeat(letters);
-        let acquire = |quorum_config, place: &Option<Place>| {
+        let acquire = |quorum_config, place: &Option<QueuePlace>| {
             let (keys, owner, place) = (Arc::clone(&keys), Arc::clone(&owner), place.clone());
             Step::Op(Op::Lock(LockOp {
                 keys,
@@ -59,7 +59,7 @@ impl Steps {
                 by: Arc::clone(&owner),
                 verb: Verb::Release { leave: None, kept_ms: 0 },
             })),
-            // The first waiter of the queue is told, in full if nobody cuts it.
+            // The first waiter of the queue is notified, in full if nobody cuts it.
             Step::Put(keys.lock().to_owned(), owner.to_string(), None),
             Step::Op(Op::Lock(LockOp {
                 keys: Arc::clone(&keys),
@@ -93,7 +93,7 @@ impl Steps {
             Step::Op(Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Release { leave: None, kept_ms: 0 } }))
         };
         let acquire = |waiter: &str| {
-            let place = Some(Place { entry: waiter.into(), arrival: 0, stays: false });
+            let place = Some(QueuePlace { entry: waiter.into(), arrival: 0, stays: false });
             let (keys, owner, fair) = (keys.clone(), OWNERS[1].into(), false);
             let (ttl_ms, proposal, adopt, quorum_config) = (5_000, now_us, None, None);
             Step::Op(Op::Lock(LockOp {

@@ -54,7 +54,7 @@ fn run(twins: &mut Twins, seed: u64, mut steps: Steps, shown: bool) {
     twins.compare_keys();
 }
 
-/// How much somebody else writes once, in letters of two bytes.
+/// How much another client writes once, in letters of two bytes.
 const MEGABYTES: usize = 5_000_000;
 
 /// Acquire has 13 answers, inspect and the status of a job two; confirm, extend, heal, release, trust, the end of an attempt

@@ -22,7 +22,7 @@ pub(crate) fn micros(time: &[Raw]) -> u64 {
     part(0) * 1_000_000 + part(1)
 }
 
-/// No reply shows more of what somebody else has written.
+/// No reply shows more of what another client has written.
 pub(crate) const LONGEST_VALUE: usize = 1_024;
 
 /// How many bytes an answer may take, whatever the keys hold.

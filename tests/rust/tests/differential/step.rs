@@ -6,22 +6,22 @@ use fastrand::Rng;
 use locktender::internals::name::{Keys, Kind};
 use locktender::machine::FENCE_LIMIT;
 use locktender::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
-use locktender::op::{Adoption, LockOp, Op, Part, PartOp, Place, QuorumConfig, Verb};
+use locktender::op::{Adoption, LockOp, Op, Part, PartOp, QueuePlace, QuorumConfig, Verb};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// An operation of the library.
     Op(Op),
-    /// Somebody writes a string, for ever or with a time to live in milliseconds.
+    /// Another client writes a string, without an expiry or with a time to live in milliseconds.
     Put(String, String, Option<u64>),
-    /// Somebody replaces a key by a list.
+    /// Another client replaces a key by a list.
     List(String),
-    /// Somebody deletes a key, or it expires.
+    /// Another client deletes a key, or it expires.
     Gone(String),
-    /// Somebody moves a key's expiry.
+    /// Another client moves a key's expiry.
     Expire(String, u64),
-    /// Somebody adds a member to a sorted set.
+    /// Another client adds a member to a sorted set.
     Member(String, String, i64),
     /// The server forgets its scripts.
     FlushScripts,
@@ -87,7 +87,7 @@ const PERMIT_OWNERS: [&str; 3] = [
 /// The kinds of lock that several hold at once.
 const SHARED: [Kind; 4] = [Kind::Read, Kind::Semaphore(1), Kind::Semaphore(2), Kind::Semaphore(3)];
 
-/// How long what somebody else writes may be: in letters of two bytes, so that no cut is between two of them by chance.
+/// How long what another client writes may be: in letters of two bytes, so that no cut is between two of them by chance.
 const LONG: usize = 50_000;
 
 /// The clients of the waiters. The second one has a channel for each lock.
@@ -184,7 +184,7 @@ impl Steps {
             self.job = self.rng.usize(..self.jobs.len());
         }
         let keys = self.jobs[self.job].clone();
-        // Mostly the same one: an attempt is ended by whoever began it.
+        // Mostly the same one: an attempt is ended by the owner that began it.
         let owner: Arc<str> = self.pick(&[OWNERS[0], OWNERS[0], OWNERS[0], OWNERS[1], OWNERS[2]]).into();
         let any_fence = self.fence(now_us, fences);
         let fence = fences.last().copied().filter(|_| self.rng.u8(..4) > 0).unwrap_or(any_fence);
@@ -238,7 +238,8 @@ impl Steps {
                 let quorum_config = (self.rng.u8(..4) == 0).then_some(FLEETS[3]);
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 let entry = self.pick(&waiters);
-                let place = (self.rng.u8(..3) > 0 && !only_adopts).then(|| Place { entry: entry.into(), ..self.place(now_us) });
+                let place =
+                    (self.rng.u8(..3) > 0 && !only_adopts).then(|| QueuePlace { entry: entry.into(), ..self.place(now_us) });
                 let fair = if place.is_some() { entry.starts_with(['s', 'q']) } else { self.rng.u8(..4) == 0 };
                 Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt, fair, place, quorum_config, job: None }
             }
@@ -344,9 +345,9 @@ impl Steps {
     }
 
     /// A waiter with whatever it remembers of its arrival.
-    fn place(&mut self, now_us: u64) -> Place {
+    fn place(&mut self, now_us: u64) -> QueuePlace {
         let arrival = self.pick(&[0, 0, now_us - 5_000_000, now_us - 900, now_us + 10_000_000]);
-        Place { entry: self.pick(&WAITERS).into(), arrival, stays: self.rng.u8(..4) == 0 }
+        QueuePlace { entry: self.pick(&WAITERS).into(), arrival, stays: self.rng.u8(..4) == 0 }
     }
 
     /// Mostly the same quorum.
@@ -369,7 +370,7 @@ impl Steps {
             // Above the last fence by what is near, or a little more.
             5 => fences.last().map_or(now_us, |fence| fence.saturating_add(self.rng.u64(1..1_100_000))),
             3 => now_us - 2_000_000,
-            // Above what a signed 32-bit number of seconds, or fourteen digits, can tell apart.
+            // Above what a signed 32-bit number of seconds, or fourteen digits, can distinguish.
             _ => now_us + self.rng.u64(..900_000),
         }
     }

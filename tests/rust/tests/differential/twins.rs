@@ -21,7 +21,7 @@ use crate::step::{ALIKE, CLIENTS, LOCKS, PARTED, Step};
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs a command and tells when.
+/// Runs a command and gives its time.
 const TIMED: &str = "local t = redis.call('TIME') redis.call(unpack(ARGV)) return t";
 
 /// Everything the server holds: key, type, string, remaining time.
@@ -47,8 +47,8 @@ const LAST_ID: &str = "local info = redis.pcall('XINFO', 'STREAM', KEYS[1]) if i
 pub(crate) struct Twins {
     name: String,
     raw: Connection,
-    /// Hears what is published, by either command.
-    ear: Connection,
+    /// Receives what is published, by either command.
+    subscriber: Connection,
     /// The second is of a single server: what it can it does without scripts.
     dialects: [Arc<RedisServer>; 2],
     dialect: usize,
@@ -70,29 +70,29 @@ impl Twins {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let host = runtime.handle().clone();
         thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
-        // As a member of a quorum, because only that learns the server's era.
+        // As a member of a quorum, because only that learns the server's replication id.
         let quorum_config = Some(QuorumConfig { servers: 3, max_ttl_ms: 60_000 });
         let options = ClientOptions::default();
         let subject = |config| RedisServer::new(&server.unix_url(), &options, PATIENCE, config, host.clone(), |_| {}).unwrap();
         let dialects = [subject(quorum_config), subject(None)];
-        // It is greeted before there is a marker, which it would refuse.
-        let (greeted, until_greeted) = channel();
-        let completion = Completion::new(move |answer| greeted.send(answer.is_ok()).unwrap_or_default());
+        // This comes before there is a marker, which would be refused.
+        let (answered, until_answered) = channel();
+        let completion = Completion::new(move |answer| answered.send(answer.is_ok()).unwrap_or_default());
         dialects[1].submit(Request::new(Op::Marker { remove: true }, Tick::NEVER), completion);
-        assert_eq!(until_greeted.recv_timeout(PATIENCE), Ok(true));
+        assert_eq!(until_answered.recv_timeout(PATIENCE), Ok(true));
         let raw = server.connection().unwrap();
         let machine = State::new();
-        let mut ear = server.connection().unwrap();
+        let mut subscriber = server.connection().unwrap();
         let names = [LOCKS, ALIKE, PARTED].concat();
         let keys = names.iter().map(|(name, servers)| Keys::new(Kind::of_lock(*servers), "", name, *servers == 1).unwrap());
         let by_lock: BTreeSet<String> = keys.map(|keys| machine::channel_of(&keys, CLIENTS[1])).collect();
         for channel in CLIENTS.map(machine::channel).into_iter().chain(by_lock) {
-            ear.command(&["SUBSCRIBE", &channel]).unwrap();
+            subscriber.command(&["SUBSCRIBE", &channel]).unwrap();
             // Refused by servers that don't know it, whose scripts don't use it either.
-            ear.command(&["SSUBSCRIBE", &channel]).unwrap();
+            subscriber.command(&["SSUBSCRIBE", &channel]).unwrap();
         }
         Self {
-            ear,
+            subscriber,
             name: binary.name.clone(),
             raw,
             dialects,
@@ -255,8 +255,8 @@ impl Twins {
             // The clock gave its number somewhat earlier.
             scripts.time_us = scripts.time_us.min(scripts.fence / 1_000 * 1_000 + 999);
         }
-        let era = self.run_id.clone();
-        let env = Env { now_us: scripts.time_us, era: &era, greeted_in: &era, is_renamed: false };
+        let replid = self.run_id.clone();
+        let env = Env { now_us: scripts.time_us, replid: &replid, known_as: &replid, is_renamed: false };
         // The clock is read behind the time that the answer shows. A fence that begins a millisecond says when.
         if scripts.fence % 1_000 == 0 && scripts.fence.abs_diff(scripts.time_us) < 1_000_000 {
             self.machine.clock_sees(scripts.fence);
@@ -264,11 +264,11 @@ impl Twins {
         let machine = self.apply(&raised, &scripts, is_native, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
         assert!(size(&scripts) <= budget(op), "{} on {op:?}: {} bytes", self.name, size(&scripts));
-        let (heard, published) = (self.heard(), self.machine.take_published());
-        let same = heard.len() == published.len()
-            && heard.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
-        assert!(same, "{} on {op:?}\nheard     {heard:?}\npublished {published:?}", self.name);
-        assert!(heard.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
+        let (received, published) = (self.received(), self.machine.take_published());
+        let same = received.len() == published.len()
+            && received.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
+        assert!(same, "{} on {op:?}\nreceived  {received:?}\npublished {published:?}", self.name);
+        assert!(received.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
         self.verdicts.insert(format!("{} {}", op.name(), name(&scripts.verdict)));
         self.now_us = scripts.time_us;
         if let Some(keys) = op.keys().filter(|_| is_native) {
@@ -307,21 +307,21 @@ impl Twins {
     }
 
     /// What the server has published since it was asked for last: channel and payload.
-    fn heard(&mut self) -> Vec<(String, String)> {
+    fn received(&mut self) -> Vec<(String, String)> {
         // The answer comes after everything that was published before.
-        let mut next = self.ear.command(&["PING"]).unwrap();
-        let mut heard = Vec::new();
+        let mut next = self.subscriber.command(&["PING"]).unwrap();
+        let mut received = Vec::new();
         while let Raw::Array(words) = next {
             let words: Vec<String> = words.into_iter().map(|word| word.text().unwrap()).collect();
             match words.as_slice() {
                 [kind, ..] if kind == "pong" => break,
                 // A script cuts the number of a waiter behind any byte, the machine behind a whole letter.
-                [_, channel, payload] => heard.push((channel.clone(), payload.replace(char::REPLACEMENT_CHARACTER, ""))),
+                [_, channel, payload] => received.push((channel.clone(), payload.replace(char::REPLACEMENT_CHARACTER, ""))),
                 other => panic!("{other:?}"),
             }
-            next = self.ear.reply().unwrap();
+            next = self.subscriber.reply().unwrap();
         }
-        heard
+        received
     }
 
     /// Compares every remaining key.

@@ -53,10 +53,10 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
         assert_eq!(pair.primary.command(&["EXISTS", held[0].name(), held[1].name()]).int(), 0, "replication has lost them");
         assert!(is_refused(&rivals[0], held[0].name()) && is_refused(&rivals[0], held[1].name()));
         let begun = marker(&pair.primary);
-        // Each of them has a connection of the era before, and none begins the quarantine anew.
+        // Each of them has a connection from before the failover, and none begins the quarantine again.
         assert!(rivals.iter().all(|rival| is_refused(rival, "another")));
         assert_eq!(marker(&pair.primary), begun);
-        // The server says that the key is gone, and then that it is in another era.
+        // The server answers that the key is gone, and then that it has another replication id.
         held[0].renew_now().blocking().unwrap();
         for held in &held {
             let owner = || pair.primary.holder(held.name());
@@ -68,7 +68,7 @@ fn a_lock_that_was_lost_on_the_way_there_and_back_is_not_granted_twice_and_its_h
 }
 
 #[test]
-fn a_server_that_renames_its_era_for_its_first_replica_costs_who_is_connected_nothing() {
+fn a_server_that_renames_its_replid_for_its_first_replica_costs_connected_clients_nothing() {
     for binary in versions() {
         let start = || ServerOptions::new().binary(&binary).config("repl-diskless-sync-delay 0").start();
         let [primary, replica] = [start(), start()];
@@ -83,10 +83,10 @@ fn a_server_that_renames_its_era_for_its_first_replica_costs_who_is_connected_no
         old.iter().for_each(|client| assert!(!is_refused(client, "b")));
         assert_eq!(marker(&primary), before);
         let new = client();
-        assert!(is_refused(&new, "c"), "it can't know that this is the era of the marker");
+        assert!(is_refused(&new, "c"), "it can't know that this is the replication id of the marker");
         let begun = marker(&primary);
         assert!(old.iter().chain([&new]).all(|client| is_refused(client, "c")));
-        assert_eq!(marker(&primary), begun, "nobody begins anew");
+        assert_eq!(marker(&primary), begun, "nobody begins again");
     }
 }
 
@@ -115,13 +115,13 @@ fn a_majority_of_a_quorum_that_goes_there_and_back_grants_nothing_twice() {
 }
 
 #[test]
-fn a_promotion_that_is_taken_back_costs_no_hold() {
+fn a_promotion_that_is_undone_costs_no_hold() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(quarantined(pair.builder()).ttl(ms(20_000)));
     client.initialize_quorum().blocking().unwrap();
     let held = client.lock("a").acquire_blocking().unwrap();
     eventually("all is replicated", PATIENCE, || pair.replica.command(&["EXISTS", MARKER, "a"]).int() == 2);
-    // The replica is promoted by mistake, and made a replica again. The primary has never heard of it.
+    // The replica is promoted by mistake, and made a replica again. The primary doesn't know it.
     pair.fail_over();
     events.at_least(EventKind::FailedOver, 1);
     pair.follow();

@@ -36,7 +36,7 @@ fn fast_fences(trio: &Trio) -> Vec<u64> {
 }
 
 #[test]
-fn fences_go_on_rising_over_a_failover_that_loses_the_last_ones_though_one_client_is_an_hour_fast() {
+fn fences_continue_to_rise_over_a_failover_that_loses_the_last_ones_though_one_client_is_an_hour_fast() {
     for binary in versions() {
         let mut trio = Trio::start(&binary);
         let client = trio.others().build().unwrap();

@@ -1,4 +1,4 @@
-//! Isolated: every link to a primary is cut, those of its replicas, its sentinels and its clients, while it goes on.
+//! Isolated: every link to a primary is cut, those of its replicas, its sentinels and its clients, while it continues.
 
 use std::array;
 use std::sync::atomic::Ordering;

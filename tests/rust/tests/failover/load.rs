@@ -49,7 +49,7 @@ impl Resource {
     }
 }
 
-/// Takes the lock by turns, until it is told to end.
+/// Takes the lock by turns, until it has to end.
 fn work(builder: ClientBuilder, resource: &Resource, ends: &AtomicBool) {
     let client = builder.build().unwrap();
     let lock = client.lock("a").ttl(ms(TTL_MS)).wait(ms(200));

@@ -8,7 +8,6 @@
 )]
 
 mod back;
-mod eras;
 mod fences;
 mod isolated;
 mod load;
@@ -20,6 +19,7 @@ mod peer;
 mod quarantine;
 mod reached;
 mod replicas;
+mod replids;
 mod roles;
 mod sentinel;
 mod sentinel_wrong;

@@ -1,11 +1,11 @@
-//! Oracle: a false sentinel, which names what a test tells it to.
+//! Oracle: a false sentinel, which names what a test orders.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The service of which it tells.
+/// The service that it reports.
 pub const SERVICE: &str = "main";
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ struct State {
     asked: usize,
 }
 
-/// A listening oracle. It goes on until the test process ends.
+/// A listening oracle. It runs until the test process ends.
 #[derive(Clone)]
 pub struct Oracle {
     pub port: u16,
@@ -42,7 +42,7 @@ impl Oracle {
         oracle
     }
 
-    /// Names another node from now on, and tells nobody.
+    /// Names another node from now on, and notifies nobody.
     pub fn name(&self, port: u16, epoch: u64) {
         let mut state = self.state.lock().unwrap();
         (state.port, state.epoch) = (port, epoch);
@@ -58,8 +58,8 @@ impl Oracle {
         self.state.lock().unwrap().flags = flags;
     }
 
-    /// Tells everybody who listens of a failover of this service.
-    pub fn tell(&self, service: &str) {
+    /// Publishes a failover of this service.
+    pub fn publish(&self, service: &str) {
         let text = format!("{service} 127.0.0.1 1 127.0.0.1 2");
         let message = format!("*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n${}\r\n{text}\r\n", text.len());
         for listener in &mut self.state.lock().unwrap().listeners {

@@ -19,13 +19,13 @@ struct Cost {
     granted: usize,
     /// The locks that had two valid holders before the first holder could know.
     overlaps: usize,
-    /// The holds that were lost in the new era.
+    /// The holds that were lost after the failover.
     lost: usize,
     /// The holds that the new primary has again.
     kept: usize,
 }
 
-/// Grants locks that the replicas don't hear of, fails over, and lets a rival try before the holder can know.
+/// Grants locks that the replicas don't get, fails over, and lets another client try before the holder can know.
 fn cost(mut trio: Trio, way: Way, options: fn(ClientBuilder) -> ClientBuilder, trusted: bool) -> Cost {
     let (holder, events) = Events::of(options(trio.holders()).ttl(ms(20_000)));
     if trusted {
@@ -55,7 +55,7 @@ fn cost(mut trio: Trio, way: Way, options: fn(ClientBuilder) -> ClientBuilder, t
 }
 
 #[test]
-fn without_quarantine_each_lock_of_the_lost_stretch_has_two_valid_holders_until_the_first_one_is_told() {
+fn without_quarantine_each_lock_of_the_lost_stretch_has_two_valid_holders_until_the_first_one_is_notified() {
     in_every_way(|trio, way| {
         let cost = cost(trio, way, |builder| builder, false);
         assert_eq!(cost, Cost { granted: COUNT, overlaps: COUNT, lost: COUNT, kept: 0 }, "{way:?}");

@@ -37,7 +37,7 @@ impl Pair {
         eventually("the replica follows", PATIENCE, || info().contains("master_link_status:up"));
     }
 
-    /// Cuts the link between them: what the primary is told from now on, the replica doesn't know.
+    /// Cuts the link between them: what the primary gets from now on, the replica doesn't know.
     pub fn cut_link(&self) {
         self.replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
     }

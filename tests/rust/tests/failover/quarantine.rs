@@ -28,7 +28,7 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn locks_that_the_new_primary_never_heard_of_are_written_there_again_and_not_granted_twice() {
+fn locks_that_the_new_primary_never_got_are_written_there_again_and_not_granted_twice() {
     let (mut pair, holder, events, rival) = lagging();
     let held: Vec<Hold> = names().map(|name| holder.lock(name).acquire_blocking().unwrap()).collect();
     pair.fail_over();
@@ -90,7 +90,7 @@ fn without_quarantine_the_same_locks_are_granted_twice() {
 }
 
 #[test]
-fn a_key_that_somebody_deleted_is_not_written_again_without_a_failover() {
+fn a_key_that_another_program_deleted_is_not_written_again_without_a_failover() {
     let pair = Pair::start();
     let (client, events) = Events::of(quarantined(pair.builder()));
     client.initialize_quorum().blocking().unwrap();

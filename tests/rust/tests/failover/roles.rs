@@ -16,7 +16,7 @@ fn a_replica_that_lags_never_answers_for_the_primary() {
     let (client, events) = Events::of(pair.builder());
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
     events.at_least(EventKind::Renewed, 1);
-    // The replica has never heard of the lock: it would say that the lock is nobody's.
+    // The replica doesn't know the lock: it would answer that the lock is nobody's.
     pair.address.redirect(pair.replica.port());
     events.at_least(EventKind::ServerFailed, 1);
     assert!(held.is_valid(), "{:?}", held.check());

@@ -45,8 +45,8 @@ fn a_hold_and_a_waiter_live_through_a_failover_and_nobody_goes_back_to_the_old_p
         let promoted = watched.promoted();
         let key = || promoted.holder("a");
         assert_eq!((key().as_deref(), held.is_valid()), (Some(held.owner()), true));
-        let told = events.last(EventKind::FailedOver).unwrap();
-        assert_eq!((told.address, told.server), (Some(format!("127.0.0.1:{}", promoted.port())), Some(watched.url())));
+        let event = events.last(EventKind::FailedOver).unwrap();
+        assert_eq!((event.address, event.server), (Some(format!("127.0.0.1:{}", promoted.port())), Some(watched.url())));
         let fence = held.fence();
         held.release().blocking().unwrap();
         let next = waiting.join().unwrap().unwrap();
@@ -152,7 +152,7 @@ fn planned(watched: &Watched) {
 }
 
 #[test]
-fn a_frozen_primary_is_left_and_not_gone_back_to_when_it_goes_on() {
+fn a_frozen_primary_is_left_and_not_returned_to_when_it_continues() {
     frozen(&Watched::start(&Binary::preferred()));
 }
 
@@ -204,7 +204,7 @@ fn a_hundred_failovers_leave_nothing_behind() {
         eventually("it is replicated", PATIENCE, || new.command(&["GET", "a"]) == old.command(&["GET", "a"]));
         new.command(&["REPLICAOF", "NO", "ONE"]);
         oracle.name(new.port(), 1 + round as u64);
-        oracle.tell(SERVICE);
+        oracle.publish(SERVICE);
         events.at_least(EventKind::FailedOver, round);
         old.command(&["REPLICAOF", "127.0.0.1", &new.port().to_string()]);
         held.renew_now().blocking().unwrap();
@@ -272,8 +272,8 @@ fn a_sentinel_of_another_group_is_not_followed() {
     }
     let client = Client::open(url(&[&foreign, first, second])).unwrap();
     let warnings = client.check_servers().blocking().unwrap()[0].warnings.join("\n");
-    let said = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
-    assert!(warnings.contains(&said), "{warnings}");
+    let message = format!("the sentinel 127.0.0.1:{} belongs to another group", foreign.port());
+    assert!(warnings.contains(&message), "{warnings}");
     let error = Client::open(url(&[&foreign, first])).unwrap().lock("b").acquire_blocking().unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
     assert!(error.to_string().contains("don't know each other"), "{error}");

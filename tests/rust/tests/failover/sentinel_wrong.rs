@@ -54,7 +54,7 @@ fn a_service_that_no_sentinel_watches_and_a_server_that_is_no_sentinel() {
 }
 
 #[test]
-fn sentinels_that_nobody_reaches_are_told_with_the_reason() {
+fn sentinels_that_nobody_reaches_are_reported_with_the_reason() {
     let (gone, node) = (nobody(), RealServer::start());
     let begun = Instant::now();
     fails(url(&[gone]), Code::Unavailable, &["no sentinel names the primary", "could not connect"]);
@@ -172,23 +172,23 @@ fn what_a_sentinel_says_of_a_failover_is_followed_at_once_though_the_old_primary
     pair.replica.command(&["REPLICAOF", "NO", "ONE"]);
     oracle.name(pair.replica.port(), 2);
     let asked = oracle.asked();
-    oracle.tell("another");
-    oracle.tell("mainly");
+    oracle.publish("another");
+    oracle.publish("mainly");
     let still = client.lock("b").acquire_blocking().unwrap();
     assert_eq!((pair.primary.command(&["EXISTS", "b"]).int(), oracle.asked()), (1, asked), "that was about other services");
-    oracle.tell(SERVICE);
+    oracle.publish(SERVICE);
     // The next look that nothing causes would come later than this waits.
     events.at_least(EventKind::FailedOver, 1);
     let there = client.lock("c").acquire_blocking().unwrap();
     assert_eq!(pair.replica.command(&["EXISTS", "a", "c"]).int(), 2);
     assert!(held.is_valid() && there.is_valid() && there.fence() > still.fence());
     client.close().blocking().unwrap();
-    oracle.tell(SERVICE);
+    oracle.publish(SERVICE);
 }
 
 #[test]
 #[ignore = "long: the next look comes after half a minute"]
-fn a_failover_that_nobody_tells_of_is_found_by_the_look_of_half_a_minute() {
+fn a_failover_that_nobody_reports_is_found_by_the_look_of_half_a_minute() {
     let pair = Pair::start();
     let oracle = Oracle::naming(pair.primary.port(), 1);
     let (client, events) = Events::of(Client::builder().url(url(&[oracle.port])));

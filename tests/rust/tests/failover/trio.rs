@@ -10,7 +10,7 @@ use locktender_tests::{Binary, PATIENCE, Proxy, RealServer, ServerOptions, event
 pub enum Way {
     /// The primary's process is killed.
     Killed,
-    /// The primary's process stops, and goes on when the new primary is there.
+    /// The primary's process stops, and continues when the new primary is there.
     Frozen,
     /// The primary becomes a replica, and keeps its connections.
     Demoted,
@@ -80,7 +80,7 @@ impl Trio {
         eventually("it is replicated", PATIENCE, || self.promoted().command(&["DUMP", key]) == value);
     }
 
-    /// Cuts the links to the replicas: what the primary is told from now on, they don't know.
+    /// Cuts the links to the replicas: what the primary gets from now on, they don't know.
     pub fn cut_links(&self) {
         for replica in &self.replicas {
             replica.command(&["REPLICAOF", "127.0.0.1", "1"]);

@@ -44,7 +44,7 @@ impl Watched {
         }
         let sentinels = array::from_fn(|_| sentinel(port, 2).binary(binary).start());
         for sentinel in &sentinels {
-            // Newer versions can be told to ask more often.
+            // Newer versions can be configured to ask more often.
             let words = ["SENTINEL", "DEBUG", "info-period", "200", "ask-period", "200"];
             let _ = sentinel.connection().unwrap().command(&words);
         }

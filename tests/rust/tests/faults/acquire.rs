@@ -171,7 +171,7 @@ fn f18_an_unreachable_server_takes_no_longer_than_the_wait_and_a_response_timeou
 }
 
 #[test]
-fn f18_waiting_for_ever_ends_when_the_server_stays_away() {
+fn f18_waiting_without_end_ends_when_the_server_stays_away() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", gone.local_addr().unwrap());
     drop(gone);
@@ -197,7 +197,7 @@ fn a_wrong_password_is_denied_at_once_and_never_shown() {
 }
 
 #[test]
-fn a_busy_lock_tells_who_holds_it_and_is_taken_when_it_is_free() {
+fn a_busy_lock_shows_who_holds_it_and_is_taken_when_it_is_free() {
     let server = RealServer::start();
     let (ours, theirs) = (open(&server.url()), open(&server.url()));
     let held = ours.lock("a").acquire_blocking().unwrap();

@@ -85,7 +85,7 @@ fn a_driver_that_gives_up_hands_over_to_those_that_still_wait() {
     });
     // An answer that nobody reads is asked for again.
     assert_eq!(events.count(EventKind::Round), 1 + 30 + 30);
-    eventually("given up", ms(3_000), || server.command(&["EXISTS", "given-up"]).int() == 0);
+    eventually("cancelled", ms(3_000), || server.command(&["EXISTS", "given-up"]).int() == 0);
 }
 
 #[test]

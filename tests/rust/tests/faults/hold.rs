@@ -222,7 +222,7 @@ fn a_hold_without_renewal_ends_with_its_ttl_unless_extended() {
     let loss = held.lost().wait_for(TTL).expect("nobody extends it again").unwrap();
     assert_eq!(loss.reason, LossReason::Expired);
     assert!(extended.elapsed() > TTL - TTL / 10, "{:?}", extended.elapsed());
-    eventually("the key expires after the loss was told", ms(500), || pttl(&server, "a") == -2);
+    eventually("the key expires after the loss was reported", ms(500), || pttl(&server, "a") == -2);
 }
 
 #[test]

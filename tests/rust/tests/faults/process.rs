@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const URL: &str = "LOCKTENDER_CHILD_URL";
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     // Past the test harness, which would keep it until the end.
     let mut out = stdout().lock();
     writeln!(out, "\nchild: {line}").unwrap();
@@ -30,14 +30,14 @@ fn holder() {
     let Ok(url) = std::env::var(URL) else { return };
     let client = Client::open(url).unwrap();
     let held = Arc::new(client.lock("a").ttl(TTL).acquire_blocking().unwrap());
-    held.on_lost(|loss| say(&format!("lost {}", loss.reason)));
-    say("held");
+    held.on_lost(|loss| print_line(&format!("lost {}", loss.reason)));
+    print_line("held");
     for line in stdin().lock().lines() {
         match line.unwrap().as_str() {
-            "check" => say(&format!("valid {}", held.is_valid())),
+            "check" => print_line(&format!("valid {}", held.is_valid())),
             "release" => {
                 let release = held.release().blocking().unwrap();
-                say(&format!("{} {}", release.outcome.as_str(), release.next_owner.unwrap_or_default()));
+                print_line(&format!("{} {}", release.outcome.as_str(), release.next_owner.unwrap_or_default()));
             }
             other => panic!("{other}"),
         }
@@ -68,7 +68,7 @@ fn crowd() {
             scope.spawn(move || {
                 while !over.load(Ordering::SeqCst) {
                     if let Err(error) = visit(n) {
-                        return say(&format!("failed: {error}"));
+                        return print_line(&format!("failed: {error}"));
                     }
                 }
             });
@@ -77,16 +77,16 @@ fn crowd() {
             line.unwrap();
             let seen = turns.load(Ordering::SeqCst);
             eventually("more turns", PATIENCE, || turns.load(Ordering::SeqCst) > seen + 100);
-            say("goes on");
+            print_line("goes on");
         }
         over.store(true, Ordering::SeqCst);
     });
-    say("done");
+    print_line("done");
 }
 
 struct Process {
     child: Child,
-    /// `None` once it was told that there is no more.
+    /// `None` once its input is closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -94,7 +94,7 @@ struct Process {
 impl Process {
     fn holder(url: &str) -> Self {
         let mut holder = Self::start("holder", url);
-        assert_eq!(holder.hear(), "held");
+        assert_eq!(holder.receive(), "held");
         holder
     }
 
@@ -110,16 +110,16 @@ impl Process {
         Self { child, input: Some(input), output }
     }
 
-    fn tell(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         writeln!(self.input.as_ref().unwrap(), "{line}").unwrap();
     }
 
-    fn hear(&mut self) -> String {
+    fn receive(&mut self) -> String {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the child has ended");
-            if let Some(said) = line.trim_end().strip_prefix("child: ") {
-                return said.to_owned();
+            if let Some(lines) = line.trim_end().strip_prefix("child: ") {
+                return lines.to_owned();
             }
         }
     }
@@ -149,16 +149,16 @@ fn f02_a_process_that_was_stopped_knows_before_any_io_that_its_lock_is_gone() {
     let server = RealServer::start();
     let mut holder = Process::holder(&server.url());
     holder.stop();
-    holder.tell("check");
+    holder.send("check");
     let client = Client::open(server.url()).unwrap();
     let next = client.lock("a").ttl(Duration::from_secs(30)).wait(TTL + Duration::from_millis(300)).acquire_blocking().unwrap();
     holder.signal(Signal::CONT);
-    let mut said = [holder.hear(), holder.hear()];
-    said.sort();
-    assert_eq!(said[1], "valid false");
-    assert!(said[0] == "lost expired" || said[0] == "lost taken", "{said:?}");
-    holder.tell("release");
-    assert_eq!(holder.hear(), format!("taken {}", next.owner()), "the loss is told once, then the rival");
+    let mut lines = [holder.receive(), holder.receive()];
+    lines.sort();
+    assert_eq!(lines[1], "valid false");
+    assert!(lines[0] == "lost expired" || lines[0] == "lost taken", "{lines:?}");
+    holder.send("release");
+    assert_eq!(holder.receive(), format!("taken {}", next.owner()), "the loss is reported once, then the next owner");
     assert_eq!(next.release().blocking().unwrap().outcome, Outcome::Released);
 }
 
@@ -196,8 +196,8 @@ fn f28_a_terminated_process_frees_its_lock_within_a_ttl() {
 fn stands_still(with_server: bool) {
     let server = RealServer::start();
     let mut crowd = Process::start("crowd", &server.url());
-    crowd.tell("go on");
-    assert_eq!(crowd.hear(), "goes on");
+    crowd.send("go on");
+    assert_eq!(crowd.receive(), "goes on");
     if with_server {
         server.pause();
     }
@@ -208,10 +208,10 @@ fn stands_still(with_server: bool) {
     if with_server {
         server.resume();
     }
-    crowd.tell("go on");
-    assert_eq!(crowd.hear(), "goes on");
+    crowd.send("go on");
+    assert_eq!(crowd.receive(), "goes on");
     crowd.input = None;
-    assert_eq!(crowd.hear(), "done");
+    assert_eq!(crowd.receive(), "done");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_release_nobody_answers_is_unavailable_and_can_be_retried_with_the_same_hand
 }
 
 #[test]
-fn leaving_a_body_with_an_unknown_outcome_is_no_error_and_goes_on_in_the_background() {
+fn leaving_a_body_with_an_unknown_outcome_is_no_error_and_continues_in_the_background() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     // Leaving waits for an answer, and not for as long as a release does.

@@ -34,7 +34,7 @@ pub enum Act {
 
 /// What the peer received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct Received {
     /// The connection, counted from 0.
     pub connection: usize,
     /// Which read of the connection it came with.
@@ -43,42 +43,42 @@ pub struct Heard {
     pub words: Vec<String>,
 }
 
-impl Heard {
+impl Received {
     /// Whether the command is about this owner.
     pub fn is_for(&self, owner: &str) -> bool {
         self.words.iter().any(|word| word == owner || *word == named(owner))
     }
 }
 
-/// A listening peer. It goes on until the test process ends.
+/// A listening peer. It runs until the test process ends.
 pub struct Peer {
     pub url: String,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    received: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Peer {
     /// A peer that answers the first words of a connection by itself, and everything else as `act` says.
-    pub fn start(act: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Self {
+    pub fn start(act: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let (log, act) = (Arc::clone(&heard), Arc::new(act));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (log, act) = (Arc::clone(&received), Arc::new(act));
         thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
                 let (log, act) = (Arc::clone(&log), Arc::clone(&act));
                 thread::spawn(move || serve(connection, stream.unwrap(), &log, &*act));
             }
         });
-        Self { url, heard }
+        Self { url, received }
     }
 
     /// Everything received so far, without the first words of a connection.
-    pub fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().unwrap().clone()
+    pub fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
     }
 }
 
-fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act: &(dyn Fn(&Heard) -> Act + Send + Sync)) {
+fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Received>>, act: &(dyn Fn(&Received) -> Act + Send + Sync)) {
     let (mut pending, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
     stream.set_nodelay(true).unwrap();
     for read in 0.. {
@@ -87,19 +87,19 @@ fn serve(connection: usize, mut stream: TcpStream, log: &Mutex<Vec<Heard>>, act:
         let (mut answers, mut drips) = (String::new(), false);
         while let Some((words, used)) = parse(&pending) {
             pending.drain(..used);
-            let heard = Heard { connection, read, words };
-            let decided = match &*heard.words[0] {
+            let received = Received { connection, read, words };
+            let decided = match &*received.words[0] {
                 "CLIENT" | "AUTH" | "SELECT" => Act::Answer("+OK\r\n".into()),
                 "TIME" => Act::Answer("*2\r\n$1\r\n0\r\n$1\r\n1\r\n".into()),
-                // It tells nothing of itself.
-                "INFO" if heard.words.len() == 2 => Act::Answer("-NOPERM\r\n".into()),
+                // It shows no facts about itself.
+                "INFO" if received.words.len() == 2 => Act::Answer("-NOPERM\r\n".into()),
                 // It has no transactions.
-                "MULTI" | "EXEC" if heard.words.len() == 1 => Act::Answer("-ERR unknown command\r\n".into()),
-                // The greeting is no lock's script: it has one key, the server's marker.
-                "EVAL" if heard.words[3] == "{~lt}:marker" => Act::Answer(answer("ok", None)),
+                "MULTI" | "EXEC" if received.words.len() == 1 => Act::Answer("-ERR unknown command\r\n".into()),
+                // `greet` is no lock's script: it has one key, the server's marker.
+                "EVAL" if received.words[3] == "{~lt}:marker" => Act::Answer(answer("ok", None)),
                 _ => {
-                    log.lock().unwrap().push(heard.clone());
-                    act(&heard)
+                    log.lock().unwrap().push(received.clone());
+                    act(&received)
                 }
             };
             match decided {
@@ -139,18 +139,19 @@ fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
 }
 
 /// The answer to a command that succeeds.
-pub fn well(heard: &Heard) -> Act {
-    Act::Answer(success(heard))
+pub fn well(received: &Received) -> Act {
+    Act::Answer(success(received))
 }
 
-/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came with.
-pub fn success(heard: &Heard) -> String {
-    let number = |at: usize| heard.words.get(at).and_then(|word| word.parse::<u64>().ok());
+/// The text of that answer. An acquire is the operation that proposes a time. What is not a release shows the owner that it came
+/// with.
+pub fn success(received: &Received) -> String {
+    let number = |at: usize| received.words.get(at).and_then(|word| word.parse::<u64>().ok());
     // An extension has only the key of the lock, its owner, the ttl and the fence.
-    if heard.words.get(2).is_some_and(|keys| keys == "1") && heard.words.len() >= 6 && number(5).is_some() {
+    if received.words.get(2).is_some_and(|keys| keys == "1") && received.words.len() >= 6 && number(5).is_some() {
         return ":-2\r\n".to_owned();
     }
-    let owner = heard.words.get(7).map(String::as_str);
+    let owner = received.words.get(7).map(String::as_str);
     match number(9) {
         Some(1_000_000_000_000_000..) => answer("vote", owner),
         // A release has a waiter or nothing here, the others a time or a fence.

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
 
-/// Ends TLS with the certificate of that name before the server on `port`; returns the URL. Goes on until the test process ends.
+/// Ends TLS with the certificate of that name before the server on `port`; returns the URL. Runs until the test process ends.
 pub fn terminate(port: u16, name: &str, asks_clients: bool) -> String {
     let acceptor = TlsAcceptor::from(Arc::new(config(name, asks_clients)));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

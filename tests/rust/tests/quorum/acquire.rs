@@ -45,7 +45,7 @@ fn f17_one_stopped_server_delays_nobody() {
 }
 
 #[test]
-fn hearing_every_server_out_does_not_use_a_short_ttl_up() {
+fn waiting_for_every_server_does_not_use_a_short_ttl_up() {
     let quorum = Ensemble::start(3);
     drop(quorum.trusted());
     quorum.proxies[0].black_hole();
@@ -150,7 +150,7 @@ fn f18_a_majority_that_cannot_be_reached_takes_no_longer_than_the_wait_and_a_res
 }
 
 #[test]
-fn a_majority_that_comes_back_while_somebody_waits_is_only_a_delay() {
+fn a_majority_that_comes_back_while_a_client_waits_is_only_a_delay() {
     let quorum = Ensemble::start(3);
     let client = quorum.acquainted_with(|options| options.response_timeout = Some(ms(300)));
     quorum.servers[..2].iter().for_each(locktender_tests::RealServer::pause);

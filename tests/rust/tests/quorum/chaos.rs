@@ -71,7 +71,7 @@ fn no_two_hold_at_once_whatever_befalls_the_servers() {
             scope.spawn(move || {
                 let mut rng = fastrand::Rng::with_seed(seed as u64);
                 while !done.load(Ordering::SeqCst) {
-                    // Nobody is promised the lock here; whoever has it is promised to be alone.
+                    // Nobody is promised the lock here; its holder is promised to be alone.
                     let Ok(held) = client.lock("a").wait(ms(500)).acquire_blocking() else { continue };
                     let ends = Instant::now() + ms(if rng.u8(..4) == 0 { rng.u64(200..800) } else { rng.u64(..20) });
                     journal.record(&held, || {

@@ -43,7 +43,7 @@ fn a_server_that_jumped_counts_once_it_has_confirmed_again() {
 }
 
 #[test]
-fn a_jump_that_expires_a_majority_is_a_loss_and_fences_go_on_rising() {
+fn a_jump_that_expires_a_majority_is_a_loss_and_fences_continue_to_rise() {
     let servers = JumpyServer::several(3);
     let (client, _) = watched(&servers);
     let held = client.lock("a").ttl(TTL).acquire_blocking().unwrap();
@@ -118,13 +118,13 @@ fn a_jump_is_reported_once_however_many_holds_see_it() {
     let (client, events) = quorum.watched();
     let names = ["a", "b", "c"];
     let holds = names.map(|name| client.lock(name).ttl(TTL).acquire_blocking().unwrap());
-    for told in 1..=2 {
+    for count in 1..=2 {
         // Every hold has the clock before the jump, and sees the one after it.
         events.more(EventKind::Renewed, 2 * names.len());
         quorum.servers[0].jump(HOUR);
         events.more(EventKind::Renewed, 3 * names.len());
         let warning = events.last(EventKind::Warning).unwrap();
-        assert_eq!(events.count(EventKind::Warning), told, "{warning:?}");
+        assert_eq!(events.count(EventKind::Warning), count, "{warning:?}");
         assert_eq!(warning.server.as_deref(), Some(&*quorum.proxies[0].url()));
         let message = warning.message.unwrap();
         assert!(message.contains("clock jumped forward by 3600.") || message.contains("by 3599."), "{message}");

@@ -112,7 +112,7 @@ fn f13_an_acquire_dropped_at_any_moment_leaves_no_key_on_any_server() {
 }
 
 #[test]
-fn f24_a_release_that_is_dropped_goes_on() {
+fn f24_a_release_that_is_dropped_continues() {
     let quorum = Ensemble::start(3);
     let client = quorum.acquainted();
     for proxy in &quorum.proxies {

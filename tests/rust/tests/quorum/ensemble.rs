@@ -55,7 +55,7 @@ impl Ensemble {
         client
     }
 
-    /// A trusted client that has heard every server once: from here on it waits for a majority only.
+    /// A trusted client that has had an answer of every server once: from here on it waits for a majority only.
     pub fn acquainted(&self) -> Client {
         self.acquainted_with(|_| ())
     }
@@ -89,7 +89,8 @@ impl Ensemble {
         self.values(key).iter().flatten().filter(|found| *found == value).count()
     }
 
-    /// Waits until every server has the hold, and the client has heard so: what is asked behind the acquire is answered after it.
+    /// Waits until every server has the hold, and the client has the answers: what is asked behind the acquire is answered after
+    /// it.
     pub fn settled(&self, client: &Client, held: &Hold) {
         eventually("every server has it", TIDY, || self.count(held.name(), held.owner()) == self.servers.len());
         assert!(client.check_servers().blocking().unwrap().iter().all(|report| report.failure.is_none()));

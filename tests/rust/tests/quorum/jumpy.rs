@@ -46,8 +46,8 @@ impl Server for JumpyServer {
         let mut state = self.state.lock().unwrap();
         let env = Env {
             now_us: wall_us() + self.ahead_us.load(Ordering::SeqCst),
-            era: "jumpy",
-            greeted_in: "jumpy",
+            replid: "jumpy",
+            known_as: "jumpy",
             is_renamed: false,
         };
         let reply = apply(&mut state, &request.op, &env);

@@ -9,7 +9,7 @@ use locktender_tests::{PROMPTLY, RealServer, TOLERANCE, eventually};
 use crate::ensemble::{Ensemble, ms};
 
 #[test]
-fn a_release_that_reaches_no_majority_is_unknown_goes_on_and_can_be_asked_again() {
+fn a_release_that_reaches_no_majority_is_unknown_continues_and_can_be_asked_again() {
     let quorum = Ensemble::start(3);
     let client = quorum.acquainted_with(|options| {
         options.response_timeout = Some(ms(1_000));
@@ -62,7 +62,7 @@ fn leaving_a_body_with_a_majority_down_is_no_error_and_the_release_follows() {
 }
 
 #[test]
-fn a_release_after_the_loss_tells_the_rival_and_leaves_it_alone() {
+fn a_release_after_the_loss_reports_the_next_owner_and_leaves_it_alone() {
     let quorum = Ensemble::start(3);
     let (client, other) = (quorum.acquainted(), quorum.acquainted());
     let held = client.lock("a").ttl(ms(400)).renew(false).acquire_blocking().unwrap();

@@ -46,7 +46,7 @@ fn a_late_vote_below_the_token_is_confirmed() {
     quorum.proxies[2].let_answers_go();
     eventually("confirmed", PROMPTLY, || quorum.fence(2, "a") == held.fence());
     assert_eq!(quorum.value(2, "a").as_deref(), Some(held.owner()));
-    // It counts from now on: with it and another one alone the hold goes on.
+    // It counts from now on: with it and another one alone the hold continues.
     quorum.servers[0].pause();
     events.next_renewal();
     assert!(held.is_valid(), "{:?}", held.check());

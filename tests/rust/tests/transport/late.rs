@@ -58,12 +58,12 @@ fn nothing_stays_of_a_late_acquire(server: &RealServer, proxy: &Proxy, name: &st
     assert!(!exists(server, name));
     let before = given(server);
     proxy.end_stalls();
-    eventually("the first one was read and taken back", PROMPTLY, || given(server) > before && !exists(server, name));
-    eventually("nobody stands in line", PROMPTLY, || waiters(server, name) == 0);
+    eventually("the first one was read and undone", PROMPTLY, || given(server) > before && !exists(server, name));
+    eventually("nobody is in the queue", PROMPTLY, || waiters(server, name) == 0);
 }
 
 #[test]
-fn f13_an_acquire_that_comes_late_is_taken_back_whoever_does_the_io() {
+fn f13_an_acquire_that_comes_late_is_undone_on_every_thread_that_does_the_io() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let client = client(Client::builder().url(proxy.url()));
@@ -80,7 +80,7 @@ fn f13_an_acquire_that_comes_late_is_taken_back_whoever_does_the_io() {
 }
 
 #[test]
-fn f13_an_acquire_that_comes_late_over_tls_is_taken_back() {
+fn f13_an_acquire_that_comes_late_over_tls_is_undone() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let trusting = |options: &mut locktender::ClientOptions| options.tls_ca = Some(certificate("ca.pem").display().to_string());
@@ -89,7 +89,7 @@ fn f13_an_acquire_that_comes_late_over_tls_is_taken_back() {
 }
 
 #[test]
-fn f13_a_waiter_that_is_lined_up_late_does_not_stay_in_line() {
+fn f13_a_waiter_that_is_enqueued_late_does_not_stay_in_the_queue() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let (waits, holds) = (client(Client::builder().url(proxy.url())), client(Client::builder().url(server.url())));
@@ -98,14 +98,14 @@ fn f13_a_waiter_that_is_lined_up_late_does_not_stay_in_line() {
     let _held = holds.lock("line").acquire_blocking().unwrap();
     let reads = proxy.client_reads();
     // On the new connection, and behind the acquire that stands still.
-    eventually("it is taken out of the line", PATIENCE, || proxy.client_reads() >= reads + 2);
+    eventually("it is taken out of the queue", PATIENCE, || proxy.client_reads() >= reads + 2);
     proxy.end_stalls();
     eventually("the late one is answered", PROMPTLY, || server.command(&["EXISTS", "{line}:~lt:queue"]).int() == 1);
-    eventually("nobody stands in line", PROMPTLY, || waiters(&server, "line") == 0);
+    eventually("nobody is in the queue", PROMPTLY, || waiters(&server, "line") == 0);
 }
 
 #[test]
-fn f13_an_acquire_that_one_server_of_three_reads_late_is_taken_back_there_and_not_before_the_hold_ends() {
+fn f13_an_acquire_that_one_server_of_three_reads_late_is_undone_there_and_not_before_the_hold_ends() {
     let servers: Vec<_> = (0..3).map(|_| RealServer::start()).collect();
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::to(server.port())).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
@@ -122,8 +122,8 @@ fn f13_an_acquire_that_one_server_of_three_reads_late_is_taken_back_there_and_no
         let held = client.lock(&name).acquire_blocking().unwrap();
         eventually("the third request stands still", PROMPTLY, || proxies[2].faults_left() == 0);
         let connections = proxies[2].connections();
-        // The connection that stands still is given up, and another one is made for what follows.
-        eventually("its connection is given up", PATIENCE, || {
+        // The connection that stands still is left, and another one is made for what follows.
+        eventually("its connection is left", PATIENCE, || {
             held.extend(ms(60_000)).blocking().unwrap();
             proxies[2].connections() > connections
         });
@@ -131,7 +131,7 @@ fn f13_an_acquire_that_one_server_of_three_reads_late_is_taken_back_there_and_no
             held.release().blocking().unwrap();
             eventually("the release has arrived", PROMPTLY, || !exists(&servers[0], &name) && !exists(&servers[1], &name));
             proxies[2].end_stalls();
-            eventually("it was read and taken back", PROMPTLY, || fence(&servers[2], &name) > 0 && !exists(&servers[2], &name));
+            eventually("it was read and undone", PROMPTLY, || fence(&servers[2], &name) > 0 && !exists(&servers[2], &name));
         } else {
             proxies[2].end_stalls();
             eventually("it was read", PROMPTLY, || exists(&servers[2], &name));

@@ -33,19 +33,19 @@ fn operations_arrive_in_the_order_in_which_they_were_submitted() {
     for pending in pending {
         pending.wait().unwrap();
     }
-    let heard = peer.heard();
-    assert_eq!(heard.len(), owners.len());
-    for (heard, owner) in heard.iter().zip(&owners) {
-        assert!(heard.is_for(owner), "{owner} is not in {heard:?}");
+    let received = peer.received();
+    assert_eq!(received.len(), owners.len());
+    for (received, owner) in received.iter().zip(&owners) {
+        assert!(received.is_for(owner), "{owner} is not in {received:?}");
     }
 }
 
 #[test]
 fn answers_that_come_byte_by_byte_are_those_of_their_operations() {
     let owner = |number: usize| format!("{number}:{}", "x\r\n".repeat(number));
-    let peer = Peer::start(|heard| {
-        let number = heard.words[7].split_once(':').unwrap().0.strip_prefix("host=").unwrap().parse::<usize>().unwrap();
-        let answer = success(heard).replace(":1\r\n:1\r\n", &format!(":1\r\n:{number}\r\n"));
+    let peer = Peer::start(|received| {
+        let number = received.words[7].split_once(':').unwrap().0.strip_prefix("host=").unwrap().parse::<usize>().unwrap();
+        let answer = success(received).replace(":1\r\n:1\r\n", &format!(":1\r\n:{number}\r\n"));
         Act::Drip(answer)
     });
     let subject = Subject::new(&peer.url, PATIENCE);
@@ -80,7 +80,7 @@ fn renewals_that_are_due_together_leave_in_one_write() {
     for pending in subject.submit_together(renewals) {
         pending.wait().unwrap();
     }
-    let reads: Vec<usize> = peer.heard().iter().skip(1).map(|heard| heard.read).collect();
+    let reads: Vec<usize> = peer.received().iter().skip(1).map(|received| received.read).collect();
     assert_eq!(reads, vec![reads[0]; 50]);
 }
 
@@ -93,7 +93,7 @@ fn an_operation_past_its_deadline_is_never_sent() {
     subject.ask(acquire("a", "timely")).unwrap();
     let late = subject.submit_until(release("a", "late"), Tick::now());
     assert_eq!(kind(late.wait()), (FailureKind::TooLate, false));
-    assert_eq!(peer.heard().len(), 1);
+    assert_eq!(peer.received().len(), 1);
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn an_operation_whose_deadline_passes_while_connecting_is_never_sent() {
 
 #[test]
 fn a_cut_after_apply_resends_releases_ahead_of_newer_operations_and_nothing_else() {
-    let peer = Peer::start(|heard| match heard.connection {
-        0 if heard.is_for("cut") => Act::Cut,
+    let peer = Peer::start(|received| match received.connection {
+        0 if received.is_for("cut") => Act::Cut,
         0 => Act::Silence,
-        _ => well(heard),
+        _ => well(received),
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     let ops = vec![release("a", "one"), acquire("a", "two"), release("a", "three"), extend("a", "cut", 1)];
@@ -124,41 +124,41 @@ fn a_cut_after_apply_resends_releases_ahead_of_newer_operations_and_nothing_else
     assert!(next().is_ok());
     assert_eq!(kind(next()), (FailureKind::Disconnected, true));
     subject.ask(acquire("a", "four")).unwrap();
-    let again: Vec<_> = peer.heard().into_iter().filter(|heard| heard.connection == 1).collect();
+    let again: Vec<_> = peer.received().into_iter().filter(|received| received.connection == 1).collect();
     assert_eq!(again.len(), 3);
-    for (heard, owner) in again.iter().zip(["one", "three", "four"]) {
-        assert!(heard.is_for(owner), "{owner} is not in {heard:?}");
+    for (received, owner) in again.iter().zip(["one", "three", "four"]) {
+        assert!(received.is_for(owner), "{owner} is not in {received:?}");
     }
 }
 
 #[test]
 fn a_half_open_connection_is_replaced() {
-    let peer = Peer::start(|heard| match heard.connection {
-        0 if !heard.is_for("well") => Act::Silence,
-        _ => well(heard),
+    let peer = Peer::start(|received| match received.connection {
+        0 if !received.is_for("well") => Act::Silence,
+        _ => well(received),
     });
     let subject = Subject::new(&peer.url, SHORT);
     subject.ask(acquire("a", "well")).unwrap();
     assert_eq!(kind(subject.ask(acquire("a", "lost"))), (FailureKind::Timeout, true));
     subject.ask(acquire("a", "after")).unwrap();
-    assert!(peer.heard().iter().any(|heard| heard.is_for("after") && heard.connection == 1));
+    assert!(peer.received().iter().any(|received| received.is_for("after") && received.connection == 1));
     let states: Vec<_> = subject.states.try_iter().collect();
     assert!(matches!(&states[..], [ServerState::Failed(_), ServerState::Recovered]), "{states:?}");
 }
 
 #[test]
-fn a_slow_answer_is_given_up_but_does_not_end_the_connection() {
+fn a_slow_answer_is_cancelled_but_does_not_end_the_connection() {
     // The answer of "slow" is withheld until "next" arrives; in between, that of "swift" shows that the link lives.
     let held_back = std::sync::Mutex::new(String::new());
-    let peer = Peer::start(move |heard| {
-        if heard.is_for("swift") {
-            *held_back.lock().unwrap() = success(heard);
+    let peer = Peer::start(move |received| {
+        if received.is_for("swift") {
+            *held_back.lock().unwrap() = success(received);
             return Act::Silence;
         }
-        if heard.is_for("slow") {
+        if received.is_for("slow") {
             return Act::Answer(std::mem::take(&mut *held_back.lock().unwrap()));
         }
-        Act::Answer(success(heard) + &success(heard))
+        Act::Answer(success(received) + &success(received))
     });
     let subject = Subject::new(&peer.url, SHORT * 2);
     let swift = subject.submit(acquire("a", "swift"));
@@ -166,40 +166,40 @@ fn a_slow_answer_is_given_up_but_does_not_end_the_connection() {
     swift.wait().unwrap();
     assert_eq!(kind(slow.wait()), (FailureKind::Timeout, true));
     subject.ask(acquire("a", "next")).unwrap();
-    assert!(peer.heard().iter().all(|heard| heard.connection == 0));
+    assert!(peer.received().iter().all(|received| received.connection == 0));
 }
 
 #[test]
 fn a_script_the_server_does_not_know_is_sent_once_more_as_text() {
-    let peer = Peer::start(|heard| match &*heard.words[0] {
+    let peer = Peer::start(|received| match &*received.words[0] {
         "EVALSHA" => Act::Answer("-NOSCRIPT No matching script.\r\n".into()),
-        _ => well(heard),
+        _ => well(received),
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     subject.ask(acquire("a", "b")).unwrap();
-    let words: Vec<_> = peer.heard().into_iter().map(|heard| heard.words[0].clone()).collect();
+    let words: Vec<_> = peer.received().into_iter().map(|received| received.words[0].clone()).collect();
     assert_eq!(words, ["EVALSHA", "EVAL"]);
 }
 
 #[test]
 fn a_server_that_hangs_up_on_every_operation_is_not_stormed() {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    let peer = Peer::start(|heard| {
-        CONNECTIONS.fetch_max(heard.connection, Ordering::SeqCst);
+    let peer = Peer::start(|received| {
+        CONNECTIONS.fetch_max(received.connection, Ordering::SeqCst);
         Act::Cut
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     let begun = Instant::now();
     // Only releases are tried again and again.
     let _unanswered = subject.submit(release("a", "b"));
-    eventually("it goes on trying", PATIENCE, || CONNECTIONS.load(Ordering::SeqCst) + 1 >= 8);
+    eventually("it continues to try", PATIENCE, || CONNECTIONS.load(Ordering::SeqCst) + 1 >= 8);
     // The second at once, the others after pauses that double up to half a second, each at least by half.
     assert!(begun.elapsed() >= Duration::from_millis(25 + 50 + 100 + 200 + 250 + 250), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn close_lets_releases_leave_and_ends_everything_else() {
-    let peer = Peer::start(|heard| if heard.is_for("busy") { Act::Silence } else { well(heard) });
+    let peer = Peer::start(|received| if received.is_for("busy") { Act::Silence } else { well(received) });
     let subject = Subject::new(&peer.url, SHORT);
     subject.ask(acquire("a", "first")).unwrap();
     let left = subject.submit(release("a", "first"));
@@ -244,10 +244,10 @@ fn completions_are_called_also_when_the_runtime_is_gone() {
 
 #[test]
 fn a_primary_that_became_a_replica_is_left_for_its_successor() {
-    let peer = Peer::start(|heard| match heard.connection {
-        0 if heard.is_for("well") => well(heard),
+    let peer = Peer::start(|received| match received.connection {
+        0 if received.is_for("well") => well(received),
         0 => Act::Answer("-READONLY You can't write against a read only replica.\r\n".into()),
-        _ => well(heard),
+        _ => well(received),
     });
     let subject = Subject::new(&peer.url, PATIENCE);
     subject.ask(acquire("a", "well")).unwrap();

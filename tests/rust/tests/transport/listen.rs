@@ -16,16 +16,16 @@ const TIMEOUT: Duration = LENIENT;
 /// A dead connection shows after two or three looks and the response timeout.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A listener and what it was told.
-struct Heard {
+/// A listener and what it received.
+struct Received {
     _listener: Listener,
     notices: Receiver<Notice>,
 }
 
-impl Heard {
+impl Received {
     fn on(subject: &Subject) -> Self {
-        let (told, notices) = channel();
-        let listener: Listener = Arc::new(move |notice| drop(told.send(notice)));
+        let (received, notices) = channel();
+        let listener: Listener = Arc::new(move |notice| drop(received.send(notice)));
         assert!(subject.server.listen("news", Arc::clone(&listener)));
         Self { _listener: listener, notices }
     }
@@ -35,7 +35,7 @@ impl Heard {
     }
 
     fn within(&self, patience: Duration) -> Notice {
-        self.notices.recv_timeout(patience).expect("something is told")
+        self.notices.recv_timeout(patience).expect("a notice comes")
     }
 
     fn listens(&self) {
@@ -49,7 +49,7 @@ impl Heard {
         }
     }
 
-    fn hears(&self, text: &str) {
+    fn receives(&self, text: &str) {
         assert_eq!(self.next(), Notice::Message(text.into()));
     }
 }
@@ -66,17 +66,17 @@ fn is_sharded(binary: &Binary) -> bool {
 }
 
 /// Publishes in every way the server has.
-fn published(server: &RealServer, heard: &Heard) {
+fn published(server: &RealServer, received: &Received) {
     server.command(&["PUBLISH", "else", "not for us"]);
     assert_eq!(server.command(&["PUBLISH", "news", "plain"]), Reply::Int(1));
-    heard.hears("plain");
+    received.receives("plain");
     if is_sharded(server.binary()) {
         assert_eq!(server.command(&["SPUBLISH", "news", "sharded"]), Reply::Int(1));
-        heard.hears("sharded");
+        received.receives("sharded");
     }
     let long = "é".repeat(50_000);
     server.command(&["PUBLISH", "news", &long]);
-    heard.hears(&long);
+    received.receives(&long);
 }
 
 /// Takes and gives back a lock.
@@ -92,15 +92,15 @@ fn messages_arrive_on_a_connection_of_their_own_which_is_replaced_although_nothi
         let subject = Subject::new(&format!("{}/2", server.url()), TIMEOUT);
         locks(&subject);
         let home = connections(&server);
-        let heard = Heard::on(&subject);
-        heard.listens();
-        published(&server, &heard);
+        let received = Received::on(&subject);
+        received.listens();
+        published(&server, &received);
         let both = connections(&server);
         assert_eq!((both.len(), &both[0]), (2, &home[0]), "{}", binary.name);
         server.command(&["CLIENT", "KILL", "ID", &both[1]]);
-        assert_eq!(heard.not_listening(), FailureKind::Disconnected);
-        heard.listens();
-        published(&server, &heard);
+        assert_eq!(received.not_listening(), FailureKind::Disconnected);
+        received.listens();
+        published(&server, &received);
         locks(&subject);
         let after = connections(&server);
         assert_eq!((after.len(), &after[0]), (2, &home[0]), "{}", binary.name);
@@ -123,13 +123,13 @@ fn a_client_that_never_waits_never_subscribes() {
 fn a_server_that_restarts_is_listened_to_again() {
     let mut server = RealServer::start();
     let subject = Subject::new(&server.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.listens();
+    let received = Received::on(&subject);
+    received.listens();
     server.kill();
-    heard.not_listening();
+    received.not_listening();
     server.restart();
-    heard.listens();
-    published(&server, &heard);
+    received.listens();
+    published(&server, &received);
 }
 
 #[test]
@@ -137,10 +137,10 @@ fn a_server_that_starts_later_is_found() {
     let mut server = RealServer::start();
     server.kill();
     let subject = Subject::new(&server.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    assert_eq!(heard.not_listening(), FailureKind::Refused);
+    let received = Received::on(&subject);
+    assert_eq!(received.not_listening(), FailureKind::Refused);
     server.restart();
-    heard.listens();
+    received.listens();
 }
 
 #[test]
@@ -148,14 +148,14 @@ fn a_link_that_was_cut_is_replaced() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let subject = Subject::new(&proxy.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.listens();
+    let received = Received::on(&subject);
+    received.listens();
     for _ in 0..3 {
         proxy.cut();
-        heard.not_listening();
-        heard.listens();
+        received.not_listening();
+        received.listens();
     }
-    published(&server, &heard);
+    published(&server, &received);
 }
 
 #[test]
@@ -163,22 +163,22 @@ fn a_half_open_connection_is_noticed_and_replaced() {
     let server = RealServer::start();
     let proxy = Proxy::to(server.port());
     let subject = Subject::new(&proxy.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.listens();
+    let received = Received::on(&subject);
+    received.listens();
     proxy.black_hole();
-    heard.not_listening();
+    received.not_listening();
     proxy.cut();
     proxy.restore();
-    heard.listens();
-    published(&server, &heard);
+    received.listens();
+    published(&server, &received);
 }
 
 #[test]
 fn a_quiet_connection_that_lives_stays() {
     let server = RealServer::start();
     let subject = Subject::new(&server.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.listens();
+    let received = Received::on(&subject);
+    received.listens();
     let before = connections(&server);
     let pings = || {
         let stats = server.command(&["INFO", "commandstats"]).text().unwrap();
@@ -189,7 +189,7 @@ fn a_quiet_connection_that_lives_stays() {
     server.command(&["CONFIG", "RESETSTAT"]);
     eventually("it asks now and then", SILENCE, pings);
     assert_eq!(connections(&server), before);
-    assert_eq!(heard.notices.try_iter().count(), 0);
+    assert_eq!(received.notices.try_iter().count(), 0);
 }
 
 #[test]
@@ -202,63 +202,63 @@ fn without_rights_on_the_channel_locks_work_and_the_listener_is_notified() {
             let server = ServerOptions::new().binary(&binary).user("ann", "s3cret", rules).start();
             let subject = Subject::new(&format!("redis://ann:s3cret@127.0.0.1:{}", server.port()), TIMEOUT);
             locks(&subject);
-            let heard = Heard::on(&subject);
-            assert_eq!(heard.not_listening(), FailureKind::Denied, "{} {rules}", binary.name);
+            let received = Received::on(&subject);
+            assert_eq!(received.not_listening(), FailureKind::Denied, "{} {rules}", binary.name);
             let before = connections(&server);
             locks(&subject);
             assert_eq!(connections(&server), before, "it is asked again there, and not at once");
-            assert_eq!(heard.notices.try_iter().count(), 0);
+            assert_eq!(received.notices.try_iter().count(), 0);
         }
     }
 }
 
 #[test]
-fn a_right_for_plain_channels_alone_still_hears_what_is_published_there() {
+fn a_right_for_plain_channels_alone_still_receives_what_is_published_there() {
     let server = ServerOptions::new().user("ann", "s3cret", "~* &* +@all -ssubscribe").start();
     let subject = Subject::new(&format!("redis://ann:s3cret@127.0.0.1:{}", server.port()), TIMEOUT);
-    let heard = Heard::on(&subject);
+    let received = Received::on(&subject);
     // This server's scripts publish to sharded channels.
-    assert_eq!(heard.not_listening(), FailureKind::Denied);
+    assert_eq!(received.not_listening(), FailureKind::Denied);
     assert_eq!(server.command(&["PUBLISH", "news", "plain"]), Reply::Int(1));
-    heard.hears("plain");
+    received.receives("plain");
 }
 
 #[test]
 fn a_peer_without_pub_sub_leaves_the_listener_without_messages() {
     let server = ServerOptions::new().config("rename-command SUBSCRIBE \"\"").config("rename-command SSUBSCRIBE \"\"").start();
     let subject = Subject::new(&server.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.not_listening();
+    let received = Received::on(&subject);
+    received.not_listening();
     locks(&subject);
 }
 
 #[test]
 fn a_peer_that_hangs_up_when_asked_to_listen_is_asked_twice_and_disturbs_no_operation() {
-    let peer = Peer::start(|heard| if heard.words[0] == "SUBSCRIBE" { Act::Cut } else { well(heard) });
+    let peer = Peer::start(|received| if received.words[0] == "SUBSCRIBE" { Act::Cut } else { well(received) });
     let subject = Subject::new(&peer.url, TIMEOUT);
     subject.ask(acquire("a", "owner")).unwrap();
-    let heard = Heard::on(&subject);
-    heard.not_listening();
-    let asked = || peer.heard().iter().filter(|heard| heard.words[0] == "SUBSCRIBE").count();
+    let received = Received::on(&subject);
+    received.not_listening();
+    let asked = || peer.received().iter().filter(|received| received.words[0] == "SUBSCRIBE").count();
     eventually("it is asked once more", PATIENCE, || asked() == 2);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(1) {
         subject.ask(acquire("a", "owner")).unwrap();
     }
-    let all = peer.heard();
-    assert_eq!(asked(), 2, "it goes on asking");
+    let all = peer.received();
+    assert_eq!(asked(), 2, "it continues to ask");
     assert_eq!(
-        all.iter().map(|heard| heard.connection).max(),
-        all.iter().map(|heard| heard.connection).min().map(|first| first + 2)
+        all.iter().map(|received| received.connection).max(),
+        all.iter().map(|received| received.connection).min().map(|first| first + 2)
     );
 }
 
 #[test]
 fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mixed_up() {
     let notice = ">3\r\n$12\r\nsunsubscribe\r\n$4\r\nnews\r\n:1\r\n";
-    let peer = Peer::start(move |heard| match heard {
-        heard if heard.is_for("moved") => Act::Answer(notice.to_owned() + &success(heard)),
-        heard => well(heard),
+    let peer = Peer::start(move |received| match received {
+        received if received.is_for("moved") => Act::Answer(notice.to_owned() + &success(received)),
+        received => well(received),
     });
     let subject = Subject::new(&peer.url, TIMEOUT);
     let together = ["before", "moved", "after"].map(|owner| acquire("a", owner));
@@ -272,12 +272,12 @@ fn a_notice_in_the_place_of_an_answer_ends_the_connection_before_answers_are_mix
 }
 
 #[test]
-fn a_closed_server_lets_go_and_tells_nothing_more() {
+fn a_closed_server_lets_go_and_reports_nothing_more() {
     for dropped in [false, true] {
         let server = RealServer::start();
         let subject = Subject::new(&server.url(), TIMEOUT);
-        let heard = Heard::on(&subject);
-        heard.listens();
+        let received = Received::on(&subject);
+        received.listens();
         if dropped {
             drop(subject.server);
         } else {
@@ -285,7 +285,7 @@ fn a_closed_server_lets_go_and_tells_nothing_more() {
         }
         eventually("its connections are closed", PATIENCE, || connections(&server).is_empty());
         assert_eq!(server.command(&["PUBLISH", "news", "late"]), Reply::Int(0));
-        assert_eq!(heard.notices.try_iter().count(), 0);
+        assert_eq!(received.notices.try_iter().count(), 0);
     }
 }
 
@@ -293,12 +293,12 @@ fn a_closed_server_lets_go_and_tells_nothing_more() {
 fn a_listener_that_was_dropped_lets_the_connection_go_for_good() {
     let server = RealServer::start();
     let subject = Subject::new(&server.url(), TIMEOUT);
-    let heard = Heard::on(&subject);
-    heard.listens();
-    let Heard { _listener: listener, notices } = heard;
+    let received = Received::on(&subject);
+    received.listens();
+    let Received { _listener: listener, notices } = received;
     drop(listener);
     server.command(&["CLIENT", "KILL", "ID", &connections(&server)[0]]);
-    // Its channel ends when nobody can tell anything any more.
+    // Its channel ends when there is no sender any more.
     assert!(notices.recv_timeout(PATIENCE).is_err());
     eventually("nobody subscribes again", PATIENCE, || connections(&server).is_empty());
 }

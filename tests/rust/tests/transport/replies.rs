@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::peer::{Act, Heard, PATIENCE, Peer, Subject, acquire, extend, release, success, well};
+use crate::peer::{Act, PATIENCE, Peer, Received, Subject, acquire, extend, release, success, well};
 use locktender::op::{Answer, FailureKind, Verdict};
 
 /// The owner value of the name "odd".
@@ -19,8 +19,8 @@ fn kind(answer: Answer) -> (FailureKind, bool) {
 }
 
 /// Does `odd` with what is for the owner "odd", on the first connection, and answers everything else well.
-fn once(odd: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Peer {
-    Peer::start(move |heard| if heard.connection == 0 && heard.is_for("odd") { odd(heard) } else { well(heard) })
+fn once(odd: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Peer {
+    Peer::start(move |received| if received.connection == 0 && received.is_for("odd") { odd(received) } else { well(received) })
 }
 
 #[test]
@@ -33,13 +33,13 @@ fn a_reply_of_giant_length_ends_the_connection_at_once_and_the_next_one_serves()
         subject.ask(acquire("a", "first")).unwrap();
         assert_eq!(kind(subject.ask(acquire("a", "odd"))), (FailureKind::Protocol, true));
         subject.ask(acquire("a", "after")).unwrap();
-        assert_eq!(peer.heard().last().unwrap().connection, 1, "another connection");
+        assert_eq!(peer.received().last().unwrap().connection, 1, "another connection");
     }
 }
 
 #[test]
 fn a_push_of_giant_length_ends_the_connection_too() {
-    let peer = once(|heard| Act::Answer(">3\r\n+message\r\n+news\r\n$2000000000\r\nx".to_owned() + &success(heard)));
+    let peer = once(|received| Act::Answer(">3\r\n+message\r\n+news\r\n$2000000000\r\nx".to_owned() + &success(received)));
     let subject = Subject::new(&peer.url, PATIENCE);
     assert_eq!(kind(subject.ask(acquire("a", "odd"))), (FailureKind::Protocol, true));
     subject.ask(acquire("a", "after")).unwrap();
@@ -47,11 +47,11 @@ fn a_push_of_giant_length_ends_the_connection_too() {
 
 #[test]
 fn a_reply_that_trickles_is_no_sign_of_life() {
-    let peer = Peer::start(|heard| match heard.connection {
-        0 if heard.is_for("odd") => Act::Answer("$1000\r\n".to_owned()),
+    let peer = Peer::start(|received| match received.connection {
+        0 if received.is_for("odd") => Act::Answer("$1000\r\n".to_owned()),
         // What the next operation makes it say belongs to the reply that has no end.
-        0 if heard.is_for("more") => Act::Answer("x".to_owned()),
-        _ => well(heard),
+        0 if received.is_for("more") => Act::Answer("x".to_owned()),
+        _ => well(received),
     });
     let subject = Subject::new(&peer.url, Duration::from_millis(1_000));
     subject.ask(acquire("a", "first")).unwrap();
@@ -60,7 +60,7 @@ fn a_reply_that_trickles_is_no_sign_of_life() {
     let more = subject.submit(acquire("a", "more"));
     assert!(odd.wait().is_err() && more.wait().is_err());
     subject.ask(acquire("a", "after")).unwrap();
-    assert_eq!(peer.heard().last().unwrap().connection, 1, "another connection");
+    assert_eq!(peer.received().last().unwrap().connection, 1, "another connection");
 }
 
 /// A listener that sends these bytes over and over, from the first word of a connection on; and how many it got rid of.
@@ -100,14 +100,14 @@ fn scripts_that_a_server_forgets_at_once_are_not_sent_again_and_again() {
     let subject = Subject::new(&peer.url, PATIENCE);
     let failure = subject.ask(acquire("a", "b")).unwrap_err();
     assert!(!failure.maybe_applied && failure.message.contains("scripts"), "{failure}");
-    let words: Vec<_> = peer.heard().into_iter().map(|heard| heard.words[0].clone()).collect();
+    let words: Vec<_> = peer.received().into_iter().map(|received| received.words[0].clone()).collect();
     assert_eq!(words, ["EVALSHA", "EVAL"]);
 }
 
 #[test]
 fn a_doubled_answer_grants_nobody_else_s_lock() {
     // The answer of the first acquire comes twice, in one piece with those of the next ones.
-    let peer = once(|heard| Act::Answer(success(heard) + &success(heard)));
+    let peer = once(|received| Act::Answer(success(received) + &success(received)));
     let subject = Subject::new(&peer.url, PATIENCE);
     let ops = ["odd", "two", "three"].map(|owner| acquire(owner, owner)).into();
     let mut answers = subject.submit_together(ops).into_iter().map(crate::peer::Pending::wait);
@@ -116,12 +116,12 @@ fn a_doubled_answer_grants_nobody_else_s_lock() {
         assert_eq!(kind(answer), (FailureKind::Protocol, true), "the outcome is unknown, so that it is undone");
     }
     subject.ask(acquire("a", "after")).unwrap();
-    assert_eq!(peer.heard().last().unwrap().connection, 1, "another connection");
+    assert_eq!(peer.received().last().unwrap().connection, 1, "another connection");
 }
 
 #[test]
 fn an_answer_that_nobody_asked_for_is_not_that_of_the_next_operation() {
-    let peer = once(|heard| Act::Answer(success(heard) + &success(heard)));
+    let peer = once(|received| Act::Answer(success(received) + &success(received)));
     let subject = Subject::new(&peer.url, PATIENCE);
     subject.ask(extend("a", "odd", 1)).unwrap();
     // Whether it is found before the next operation is sent, or only then: its answer is its own.
@@ -131,7 +131,7 @@ fn an_answer_that_nobody_asked_for_is_not_that_of_the_next_operation() {
             Err(failure) => assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::Protocol, true), "{failure}"),
         }
     }
-    assert_eq!(peer.heard().last().unwrap().connection, 1, "another connection");
+    assert_eq!(peer.received().last().unwrap().connection, 1, "another connection");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_answer_about_another_owner_is_none() {
         } else {
             assert_eq!(kind(answer), (FailureKind::Protocol, true), "{op:?}");
         }
-        assert_eq!(peer.heard().len(), 1 + usize::from(verdict == "no"));
+        assert_eq!(peer.received().len(), 1 + usize::from(verdict == "no"));
     }
     // A lock that is lost is another's, and one that is held is not ours.
     for (op, verdict) in [(extend("a", "odd", 1), "no"), (acquire("a", "odd"), "held"), (release("a", "odd"), "no")] {
@@ -167,8 +167,8 @@ fn an_answer_about_another_owner_is_none() {
 
 /// Everything that a client of such a server lets a person see: errors, what a check finds, events, and itself.
 fn all_that_is_shown(url: &str) -> String {
-    let told = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-    let log = std::sync::Arc::clone(&told);
+    let received = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let log = std::sync::Arc::clone(&received);
     let sink = move |event: &locktender::LockEvent| log.lock().unwrap().push_str(&format!("{event:?}\n"));
     let builder = locktender::Client::builder().url(url).sink(std::sync::Arc::new(sink)).configure(|options| {
         options.unavailable_after = Duration::from_millis(200);
@@ -181,7 +181,7 @@ fn all_that_is_shown(url: &str) -> String {
         shown.push_str(&format!("\n{error} {error:?} {:?}", error.servers()));
     }
     shown.push_str(&format!("\n{:?}\n{:?}", client.check_servers().blocking(), client.initialize_quorum().blocking()));
-    shown + &told.lock().unwrap()
+    shown + &received.lock().unwrap()
 }
 
 /// A peer that doesn't know `AUTH`, and repeats whatever it is sent as a server does with an unknown command.

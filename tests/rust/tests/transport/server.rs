@@ -29,7 +29,7 @@ fn releases_queued_while_the_server_is_down_are_done_when_it_is_back_and_acquire
     let [ServerState::Failed(_), ServerState::Recovered, ServerState::FailedOver(new)] = &states[..] else {
         panic!("{states:?}")
     };
-    assert!(new.old_era != new.new_era && new.address == Some(format!("127.0.0.1:{}", server.port())), "{new:?}");
+    assert!(new.old_replid != new.new_replid && new.address == Some(format!("127.0.0.1:{}", server.port())), "{new:?}");
     subject.ask(acquire("c", "owner")).unwrap();
 }
 

@@ -52,11 +52,12 @@ fn answering(answers: Vec<String>) -> String {
 
 #[test]
 fn a_node_of_a_cluster() {
-    for said in ["MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001", "CROSSSLOT Keys in request don't hash to the same slot"] {
-        let peer = Peer::start(move |_| Act::Answer(format!("-{said}\r\n")));
+    for message in ["MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001", "CROSSSLOT Keys in request don't hash to the same slot"]
+    {
+        let peer = Peer::start(move |_| Act::Answer(format!("-{message}\r\n")));
         let error = fails(&at(&peer.url));
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        for words in ["node of a cluster", "write redis+cluster://host:port", said] {
+        for words in ["node of a cluster", "write redis+cluster://host:port", message] {
             assert!(error.to_string().contains(words), "{error}");
         }
     }

@@ -39,12 +39,12 @@ pub struct Scene {
     /// Of the lock, and the beginning of others'.
     pub name: String,
     client: OnceLock<Client>,
-    /// What the client told.
+    /// What the client reported.
     pub events: Mutex<Vec<LockEvent>>,
     calls: AtomicUsize,
     /// A hold of the client, for the code to drop.
     spare: Mutex<Option<Hold>>,
-    /// What the code was told when it asked for a lock.
+    /// What the code got when it asked for a lock.
     answer: Mutex<Option<Result<(), Code>>>,
     /// How many connections a program had that the code ran.
     inherited: Mutex<Option<String>>,
@@ -70,7 +70,7 @@ impl Scene {
             Client::builder().url(server.url())
         };
         let client = builder.sink(Arc::new(SceneSink(Arc::clone(&scene)))).build().unwrap();
-        subscriber::attend(&scene);
+        subscriber::subscribe(&scene);
         let spare = client.lock(scene.named("spare")).acquire_blocking().unwrap();
         *scene.spare.lock().unwrap() = Some(spare);
         scene.client.set(client).unwrap();
@@ -112,8 +112,8 @@ impl Scene {
         let mut program = Command::new("/bin/sh");
         // A program of another user is started by a copy of the process, also where it is the same user.
         program.uid(rustix::process::getuid().as_raw()).args(["-c", "ls -l /proc/self/fd | grep -c socket"]);
-        let said = program.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap().stdout;
-        *self.inherited.lock().unwrap() = Some(String::from_utf8(said).unwrap().trim().to_owned());
+        let output = program.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap().stdout;
+        *self.inherited.lock().unwrap() = Some(String::from_utf8(output).unwrap().trim().to_owned());
     }
 
     fn answered(&self, held: Result<Hold, locktender::Error>) {
@@ -137,8 +137,8 @@ impl Scene {
     }
 
     fn warnings(&self) -> usize {
-        let said = |event: &&LockEvent| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
-        self.events.lock().unwrap().iter().filter(said).count()
+        let is_ours = |event: &&LockEvent| event.message.as_deref().is_some_and(|text| text.contains(&self.purpose()));
+        self.events.lock().unwrap().iter().filter(is_ours).count()
     }
 
     fn purpose(&self) -> String {
@@ -153,7 +153,7 @@ impl Scene {
             eventually(&format!("{name} is free"), PATIENCE, || matches!(other.lock(&*name).inspect_blocking(), Ok(None)));
         };
         match self.act {
-            Act::Panics => self.told(),
+            Act::Panics => self.reports(),
             Act::Locks | Act::SendsOff => {
                 eventually("the code was answered", PATIENCE, || self.answer.lock().unwrap().is_some());
                 let refused = self.act == Act::Locks && self.place.must_not_wait();
@@ -181,16 +181,16 @@ impl Scene {
         assert_eq!(kept.release().blocking().unwrap().outcome, Outcome::Released, "{}", self.name);
     }
 
-    /// Who else hears of events heard of the panic, and once of a sink or a subscriber that panics every time.
-    fn told(&self) {
-        let told = || match self.place {
-            Place::Body | Place::AsyncBody => 1, // the user's own thread told
+    /// The other listeners for events got the panic, and once that of a sink or a subscriber that panics every time.
+    fn reports(&self) {
+        let reports = || match self.place {
+            Place::Body | Place::AsyncBody => 1, // the user's own thread reported
             Place::Subscriber | Place::SubscriberOnBeats | Place::Loss | Place::Server => self.warnings(),
-            Place::Sink | Place::SinkOnBeats | Place::Callback | Place::Waker => subscriber::said(&self.purpose()),
+            Place::Sink | Place::SinkOnBeats | Place::Callback | Place::Waker => subscriber::count_of(&self.purpose()),
         };
-        eventually(&format!("{}: the panic is told", self.name), PATIENCE, || told() > 0);
+        eventually(&format!("{}: the panic is reported", self.name), PATIENCE, || reports() > 0);
         if self.place != Place::Server {
-            assert_eq!(told(), 1, "{}", self.name);
+            assert_eq!(reports(), 1, "{}", self.name);
         }
     }
 }

@@ -17,16 +17,16 @@ static SCENES: LazyLock<Mutex<HashMap<String, Weak<Scene>>>> = LazyLock::new(|| 
     Mutex::default()
 });
 
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Calls the scene's code where that is the place.
-pub fn attend(scene: &Arc<Scene>) {
+pub fn subscribe(scene: &Arc<Scene>) {
     SCENES.lock().unwrap().insert(scene.name.clone(), Arc::downgrade(scene));
 }
 
 /// How often this was in what was said.
-pub fn said(text: &str) -> usize {
-    SAID.lock().unwrap().iter().filter(|said| said.contains(text)).count()
+pub fn count_of(text: &str) -> usize {
+    MESSAGES.lock().unwrap().iter().filter(|message| message.contains(text)).count()
 }
 
 struct Listener;
@@ -59,7 +59,7 @@ impl Subscriber for Listener {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let Fields(fields) = fields;
-        SAID.lock().unwrap().extend(fields.get("message").cloned());
+        MESSAGES.lock().unwrap().extend(fields.get("message").cloned());
         let scene = fields.get("lock_name").and_then(|lock| SCENES.lock().unwrap().get(lock)?.upgrade());
         let kind = fields.get("kind").map(String::as_str);
         if let Some(scene) = scene

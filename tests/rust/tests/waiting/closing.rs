@@ -30,7 +30,7 @@ impl Scene {
         Self { server, proxy, client, _holder: holder }
     }
 
-    fn wait_in_line(&self) -> JoinHandle<Code> {
+    fn wait_in_queue(&self) -> JoinHandle<Code> {
         let lock: Lock = self.client.client.lock("a").fair(true);
         std::thread::spawn(move || lock.acquire_blocking().unwrap_err().code())
     }
@@ -40,9 +40,9 @@ impl Scene {
 fn f28_a_close_takes_a_waiter_out_also_if_it_first_has_to_connect() {
     let mut scene = Scene::new();
     scene.proxy.hold_answers();
-    let waiter = scene.wait_in_line();
-    eventually("it stands in line", PATIENCE, || entries(&scene.server, "a") == 1);
-    // The connection in the background, on which it leaves the line, isn't there yet.
+    let waiter = scene.wait_in_queue();
+    eventually("it is in the queue", PATIENCE, || entries(&scene.server, "a") == 1);
+    // The connection in the background, on which it leaves the queue, isn't there yet.
     scene.proxy.refuse();
     scene.proxy.let_answers_go();
     scene.client.events.at_least(EventKind::ServerFailed, 1);
@@ -53,19 +53,19 @@ fn f28_a_close_takes_a_waiter_out_also_if_it_first_has_to_connect() {
 }
 
 #[test]
-fn f28_a_close_takes_a_waiter_out_that_the_server_lines_up_later() {
+fn f28_a_close_takes_a_waiter_out_that_the_server_enqueues_later() {
     let scene = Scene::new();
-    let lined_up = || scene.server.command(&["INFO", "commandstats"]).text().unwrap().contains("cmdstat_zadd");
-    assert!(!lined_up());
+    let enqueued = || scene.server.command(&["INFO", "commandstats"]).text().unwrap().contains("cmdstat_zadd");
+    assert!(!enqueued());
     // Later than a close has patience; whatever goes another way arrives before it.
     scene.proxy.latency(ms(2_000), Duration::ZERO);
     let sent = scene.proxy.client_reads();
-    let waiter = scene.wait_in_line();
+    let waiter = scene.wait_in_queue();
     eventually("it has asked", PATIENCE, || scene.proxy.client_reads() > sent);
     scene.proxy.latency(Duration::ZERO, Duration::ZERO);
     scene.client.client.close_blocking().unwrap();
     assert_eq!(waiter.join().unwrap(), Code::Closed);
-    assert!(!lined_up(), "the server has not read it yet");
-    eventually("the server has read it", PATIENCE, lined_up);
+    assert!(!enqueued(), "the server has not read it yet");
+    eventually("the server has read it", PATIENCE, enqueued);
     eventually("nobody waits", PROMPTLY, || entries(&scene.server, "a") == 0);
 }

@@ -28,7 +28,7 @@ fn fair_waiters_of_several_clients_are_served_in_the_order_in_which_they_came() 
     held.release().blocking().unwrap();
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     assert_eq!(served.try_iter().collect::<Vec<_>>(), (0..30).collect::<Vec<_>>());
-    eventually("nobody is left in line", PATIENCE, || queue_length(&server, "a") == 0);
+    eventually("nobody is left in the queue", PATIENCE, || queue_length(&server, "a") == 0);
 }
 
 #[test]

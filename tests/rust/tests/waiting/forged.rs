@@ -34,7 +34,7 @@ fn forged_messages_to_waiters_that_are_gone_cost_few_scripts() {
     for _ in 0..FORGED {
         connection.reply().unwrap();
     }
-    // Behind all of them: it is told of this one, and gets the lock.
+    // Behind all of them: it is notified of this one, and gets the lock.
     held.release().blocking().unwrap();
     waiter.join().unwrap().release().blocking().unwrap();
     let scripts = scripts_run(&mut connection) - before;

@@ -31,8 +31,8 @@ fn hands_over(server: &RealServer) {
         assert!(next.fence() > held.fence());
         next.release().blocking().unwrap();
     }
-    // The first waiter may have been told before it listened.
-    assert!(two.events.notified() >= 19, "{} of 20 were told", two.events.notified());
+    // The first waiter may have been notified before it listened.
+    assert!(two.events.notified() >= 19, "{} of 20 were notified", two.events.notified());
     assert_eq!(queue_length(server, "a"), 0);
 }
 
@@ -82,7 +82,7 @@ fn who_holds_and_who_waits_can_be_seen() {
 }
 
 #[test]
-fn an_error_tells_how_many_were_before() {
+fn an_error_shows_how_many_were_before() {
     let server = RealServer::start();
     let clients: Vec<Watched> = (0..3).map(|_| Watched::open(&server.url())).collect();
     let held = clients[0].client.lock("a").acquire_blocking().unwrap();
@@ -101,7 +101,7 @@ fn an_error_tells_how_many_were_before() {
     for waiter in waiters {
         waiter.join().unwrap();
     }
-    eventually("nobody is left in line", PATIENCE, || queue_length(&server, "a") == 0);
+    eventually("nobody is left in the queue", PATIENCE, || queue_length(&server, "a") == 0);
 }
 
 #[test]
@@ -124,14 +124,14 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     let start = Instant::now();
     // No other command comes between the release and the next acquire: only a lock that is kept for the waiter can stop this.
     let mut passed = 0;
-    let taken_back = |greedy: &mut Connection| {
+    let undone = |greedy: &mut Connection| {
         greedy.command(&["MULTI"]).unwrap();
         greedy.command(&["EVAL", RELEASE, "4", "a", "{20200}:~lt:clock", "{a}:~lt:queue", "{a}:~lt:marker", GREEDY]).unwrap();
         greedy.command(&["SET", "a", GREEDY, "NX", "PX", "60000"]).unwrap();
         greedy.command(&["EXEC"]).unwrap();
         greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder.starts_with(GREEDY))
     };
-    while taken_back(&mut greedy) && start.elapsed() < PATIENCE {
+    while undone(&mut greedy) && start.elapsed() < PATIENCE {
         passed += 1;
         std::thread::sleep(ms(5));
     }
@@ -143,7 +143,7 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
 }
 
 #[test]
-fn who_joins_the_line_in_the_very_moment_in_which_its_front_leaves_is_not_forgotten() {
+fn a_waiter_that_joins_the_queue_in_the_very_moment_in_which_its_front_leaves_is_not_forgotten() {
     let client = Client::open("memory://moment").unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Leaders announce themselves on a channel, and observers hear it.
+//! Leaders announce themselves on a channel, and observers receive that.
 
 use locktender::Client;
 use locktender_tests::{Binary, PATIENCE, RealServer, Reply, ServerOptions, eventually};
@@ -75,7 +75,7 @@ fn a_client_that_is_closed_does_not_listen() {
 }
 
 #[test]
-fn observers_of_many_elections_share_one_connection_and_each_hears_of_its_own() {
+fn observers_of_many_elections_share_one_connection_and_each_is_notified_of_its_own() {
     for binary in Binary::ends() {
         let server = ServerOptions::new().binary(&binary).start();
         let (watching, leading) = (client(&server.url()), client(&server.url()));

@@ -54,7 +54,7 @@ fn a_user_that_may_not_publish_delays_the_next_one_by_a_second_at_most() {
     held.release().blocking().unwrap();
     waiter.join().unwrap();
     assert!(start.elapsed() < A_SECOND_OR_SO, "{:?}", start.elapsed());
-    eventually("the releaser was told why nobody hears it", PATIENCE, || one.count(EventKind::Warning) > 0);
+    eventually("the releaser got the reason why nobody is notified", PATIENCE, || one.count(EventKind::Warning) > 0);
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Watched {
         self.events.last(kind)
     }
 
-    /// Waits until so many acquires of this client stand in line.
+    /// Waits until so many acquires of this client are in the queue.
     pub(crate) fn queued(&self, count: usize) {
         self.events.at_least(EventKind::Queued, count);
     }

@@ -13,7 +13,7 @@ use crate::{Watched, ms, queue_length};
 const UNAVAILABLE_AFTER: std::time::Duration = ms(1_000);
 
 #[test]
-fn f18_waiters_that_stand_in_line_hear_of_an_outage_with_the_first_of_them() {
+fn f18_queued_waiters_learn_of_an_outage_with_the_first_of_them() {
     const WAITERS: usize = 12;
     for fair in [false, true] {
         let mut server = RealServer::start();
@@ -28,20 +28,20 @@ fn f18_waiters_that_stand_in_line_hear_of_an_outage_with_the_first_of_them() {
             .collect();
         // The client is a member, too.
         let members = if fair { WAITERS as i64 + 1 } else { 2 };
-        eventually("the waiters stand in line", PATIENCE, || queue_length(&server, "a") == members);
+        eventually("the waiters are in the queue", PATIENCE, || queue_length(&server, "a") == members);
         let before = two.count(EventKind::Round);
         server.kill();
         for waiter in waiters {
             assert_eq!(waiter.join().unwrap(), Code::Unavailable);
         }
-        // The first tries for as long as its patience lasts, some dozen times. The others don't begin anew when it has ended.
+        // The first tries for as long as its patience lasts, some dozen times. The others don't begin again when it has ended.
         let tried = two.count(EventKind::Round) - before;
         assert!(tried <= 4 * WAITERS, "{tried} attempts, fair: {fair}");
     }
 }
 
 #[test]
-fn a_long_line_ends_with_its_server_and_not_on_the_stack() {
+fn a_long_queue_ends_with_its_server_and_not_on_the_stack() {
     const WAITERS: usize = 4_000;
     let mut server = RealServer::start();
     let one = Watched::open(&server.url());
@@ -66,7 +66,7 @@ fn a_long_line_ends_with_its_server_and_not_on_the_stack() {
             }
         };
         tasks.run_until(all_wait).await;
-        eventually("they stand in line", PATIENCE, || queue_length(&server, "a") == 2);
+        eventually("they are in the queue", PATIENCE, || queue_length(&server, "a") == 2);
         let start = Instant::now();
         server.kill();
         tasks.await;

@@ -29,7 +29,7 @@ fn a_release_hands_the_lock_over_also_while_a_server_is_stopped() {
     }
     assert!(two.events.notified() >= 4, "{}", two.events.notified());
     for server in [&servers[0], &servers[2]] {
-        eventually("nobody is left in line", PATIENCE, || queue_length(server, "a") == 0);
+        eventually("nobody is left in the queue", PATIENCE, || queue_length(server, "a") == 0);
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) enum Event {
     Bring { id: Id, input: Input },
     /// A client gets a message of a shard.
     Message { client: usize, shard: usize, text: String },
-    /// The timer of an acquisition rings, also if it was set anew since then.
+    /// The timer of an acquisition rings, also if it was set again since then.
     Wake { id: Id, timer: u32 },
     /// A client begins with its next name.
     Next { client: usize },
@@ -281,7 +281,7 @@ impl World {
             let id = self.lives.id(place);
             let Some(life) = self.lives.get(id).filter(|life| !life.is_over) else { continue };
             if life.is_granted && (life.shard == 0 || self.plan.confirms_all) {
-                self.bring(id, Input::NewEra(0));
+                self.bring(id, Input::FailedOver(0));
             } else if !life.is_granted && life.shard == 0 {
                 self.bring(id, Input::Listens(0));
             }

@@ -8,7 +8,8 @@ use locktender::op::{Op, Reply, Verb};
 use super::SECOND;
 use crate::clock::{Instant, ms};
 
-/// How long a command keeps the primary busy, as measured on real servers (`docs/performance.md`): 13 µs for a pair, 6 for a renewal.
+/// How long a command keeps the primary busy, as measured on real servers (`docs/performance.md`): 13 µs for a pair, 6 for a
+/// renewal.
 const PAIR_US: u64 = 13;
 const RENEWAL_US: u64 = 6;
 
@@ -87,7 +88,7 @@ impl Shard {
 }
 
 fn env(now_us: u64) -> Env<'static> {
-    Env { now_us, era: "", greeted_in: "", is_renamed: false }
+    Env { now_us, replid: "", known_as: "", is_renamed: false }
 }
 
 /// The shard of a key without a tag, where the slots are split evenly and in order.

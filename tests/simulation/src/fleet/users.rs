@@ -112,7 +112,7 @@ impl World {
             servers: Arc::clone(&self.servers),
             quorum_config: None,
             options: LockOptions::default(),
-            hear_all_first: false,
+            ask_all_first: false,
             busy_is_none: false,
             adopt: None,
             job: None,
@@ -122,8 +122,8 @@ impl World {
             unavailable_after: ClientOptions::default().unavailable_after,
         });
         let (now, seed, place) = (self.clocks(client), self.rng.u64(..), self.lives.next_place());
-        let seat = self.clients[client].queues.join(recipe.keys.lock(), place as u64, false);
-        let machine = Acquisition::new(Arc::clone(&recipe), Some(seat), seed, now);
+        let waiter = self.clients[client].queues.join(recipe.keys.lock(), place as u64, false);
+        let machine = Acquisition::new(Arc::clone(&recipe), Some(waiter), seed, now);
         let wake = (Instant::MAX, 0);
         let id = self.lives.add(Life { machine, recipe, client, shard, task, wake, is_granted: false, is_over: false });
         self.clients[client].live.push(place);
@@ -154,7 +154,7 @@ impl World {
                 self.excuse(shard, error.code() == Code::Unavailable, &error);
                 life_over(self.lives.get(id));
                 self.seen.unavailable += 1;
-                // A user who is told that there is no server tries again some time later.
+                // A user without a server tries again some time later.
                 let at = self.now + self.rng.u64(..SECOND);
                 self.agenda.add(at, Event::Begin { client, task });
             }
@@ -203,7 +203,7 @@ impl World {
         if let Task::Hold(_) = task {
             self.seen.lost += 1;
             self.users.holds_missing += 1;
-            // The body ends, and begins anew.
+            // The body ends, and begins again.
             self.agenda.add(self.now, Event::Bring { id, input: Input::Release(1, Manner::EndOfBody) });
             self.agenda.add(self.now, Event::Begin { client, task });
         }

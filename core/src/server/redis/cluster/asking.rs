@@ -15,15 +15,15 @@ use crate::server::redis::transport::connect::{connect, read};
 use crate::server::redis::transport::socket::OpenSocket;
 use crate::server::redis::transport::stream::Limit;
 
-/// What a node says: the map, and the nodes that it names.
-pub(crate) type Told = Result<(Topology, Vec<Address>), Failure>;
+/// What a node reports: the map, and the nodes that it names.
+pub(crate) type NodeReport = Result<(Topology, Vec<Address>), Failure>;
 
 /// Begins to ask nodes, each on a connection of its own that ends with the answer. The questions end with the set.
-pub(crate) fn ask_each(nodes: Vec<(Address, Result<Settings, Failure>)>) -> JoinSet<(Address, Told)> {
+pub(crate) fn ask_each(nodes: Vec<(Address, Result<Settings, Failure>)>) -> JoinSet<(Address, NodeReport)> {
     let mut asking = JoinSet::new();
     for (address, settings) in nodes {
         asking.spawn(async move {
-            let told = match settings {
+            let report = match settings {
                 Ok(settings) => {
                     let (limit, settings) = (Limit::new(settings.connect_timeout), Arc::new(settings));
                     let asked = ask(&settings, &address, limit);
@@ -31,13 +31,13 @@ pub(crate) fn ask_each(nodes: Vec<(Address, Result<Settings, Failure>)>) -> Join
                 }
                 Err(failure) => Err(failure),
             };
-            (address, told)
+            (address, report)
         });
     }
     asking
 }
 
-async fn ask(settings: &Arc<Settings>, address: &Address, limit: Limit) -> Told {
+async fn ask(settings: &Arc<Settings>, address: &Address, limit: Limit) -> NodeReport {
     let (mut socket, mut buffers) = connect(settings).await?;
     buffers.replies.expect_map();
     buffers.output.end().extend(redis::cmd("CLUSTER").arg("SLOTS").get_packed_command());
@@ -63,8 +63,8 @@ async fn next(socket: &mut OpenSocket, buffers: &mut Buffers) -> RedisResult<Val
 /// The failure of a node that gives no map.
 fn refused(error: &redis::RedisError) -> Failure {
     let failure = Failure { maybe_applied: false, ..refusal::failure(error, true) };
-    let says = |words| error.detail().is_some_and(|detail| detail.contains(words));
-    match (says("cluster support disabled"), says("unknown command")) {
+    let mentions = |words| error.detail().is_some_and(|detail| detail.contains(words));
+    match (mentions("cluster support disabled"), mentions("unknown command")) {
         (true, _) => Failure::not_applied(FailureKind::Mismatch, refusal::NO_CLUSTER),
         (_, true) => Failure::not_applied(FailureKind::Mismatch, format!("{} ({})", refusal::KNOWS_NO_CLUSTER, failure.message)),
         _ => failure,

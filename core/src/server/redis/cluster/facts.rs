@@ -1,9 +1,9 @@
-//! Facts of a cluster: what its primaries say of themselves, as one server. Pure.
+//! Facts of a cluster: what its primaries report about themselves, as one server. Pure.
 
 use crate::op::{Answer, ClusterFacts, Reply, ServerFacts, Verdict};
 
-/// One answer for those of all primaries, of a cluster with so many slots that no node serves: in everything the one that is worst for a lock, because any of them may have it. A primary
-/// that does not answer is the whole answer.
+/// One answer for those of all primaries, of a cluster with so many slots that no node serves: in everything the one that is worst
+/// for a lock, because any of them may have it. A primary that does not answer is the whole answer.
 pub(super) fn of_all(answers: Vec<Answer>, unserved: usize) -> Answer {
     let mut whole: Option<Reply> = None;
     for answer in answers {
@@ -32,7 +32,7 @@ fn worse(one: Reply, other: Reply) -> Reply {
         persistence: if is_weaker { second.persistence } else { first.persistence },
         eviction: if evicts { second.eviction } else { first.eviction },
         role: if first.role == "master" { second.role } else { first.role },
-        shows_era: first.shows_era && second.shows_era,
+        shows_replid: first.shows_replid && second.shows_replid,
         is_writable_replica: first.is_writable_replica || second.is_writable_replica,
         replicas: first.replicas.min(second.replicas),
         cluster: Some(ClusterFacts { primaries, unserved: 0 }),
@@ -54,7 +54,7 @@ mod tests {
             persistence: persistence.into(),
             eviction: eviction.into(),
             replicas,
-            shows_era: true,
+            shows_replid: true,
             ..ServerFacts::default()
         };
         Ok(Reply::new(Verdict::Described(Box::new(facts)), 7, 0))
@@ -69,7 +69,7 @@ mod tests {
             let Ok(Reply { verdict: Verdict::Described(facts), .. }) = of_all(answers.collect(), 7) else { panic!("no facts") };
             assert_eq!((&*facts.persistence, &*facts.eviction, facts.replicas), ("none", "allkeys-lru", 1));
             assert_eq!(
-                (&*facts.role, facts.shows_era, facts.cluster),
+                (&*facts.role, facts.shows_replid, facts.cluster),
                 ("master", true, Some(ClusterFacts { primaries: 3, unserved: 7 }))
             );
         }

@@ -1,4 +1,4 @@
-//! Joining: a node is added when a slot of it is first used, and given up when it fails and serves nothing any more.
+//! Joining: a node is added when a slot of it is first used, and left when it fails and serves nothing any more.
 
 use std::sync::{Arc, Weak};
 
@@ -30,11 +30,11 @@ impl Cluster {
             return Ok(Some(node));
         }
         let (cluster, its_address) = (Arc::downgrade(self), address.clone());
-        let on_state = move |state: ServerState| tell(&cluster, &its_address, state);
+        let on_state = move |state: ServerState| report(&cluster, &its_address, state);
         let lineage = Some(Arc::clone(&self.nodes.lineage));
         let routes = Routes::reporting(settings, lineage, (&self.host, &self.reactor), on_state);
-        if state.stage == Stage::GivenUp {
-            routes.give_up();
+        if state.stage == Stage::Cancelled {
+            routes.cancel();
         }
         let node = Arc::new(Node { address: address.clone(), routes });
         let nodes = self.nodes.all().iter().cloned().chain([Arc::clone(&node)]).collect();
@@ -52,7 +52,7 @@ impl Cluster {
         Ok(settings)
     }
 
-    /// There is another map: nodes that fail and serve nothing any more are given up.
+    /// There is another map: nodes that fail and serve nothing any more are left.
     pub(super) fn retire(&self, primaries: &[Address]) {
         let (retired, recovered) = self.nodes.retire(primaries);
         retired.iter().for_each(|node| node.routes.close());
@@ -63,7 +63,7 @@ impl Cluster {
 }
 
 /// Passes a change of one node on. The cluster has recovered when none of its nodes fails.
-fn tell(cluster: &Weak<Cluster>, address: &Address, state: ServerState) {
+fn report(cluster: &Weak<Cluster>, address: &Address, state: ServerState) {
     let Some(cluster) = cluster.upgrade() else { return };
     match state {
         ServerState::Failed(failure) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::Failure;
 use crate::server::redis::address::Address;
-use crate::server::redis::cluster::parcel::Parcel;
+use crate::server::redis::cluster::routed::Routed;
 use crate::server::redis::cluster::topology::Topology;
 use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::failure::no_connection;
@@ -50,13 +50,13 @@ pub(super) struct Mapping {
     backoff: Backoff,
     last_failure: Option<Failure>,
     /// The operations that wait for the first map.
-    waiting: Vec<Parcel>,
+    waiting: Vec<Routed>,
 }
 
 /// When nodes are asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// When somebody needs it.
+    /// When a caller needs it.
     Never,
     /// After a pause.
     Soon,
@@ -67,11 +67,11 @@ pub(super) enum Again {
 /// What becomes of an operation that needs the first map.
 pub(super) enum Wait {
     /// The map is there.
-    Known(Parcel),
+    Known(Routed),
     /// It waits for the nodes that are asked next.
     Waits,
     /// The last attempt has just failed.
-    Refused(Parcel, Failure),
+    Refused(Routed, Failure),
 }
 
 impl Mapping {
@@ -98,21 +98,21 @@ impl Mapping {
     }
 
     /// Has an operation wait for the first map. Between two attempts only what may wait for a connection does.
-    pub(super) fn wait(&mut self, parcel: Parcel, now: Tick) -> Wait {
-        let op = &parcel.request.op;
+    pub(super) fn wait(&mut self, routed: Routed, now: Tick) -> Wait {
+        let op = &routed.request.op;
         match &self.last_failure {
-            _ if self.topology.is_some() => return Wait::Known(parcel),
+            _ if self.topology.is_some() => return Wait::Known(routed),
             Some(failure) if now < self.rests_until && !op.survives_reconnect() && !op.asks_afresh() => {
-                return Wait::Refused(parcel, failure.clone());
+                return Wait::Refused(routed, failure.clone());
             }
-            _ => self.waiting.push(parcel),
+            _ => self.waiting.push(routed),
         }
         Wait::Waits
     }
 
     /// Has an operation wait for the next map.
-    pub(super) fn await_map(&mut self, parcel: Parcel) {
-        self.waiting.push(parcel);
+    pub(super) fn await_map(&mut self, routed: Routed) {
+        self.waiting.push(routed);
     }
 
     /// How many slots no node serves.
@@ -121,14 +121,14 @@ impl Mapping {
     }
 
     /// Takes the operations that have waited until their deadline, with the reason why they end.
-    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Parcel>, Failure) {
-        let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|parcel| parcel.request.deadline <= now);
+    pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Routed>, Failure) {
+        let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|routed| routed.request.deadline <= now);
         self.waiting = waiting;
         (late, no_connection(self.last_failure.as_ref()))
     }
 
     /// Takes the operations that wait.
-    pub(super) fn take_waiting(&mut self) -> Vec<Parcel> {
+    pub(super) fn take_waiting(&mut self) -> Vec<Routed> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -166,7 +166,7 @@ impl Mapping {
         self.in_charge.as_ref().map_or_else(Vec::new, |before| map.successors(before, used))
     }
 
-    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have told of
+    /// A map, in which slots that nobody serves have the node that was in charge of them last. Its successor may not have reported
     /// itself yet.
     pub(super) fn in_charge(&self, map: &Topology) -> Topology {
         let before = self.in_charge.as_ref().filter(|before| before.is_akin_to(map));
@@ -175,9 +175,9 @@ impl Mapping {
 
     /// The nodes have answered. Gives the operations that have waited for that, and when to ask again.
     ///
-    /// While a node `fails` it may have a successor soon, of which a client with nothing to ask it would not hear. What proves the map
-    /// wrong meanwhile need not wait for that.
-    pub(super) fn answered(&mut self, found: &Found, fails: bool, now: Tick, chance: f64) -> (Vec<Parcel>, Again) {
+    /// While a node `fails` it may have a successor soon, which a client with nothing to ask it would not notice. What proves the
+    /// map wrong meanwhile need not wait for that.
+    pub(super) fn answered(&mut self, found: &Found, fails: bool, now: Tick, chance: f64) -> (Vec<Routed>, Again) {
         match found {
             Ok((topology, nodes)) => {
                 for node in nodes {
@@ -215,7 +215,7 @@ impl Mapping {
         if self.unchanged < OFTEN { PAUSE } else { LONG_PAUSE }
     }
 
-    /// A node that fails may have a successor by now. Says whether to ask: nodes may be asked already.
+    /// A node that fails may have a successor by now. Returns whether to ask: nodes may be asked already.
     pub(super) fn watches(&mut self) -> bool {
         self.watches = !std::mem::replace(&mut self.asks, true);
         self.watches

@@ -27,18 +27,18 @@ fn failed() -> Found {
     Err(Failure::not_applied(FailureKind::Refused, "no"))
 }
 
-fn parcel(verb: Verb, deadline: Tick) -> Parcel {
+fn routed(verb: Verb, deadline: Tick) -> Routed {
     let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
     let op = Op::Lock(LockOp { keys, by: "ours".into(), verb });
-    Parcel::new(Request::new(op, deadline), Completion::new(|_| ()))
+    Routed::new(Request::new(op, deadline), Completion::new(|_| ()))
 }
 
-fn extend(deadline: Tick) -> Parcel {
-    parcel(Verb::Extend { ttl_ms: 1, fence: 1 }, deadline)
+fn extend(deadline: Tick) -> Routed {
+    routed(Verb::Extend { ttl_ms: 1, fence: 1 }, deadline)
 }
 
-fn release() -> Parcel {
-    parcel(Verb::Release { leave: None, kept_ms: 0 }, Tick::NEVER)
+fn release() -> Routed {
+    routed(Verb::Release { leave: None, kept_ms: 0 }, Tick::NEVER)
 }
 
 fn after(milliseconds: u64) -> Tick {
@@ -62,7 +62,7 @@ fn while_a_node_fails_others_are_asked_for_its_successor_and_nobody_waits_for_th
 }
 
 #[test]
-fn a_node_whose_slots_nobody_serves_for_a_moment_is_followed_by_whoever_serves_them_next() {
+fn a_node_whose_slots_nobody_serves_for_a_moment_is_followed_by_the_node_that_serves_them_next() {
     let served = |slot: u16, port: u16| {
         let primary = Value::Array(vec![Value::BulkString("h".into()), Value::Int(port.into())]);
         Value::Array(vec![Value::Int(slot.into()), Value::Int(slot.into()), primary])
@@ -101,7 +101,7 @@ fn a_node_that_fails_for_long_has_its_successor_asked_for_less_often() {
 fn a_map_that_proves_wrong_is_asked_for_once_a_second() {
     let mut mapping = Mapping::default();
     assert_eq!(mapping.begins(START), Some(START));
-    assert_eq!(mapping.begins(START), None, "somebody asks");
+    assert_eq!(mapping.begins(START), None, "a caller asks");
     mapping.some_primaries();
     assert_eq!(mapping.answered(&found(&[1]), false, START, 0.0).1, Again::Never);
     assert_eq!(mapping.begins(after(10)), Some(after(1_000)));
@@ -131,7 +131,7 @@ fn without_a_map_attempts_are_as_often_as_those_to_connect() {
 }
 
 #[test]
-fn what_needs_the_first_map_waits_for_an_attempt_and_hears_why_the_last_one_failed() {
+fn what_needs_the_first_map_waits_for_an_attempt_and_learns_why_the_last_one_failed() {
     let mut mapping = Mapping::default();
     assert!(matches!(mapping.wait(extend(after(30)), START), Wait::Waits));
     assert!(matches!(mapping.wait(extend(after(90)), START), Wait::Waits));

@@ -25,7 +25,7 @@ impl NodeMap for Cluster {
     }
 
     /// A node that lost its place ends its subscriptions itself.
-    fn era(&self) -> u64 {
+    fn replid(&self) -> u64 {
         0
     }
 
@@ -44,7 +44,7 @@ impl NodeMap for Cluster {
 }
 
 impl Cluster {
-    /// Has the listener get the messages of a channel; says whether the cluster is open.
+    /// Has the listener get the messages of a channel; returns whether the cluster is open.
     pub(super) fn listen(self: &Arc<Self>, channel: Channel, listener: &Listener) -> bool {
         let listens = listen(self, channel, listener);
         if listens && self.mapping.lock().primaries().is_none() {
@@ -53,7 +53,7 @@ impl Cluster {
         listens
     }
 
-    /// Has every connection tell the newest credentials.
+    /// Has every connection send the newest credentials.
     pub(super) fn log_in(&self) {
         self.nodes.all().iter().for_each(|node| node.routes.log_in());
         self.listening.log_in();

@@ -38,7 +38,7 @@ pub(super) enum Stage {
     #[default]
     Open,
     /// Only releases are accepted.
-    GivenUp,
+    Cancelled,
     Closed,
 }
 
@@ -61,7 +61,7 @@ impl Nodes {
         !self.state.lock().failing.is_empty()
     }
 
-    /// Begins a stage of the close; gives the nodes that have to hear of it.
+    /// Begins a stage of the close; gives the nodes that take part.
     pub(super) fn begin(&self, stage: Stage) -> Arc<Vec<Arc<Node>>> {
         let mut state = self.state.lock();
         state.stage = state.stage.max(stage);

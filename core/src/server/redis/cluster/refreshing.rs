@@ -41,7 +41,7 @@ impl Cluster {
                 };
                 drop(cluster);
                 sleep(pause).await;
-                if again == Again::Watch && !weak.upgrade().is_some_and(|cluster| cluster.goes_on_watching()) {
+                if again == Again::Watch && !weak.upgrade().is_some_and(|cluster| cluster.keeps_watching()) {
                     return;
                 }
             }
@@ -60,11 +60,11 @@ impl Cluster {
     }
 
     /// Whether nodes are to be asked because one of them fails.
-    fn goes_on_watching(&self) -> bool {
+    fn keeps_watching(&self) -> bool {
         self.nodes.stage() == Stage::Open && self.nodes.are_failing() && self.mapping.lock().watches()
     }
 
-    /// Asks nodes once, and takes the map that they give. Says when they have to be asked again.
+    /// Asks nodes once, and takes the map that they give. Returns when they have to be asked again.
     async fn ask_once(self: &Arc<Self>) -> Again {
         let some = self.mapping.lock().some_primaries();
         let mut found = self.ask_in_time(some).await;
@@ -85,16 +85,17 @@ impl Cluster {
             place_channels(self, Moved::Map);
         }
         self.replace(&replaced);
-        self.greet(&successors);
+        self.handshake_with(&successors);
         if is_another {
-            // The URL leads to another cluster by now. Whatever is held may be gone. No one node has an era of a cluster.
-            let (old_era, new_era) = ("?".into(), "?".into());
-            (self.on_state)(ServerState::FailedOver(Failover { address: None, old_era, new_era }));
+            // The URL leads to another cluster by now. Whatever is held may be gone. No one node has the replication id of a
+            // cluster.
+            let (old_replid, new_replid) = ("?".into(), "?".into());
+            (self.on_state)(ServerState::FailedOver(Failover { address: None, old_replid, new_replid }));
         }
-        for parcel in waiting {
+        for routed in waiting {
             match &found {
-                Ok(_) => self.submit(parcel),
-                Err(failure) => parcel.fail(failure.clone()),
+                Ok(_) => self.submit(routed),
+                Err(failure) => routed.fail(failure.clone()),
             }
         }
         again
@@ -119,9 +120,10 @@ impl Cluster {
         }
     }
 
-    /// Asks primaries that follow others which are in use for their eras. A successor shows there whose data it has, and so the holds of
-    /// those nodes are confirmed, whenever their next operation comes. There may be a connection from a time when it was a primary before.
-    fn greet(self: &Arc<Self>, successors: &[Address]) {
+    /// Asks primaries that follow others which are in use for their replication ids. A successor shows there whose data it has, and
+    /// so the holds of those nodes are confirmed, whenever their next operation comes. There may be a connection from a time when
+    /// it was a primary before.
+    fn handshake_with(self: &Arc<Self>, successors: &[Address]) {
         for successor in successors {
             if let Ok(Some(node)) = self.node(successor) {
                 node.routes.verify();
@@ -138,7 +140,7 @@ impl Cluster {
                 found = &mut asking => return found,
                 () = sleep(LOOK) => {
                     let (late, why) = self.mapping.lock().overdue(Tick::now());
-                    late.into_iter().for_each(|parcel| parcel.fail(why.clone()));
+                    late.into_iter().for_each(|routed| routed.fail(why.clone()));
                 }
             }
         }
@@ -150,8 +152,8 @@ impl Cluster {
         let (mut ballot, mut named) = (Ballot::new(nodes.len()), Vec::new());
         let mut last = Failure::not_applied(FailureKind::Refused, "no node is known");
         let mut asking = ask_each(nodes);
-        while let Some(told) = asking.join_next().await {
-            match told {
+        while let Some(report) = asking.join_next().await {
+            match report {
                 // An address may belong to a node of another cluster by now. Only the URL says which cluster is meant.
                 Ok((address, Ok((topology, _)))) if self.is_captured_by(&address, &topology) => {
                     let why = "this is a node of another cluster than before, and the URL doesn't name it";

@@ -14,11 +14,11 @@ use crate::server::redis::cluster::facts;
 use crate::server::redis::cluster::gathered::Gathered;
 use crate::server::redis::cluster::mapping::Wait;
 use crate::server::redis::cluster::nodes::{Stage, about};
-use crate::server::redis::cluster::parcel::{Destination, Parcel};
+use crate::server::redis::cluster::routed::{Destination, Routed};
 use crate::server::redis::cluster::scanned::Scanned;
 use crate::server::redis::cluster::split::{Next, Split};
 use crate::server::redis::connection::failure::{closed, too_late};
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::listening::{Moved, place_channels};
 use crate::server::redis::pauses::Pauses;
 use crate::server::{Completion, Request, Server};
@@ -35,18 +35,19 @@ const UNSERVED: &str = "no node of the cluster serves this slot, or the nodes an
 
 impl Cluster {
     /// Sends an operation to the node that serves it. Before the map is known it waits for that.
-    pub(super) fn submit(self: &Arc<Self>, parcel: Parcel) {
-        if self.nodes.stage() >= Stage::GivenUp && !parcel.request.op.survives_reconnect() || self.nodes.stage() == Stage::Closed
+    pub(super) fn submit(self: &Arc<Self>, routed: Routed) {
+        if self.nodes.stage() >= Stage::Cancelled && !routed.request.op.survives_reconnect()
+            || self.nodes.stage() == Stage::Closed
         {
-            return parcel.fail(closed(false));
+            return routed.fail(closed(false));
         }
-        if parcel.request.deadline <= Tick::now() {
-            return parcel.fail(too_late());
+        if routed.request.deadline <= Tick::now() {
+            return routed.fail(too_late());
         }
-        if matches!(parcel.request.op, Op::Examine) {
-            return self.examine(parcel);
+        if matches!(routed.request.op, Op::Examine) {
+            return self.examine(routed);
         }
-        let destination = parcel.destination();
+        let destination = routed.destination();
         let mapping = self.mapping.lock();
         let found = mapping.primaries().map(|primaries| match destination {
             Destination::Slot(slot) => mapping.primary_of(slot),
@@ -57,92 +58,92 @@ impl Cluster {
         match found {
             Some(Some(address)) => {
                 // A node that serves a slot may be asked to: so it shows whether that is permitted.
-                let asking = matches!(parcel.request.op, Op::Probe { .. });
-                self.send_to(&address, parcel, asking);
+                let asking = matches!(routed.request.op, Op::Probe { .. });
+                self.send_to(&address, routed, asking);
             }
             Some(None) => {
                 self.refresh();
-                parcel.fail(Failure::not_applied(FailureKind::ClusterDown, UNSERVED));
+                routed.fail(Failure::not_applied(FailureKind::ClusterDown, UNSERVED));
             }
-            None => self.wait_for_map(parcel),
+            None => self.wait_for_map(routed),
         }
     }
 
     /// Has an operation wait for the first map, which may have come meanwhile. A client that closes has nothing to wait for.
-    fn wait_for_map(self: &Arc<Self>, parcel: Parcel) {
-        if self.nodes.stage() >= Stage::GivenUp {
-            return parcel.fail(closed(false));
+    fn wait_for_map(self: &Arc<Self>, routed: Routed) {
+        if self.nodes.stage() >= Stage::Cancelled {
+            return routed.fail(closed(false));
         }
-        let wait = self.mapping.lock().wait(parcel.later(), Tick::now());
+        let wait = self.mapping.lock().wait(routed.later(), Tick::now());
         match wait {
-            Wait::Known(parcel) => self.submit(parcel),
+            Wait::Known(routed) => self.submit(routed),
             Wait::Waits => self.refresh(),
-            Wait::Refused(parcel, failure) => {
+            Wait::Refused(routed, failure) => {
                 self.refresh();
-                parcel.fail(failure);
+                routed.fail(failure);
             }
         }
     }
 
     /// Sends an operation to a node. `asking` says whether that serves it only because it is asked to.
-    fn send_to(self: &Arc<Self>, address: &Address, parcel: Parcel, asking: bool) {
+    fn send_to(self: &Arc<Self>, address: &Address, routed: Routed, asking: bool) {
         let node = match self.node(address) {
             Ok(Some(node)) => node,
-            Ok(None) => return parcel.fail(closed(false)),
-            Err(failure) => return parcel.fail(about(address, failure)),
+            Ok(None) => return routed.fail(closed(false)),
+            Err(failure) => return routed.fail(about(address, failure)),
         };
-        let (cluster, address, mut request) = (Arc::clone(self), address.clone(), parcel.request.clone());
+        let (cluster, address, mut request) = (Arc::clone(self), address.clone(), routed.request.clone());
         if let Op::Scan { cursor, .. } = &mut request.op {
             *cursor = Scanned::read(*cursor).cursor;
         }
-        let completion = Completion::followed(move |answer, io| cluster.answered(&address, parcel, answer, io));
-        node.routes.send(Job { asking, ..Job::new(request, completion) });
+        let completion = Completion::followed(move |answer, io| cluster.answered(&address, routed, answer, io));
+        node.routes.send(InFlight { asking, ..InFlight::new(request, completion) });
     }
 
     /// Sends an operation on, where its answer was read.
-    fn send_on(self: &Arc<Self>, address: &Address, parcel: Parcel, asking: bool) {
-        let parcel = Parcel { hops: parcel.hops + 1, ..parcel };
-        if parcel.hops > HOPS {
+    fn send_on(self: &Arc<Self>, address: &Address, routed: Routed, asking: bool) {
+        let routed = Routed { hops: routed.hops + 1, ..routed };
+        if routed.hops > HOPS {
             let why = "the nodes of the cluster send this operation from one to the other";
-            return parcel.fail(Failure::not_applied(FailureKind::ClusterDown, why));
+            return routed.fail(Failure::not_applied(FailureKind::ClusterDown, why));
         }
-        if parcel.request.deadline <= Tick::now() {
-            return parcel.fail(too_late());
+        if routed.request.deadline <= Tick::now() {
+            return routed.fail(too_late());
         }
-        self.send_to(address, parcel, asking);
+        self.send_to(address, routed, asking);
     }
 
     /// Takes the answer of a node.
-    fn answered(self: &Arc<Self>, from: &Address, mut parcel: Parcel, answer: Answer, io: &Io) {
+    fn answered(self: &Arc<Self>, from: &Address, mut routed: Routed, answer: Answer, io: &Io) {
         let failure = match answer {
-            Ok(reply) => return parcel.completion.complete_by(io, Ok(self.whole(&parcel.request.op, reply))),
+            Ok(reply) => return routed.completion.complete_by(io, Ok(self.whole(&routed.request.op, reply))),
             Err(failure) => failure,
         };
-        // Whoever reads the answer sends the operation on: an event loop at once, with no other.
-        parcel.request.io = io.clone();
+        // The thread that reads the answer sends the operation on: an event loop at once, with no other.
+        routed.request.io = io.clone();
         match failure.redirect.as_deref() {
             Some(Redirect::Moved { slot, host, port }) => {
                 let to = from.elsewhere(host, *port);
                 self.mapping.lock().moved(*slot, &to);
                 place_channels(self, Moved::Slot(*slot));
                 self.refresh();
-                return self.send_on(&to, parcel, false);
+                return self.send_on(&to, routed, false);
             }
-            Some(Redirect::Ask { host, port }) => return self.send_on(&from.elsewhere(host, *port), parcel, true),
-            Some(Redirect::TryAgain) => return self.split(parcel, failure),
+            Some(Redirect::Ask { host, port }) => return self.send_on(&from.elsewhere(host, *port), routed, true),
+            Some(Redirect::TryAgain) => return self.split(routed, failure),
             None => {}
         }
         use FailureKind::{Closed, ClusterDown, Disconnected, Dns, ReadOnly, Refused, Timeout};
         match failure.kind {
-            // The node was given up, not the client.
+            // The node was cancelled, not the client.
             Closed if self.nodes.stage() < Stage::Closed => {
-                if parcel.request.op.survives_reconnect() && parcel.hops < HOPS {
-                    return self.submit(Parcel { hops: parcel.hops + 1, ..parcel });
+                if routed.request.op.survives_reconnect() && routed.hops < HOPS {
+                    return self.submit(Routed { hops: routed.hops + 1, ..routed });
                 }
-                if self.nodes.stage() < Stage::GivenUp {
+                if self.nodes.stage() < Stage::Cancelled {
                     let why = "the node is no primary of the cluster any more";
                     let failure = Failure { kind: Disconnected, message: why.to_owned(), ..failure };
-                    return parcel.fail(about(from, failure));
+                    return routed.fail(about(from, failure));
                 }
             }
             ClusterDown | Disconnected | Dns | ReadOnly | Refused | Timeout => self.refresh(),
@@ -150,18 +151,18 @@ impl Cluster {
             _ if failure.message.contains("non local key") => self.refresh(),
             _ => {}
         }
-        parcel.fail(if failure.kind == Closed { failure } else { about(from, failure) });
+        routed.fail(if failure.kind == Closed { failure } else { about(from, failure) });
     }
 
     /// Does an operation in parts, as its slot is moving. What has none is sent again later.
-    fn split(self: &Arc<Self>, parcel: Parcel, failure: Failure) {
-        let begun = match &parcel.request.op {
+    fn split(self: &Arc<Self>, routed: Routed, failure: Failure) {
+        let begun = match &routed.request.op {
             Op::Lock(op) => Split::begin(op),
             _ => None,
         };
         match begun {
-            Some((split, first)) => self.send_part(split, first, parcel.request.deadline, parcel.completion, &parcel.request.io),
-            None => self.send_later(parcel, failure),
+            Some((split, first)) => self.send_part(split, first, routed.request.deadline, routed.completion, &routed.request.io),
+            None => self.send_later(routed, failure),
         }
     }
 
@@ -174,19 +175,19 @@ impl Cluster {
             Next::Send(part) => cluster.send_part(split, part, deadline, completion, io),
             Next::Done(answer) => completion.complete_by(io, answer),
         });
-        self.submit(Parcel::new(Request::new(part, until).by(io), next));
+        self.submit(Routed::new(Request::new(part, until).by(io), next));
     }
 
     /// Sends an operation again, as its slot is moving, if it has the time.
-    fn send_later(self: &Arc<Self>, parcel: Parcel, failure: Failure) {
-        let pause = AGAIN.spread(parcel.waits.saturating_add(1), fastrand::f64());
-        if parcel.request.deadline <= Tick::now().after(pause) {
-            return parcel.fail(failure);
+    fn send_later(self: &Arc<Self>, routed: Routed, failure: Failure) {
+        let pause = AGAIN.spread(routed.waits.saturating_add(1), fastrand::f64());
+        if routed.request.deadline <= Tick::now().after(pause) {
+            return routed.fail(failure);
         }
-        let (cluster, parcel) = (Arc::clone(self), Parcel { waits: parcel.waits + 1, ..parcel }.later());
+        let (cluster, routed) = (Arc::clone(self), Routed { waits: routed.waits + 1, ..routed }.later());
         self.host.spawn(async move {
             sleep(pause).await;
-            cluster.submit(parcel);
+            cluster.submit(routed);
         });
     }
 
@@ -199,15 +200,15 @@ impl Cluster {
     }
 
     /// Asks every primary what it is, by a map that the nodes have just given: an older one may name what fails.
-    fn examine(self: &Arc<Self>, parcel: Parcel) {
-        if parcel.hops == 0 {
-            self.mapping.lock().await_map(Parcel { hops: 1, ..parcel }.later());
+    fn examine(self: &Arc<Self>, routed: Routed) {
+        if routed.hops == 0 {
+            self.mapping.lock().await_map(Routed { hops: 1, ..routed }.later());
             return self.refresh();
         }
         let mapping = self.mapping.lock();
         let (primaries, unserved) = (mapping.primaries().unwrap_or_default().to_vec(), mapping.unserved());
         drop(mapping);
-        let Parcel { request, completion, .. } = parcel;
+        let Routed { request, completion, .. } = routed;
         if primaries.is_empty() {
             self.refresh();
             return completion.complete(Err(Failure::not_applied(FailureKind::ClusterDown, UNSERVED)));
@@ -217,15 +218,15 @@ impl Cluster {
         for (at, address) in primaries.iter().enumerate() {
             let gathered = Arc::clone(&gathered);
             let completion = Completion::new(move |answer| gathered.take(at, answer));
-            self.send_to(address, Parcel::new(request.clone(), completion), false);
+            self.send_to(address, Routed::new(request.clone(), completion), false);
         }
     }
 
-    /// Gives up all operations but releases, also those that are submitted later.
-    pub(super) fn give_up(&self) {
-        self.nodes.begin(Stage::GivenUp).iter().for_each(|node| node.routes.give_up());
+    /// Cancels all operations but releases, also those that are submitted later.
+    pub(super) fn cancel(&self) {
+        self.nodes.begin(Stage::Cancelled).iter().for_each(|node| node.routes.cancel());
         let waiting = self.mapping.lock().take_waiting();
-        waiting.into_iter().for_each(|parcel| parcel.fail(closed(false)));
+        waiting.into_iter().for_each(|routed| routed.fail(closed(false)));
     }
 
     pub(super) fn close(&self) {
@@ -233,6 +234,6 @@ impl Cluster {
         self.listening.close();
         self.stop_refreshing();
         let waiting = self.mapping.lock().take_waiting();
-        waiting.into_iter().for_each(|parcel| parcel.fail(closed(false)));
+        waiting.into_iter().for_each(|routed| routed.fail(closed(false)));
     }
 }

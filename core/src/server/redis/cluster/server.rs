@@ -14,7 +14,7 @@ use crate::name::{Keys, LEADERS};
 use crate::options::ClientOptions;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::nodes::Nodes;
-use crate::server::redis::cluster::parcel::Parcel;
+use crate::server::redis::cluster::routed::Routed;
 use crate::server::redis::cluster::target::ClusterTarget;
 use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::listening::Listening;
@@ -76,7 +76,7 @@ impl Server for ClusterServer {
     }
 
     fn submit(&self, request: Request, completion: Completion) {
-        self.cluster.submit(Parcel::new(request, completion));
+        self.cluster.submit(Routed::new(request, completion));
     }
 
     /// The clock that is furthest behind: a proposal for a fence is ahead of no node then.
@@ -84,8 +84,8 @@ impl Server for ClusterServer {
         self.cluster.nodes.all().iter().filter_map(|node| node.routes.clock(at)).min()
     }
 
-    fn warm(&self) {
-        self.cluster.nodes.all().iter().for_each(|node| node.routes.warm());
+    fn keep_warm(&self) {
+        self.cluster.nodes.all().iter().for_each(|node| node.routes.keep_warm());
     }
 
     fn node_of(&self, keys: &Keys) -> Option<String> {
@@ -93,7 +93,7 @@ impl Server for ClusterServer {
         primary.map(|primary| primary.to_string())
     }
 
-    fn tells_by_lock(&self) -> bool {
+    fn notifies_by_lock(&self) -> bool {
         true
     }
 
@@ -104,8 +104,8 @@ impl Server for ClusterServer {
         self.cluster.listen(Channel { name: channel.into(), kind }, &listener)
     }
 
-    fn give_up(&self) {
-        self.cluster.give_up();
+    fn cancel(&self) {
+        self.cluster.cancel();
     }
 
     fn close(&self) {

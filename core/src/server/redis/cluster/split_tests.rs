@@ -11,7 +11,7 @@ use crate::op::job::{OpenAttempt, Terms};
 const NOW: u64 = 1_800_000_000_000_000;
 
 fn env(now_us: u64) -> Env<'static> {
-    Env { now_us, era: "e", greeted_in: "e", is_renamed: false }
+    Env { now_us, replid: "e", known_as: "e", is_renamed: false }
 }
 
 fn keys(kind: Kind) -> Arc<Keys> {

@@ -218,7 +218,7 @@ fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Ver
         ("quarantine", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. }) => {
             Verdict::Quarantine { left: for_ms() }
         }
-        ("era", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => Verdict::NewEra,
+        ("era", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => Verdict::NewReplid,
         ("later", Op::Lock(LockOp { verb: Verb::Acquire { job: Some(_), .. }, .. })) => {
             Verdict::Later { left: for_ms(), error: fourth.unwrap_or_default() }
         }

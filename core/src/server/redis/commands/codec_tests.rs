@@ -54,7 +54,7 @@ fn bulk(text: &str) -> Value {
 }
 
 /// The failure for an error line of a server, as the crate reads the line.
-fn said(line: &str) -> Failure {
+fn failure_of(line: &str) -> Failure {
     let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
     reply(&release(), value).unwrap_err()
 }
@@ -197,7 +197,7 @@ fn a_server_s_error_says_what_is_wrong_and_whether_it_was_refused_as_a_whole() {
         ("ASK 866 127.0.0.1:7001", FailureKind::Mismatch, false),
         ("CROSSSLOT Keys in request don't hash to the same slot", FailureKind::Mismatch, false),
     ] {
-        let failure = said(line);
+        let failure = failure_of(line);
         assert_eq!((failure.kind, failure.maybe_applied), (kind, maybe_applied), "{line}: {failure}");
     }
 }

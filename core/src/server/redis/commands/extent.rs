@@ -98,8 +98,8 @@ impl Extent {
         self.looked == 0
     }
 
-    /// The length in bytes of the reply with which these bytes begin, if all of it is there. A further call goes on where the last
-    /// one ended: its bytes are those of the last call, and more.
+    /// The length in bytes of the reply with which these bytes begin, if all of it is there. A further call continues where the
+    /// last one ended: its bytes are those of the last call, and more.
     pub(crate) fn measure(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoReply> {
         let (longest, most) = self.bounds.limits();
         while let Some(wanted) = self.next_depth() {

@@ -6,7 +6,7 @@ use crate::name::HISTORY;
 use crate::op::{Answer, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 
-/// Fences, and times in microseconds, are below this number. Whoever writes a larger one is no client.
+/// Fences, and times in microseconds, are below this number. No client writes a larger one.
 const LIMIT: u64 = 1 << 53;
 
 /// The answer to `XADD` or `XREVRANGE`.

@@ -31,7 +31,7 @@ pub(crate) fn examined(value: Value) -> Answer {
         persistence: persistence.to_owned(),
         eviction: get("maxmemory_policy").unwrap_or_default(),
         in_cluster: get("cluster_enabled").as_deref() == Some("1"),
-        shows_era: get("master_replid").is_some(),
+        shows_replid: get("master_replid").is_some(),
         is_writable_replica: get("slave_read_only").as_deref() == Some("0"),
         replicas: get("connected_slaves").and_then(|count| count.parse().ok()).unwrap_or(0),
         sentinels: None,
@@ -51,7 +51,8 @@ mod tests {
                     maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrdb_saves:3\r\nrole:master\r\nconnected_slaves:2\r\nmaster_replid:def\r\nrun_id:abc\r\n";
         let reply = examined(Value::BulkString(info.into())).unwrap();
         let [version, role, persistence, eviction] = ["valkey 9.1.2", "master", "rdb", "allkeys-lru"].map(str::to_owned);
-        let facts = ServerFacts { version, role, persistence, eviction, replicas: 2, shows_era: true, ..ServerFacts::default() };
+        let facts =
+            ServerFacts { version, role, persistence, eviction, replicas: 2, shows_replid: true, ..ServerFacts::default() };
         assert_eq!((reply.verdict, reply.time_us), (Verdict::Described(Box::new(facts.clone())), 1_795_227_730_123_456));
         let node = examined(Value::BulkString(format!("{info}cluster_enabled:1\r\n").into())).unwrap();
         assert_eq!(node.verdict, Verdict::Described(Box::new(ServerFacts { in_cluster: true, ..facts.clone() })));

@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
 }
 
 /// The meaning of the answers to a transaction, in their order. A fence that isn't above the floor is none.
-pub(crate) fn judge(floor: u64, answers: Vec<Value>) -> Outcome {
+pub(crate) fn assess(floor: u64, answers: Vec<Value>) -> Outcome {
     let Ok([multi, set, xadd, exec]) = <[Value; ANSWERS]>::try_from(answers) else { return Outcome::Broken };
     let is_queued = |value: &Value| matches!(value, Value::SimpleString(text) if text == "QUEUED");
     let is_error = |value: &Value| matches!(value, Value::ServerError(_));
@@ -90,9 +90,9 @@ fn executed(results: Vec<Value>, floor: u64) -> Outcome {
             }
             None => Outcome::Broken,
         },
-        // The lock is held. The script says by whom, and lines the waiter up.
+        // The lock is held. The script reports by whom, and enqueues the waiter.
         (Value::Nil, Value::BulkString(_)) => by_script(false),
-        // A key of another type, an id that can't be larger, or a right that is missing: the script tells them apart.
+        // A key of another type, an id that can't be larger, or a right that is missing: the script distinguishes them.
         (set @ (Value::Okay | Value::Nil | Value::ServerError(_)), Value::ServerError(_) | Value::BulkString(_)) => {
             by_script(set == Value::Okay)
         }
@@ -116,7 +116,7 @@ fn first_error(answers: [&Value; 2]) -> Option<Failure> {
 pub(crate) fn compared(answer: Value) -> Outcome {
     match answer {
         Value::Int(1) => Outcome::Answered(Ok(Reply::new(Verdict::Ok, 0, 0))),
-        // Somebody waits, or the lock is another's: the script says so, and tells the next waiter.
+        // A client waits, or the lock is another's: the script reports that, and notifies the next waiter.
         Value::Int(0) => Outcome::Script { took: false, lasting: false },
         Value::ServerError(error) => match refusal::failure(&error.into(), true) {
             why if is_of_use_by_script(&why) => Outcome::Script { took: false, lasting: true },
@@ -144,7 +144,7 @@ mod tests {
 
     /// The meaning of the answers to `MULTI`, `SET`, `XADD` and `EXEC`, in short. The floor is 5,000.
     fn meaning(answers: [&str; ANSWERS]) -> String {
-        match judge(5_000, answers.map(|answer| value(&format!("{answer}|"))).into()) {
+        match assess(5_000, answers.map(|answer| value(&format!("{answer}|"))).into()) {
             Outcome::Answered(Ok(reply)) => format!("granted {} at {}", reply.fence, reply.time_us),
             Outcome::Answered(Err(failure)) => {
                 assert!(!failure.maybe_applied, "{failure:?}");

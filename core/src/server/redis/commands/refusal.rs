@@ -49,7 +49,7 @@ fn lacks_rights(failure: &Failure) -> bool {
     failure.kind == FailureKind::Denied && failure.maybe_applied
 }
 
-/// What the server said that ended TLS. One that wants a client certificate says so only after the handshake, in the place of an answer.
+/// What the server sent that ended TLS. One that wants a client certificate sends that only after the handshake.
 #[cfg(feature = "tls")]
 pub(crate) fn tls_alert(error: &RedisError) -> Option<String> {
     let shared = std::error::Error::source(error)?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
@@ -80,8 +80,8 @@ pub(crate) fn failure(error: &RedisError, sent: bool) -> Failure {
         _ => FailureKind::Other,
     };
     // The crate adds the kind of an error behind its sentence.
-    let said = error.to_string();
-    let sentence = said.strip_suffix(&format!(" - {:?}", error.kind())).unwrap_or(&said);
+    let message = error.to_string();
+    let sentence = message.strip_suffix(&format!(" - {:?}", error.kind())).unwrap_or(&message);
     Failure { maybe_applied: sent, ..Failure::unknown(kind, quoted(sentence)) }
 }
 
@@ -114,30 +114,30 @@ fn redirect(code: &str, detail: &str) -> Option<Redirect> {
 
 /// Whether the server has no scripts at all, or lets no user run them.
 pub(crate) fn knows_no_scripts(code: &str, detail: &str) -> bool {
-    let says = detail.to_ascii_lowercase();
+    let lower = detail.to_ascii_lowercase();
     let unknown = ["unknown command", "unsupported command", "not support", "disabled command"];
-    code == "ERR" && says.contains("eval") && unknown.iter().any(|words| says.contains(words)) && !says.contains("script")
+    code == "ERR" && lower.contains("eval") && unknown.iter().any(|words| lower.contains(words)) && !lower.contains("script")
 }
 
 /// The text of an error for people, with the server's own words.
 fn sentence(code: &str, detail: &str) -> String {
-    let said = quoted(format!("{code} {detail}").trim_end());
+    let message = quoted(format!("{code} {detail}").trim_end());
     match inner_code(code, detail) {
-        "MOVED" | "ASK" | "CROSSSLOT" => cluster(&said),
-        "NOSCRIPT" => format!("scripts are not kept on this server, not even the one that it has just been sent ({said})"),
+        "MOVED" | "ASK" | "CROSSSLOT" => cluster(&message),
+        "NOSCRIPT" => format!("scripts are not kept on this server, not even the one that it has just been sent ({message})"),
         _ if knows_no_scripts(code, detail) => {
             // The script stands behind these words.
-            let words = said.split(", with args").next().unwrap_or_default();
+            let words = message.split(", with args").next().unwrap_or_default();
             format!("this server does not allow EVAL, which locks need ({words})")
         }
-        _ => said,
+        _ => message,
     }
 }
 
 /// The advice for people where a node of a cluster answers.
-pub(crate) fn cluster(said: &str) -> String {
+pub(crate) fn cluster(message: &str) -> String {
     format!(
-        "this is a node of a cluster: write redis+cluster://host:port, with the host and the port of any of its nodes ({said})"
+        "this is a node of a cluster: write redis+cluster://host:port, with the host and the port of any of its nodes ({message})"
     )
 }
 
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_stays_on_its_line_and_is_not_long() {
-        let said = sentence("ERR", &format!("\u{1b}[31m\nINFO:root:fine {}", "x".repeat(1 << 20)));
-        assert!(said.starts_with("ERR \\u{1b}[31m\\nINFO:root:fine xxx") && said.chars().count() < 230, "{said}");
+        let message = sentence("ERR", &format!("\u{1b}[31m\nINFO:root:fine {}", "x".repeat(1 << 20)));
+        assert!(message.starts_with("ERR \\u{1b}[31m\\nINFO:root:fine xxx") && message.chars().count() < 230, "{message}");
     }
 }

@@ -158,7 +158,7 @@ fn by_the_crate(bytes: &[u8]) -> Vec<RedisResult<Value>> {
         match parser.parse_value(&mut rest) {
             Ok(value) => out.push(Ok(value)),
             Err(error) => {
-                // This error can't be told from the end of a stream that was cut where a reply begins.
+                // This error looks like the end of a stream that was cut where a reply begins.
                 out.push(Err(error));
                 return out;
             }

@@ -15,7 +15,7 @@ pub struct Script {
     text: &'static str,
     with_header: &'static str,
     /// The hashes of the two texts, made when they are first needed. Not by a `LazyLock`: if another thread makes a hash during a
-    /// fork, the child would wait for ever.
+    /// fork, the child would wait without end.
     shas: [ArcSwapOption<String>; 2],
 }
 
@@ -106,8 +106,8 @@ fn script_of_part(part: &Part) -> &'static Script {
     }
 }
 
-/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header. Files in braces are the body of the
-/// Lua function `acquire`. Each file is a chunk of its own.
+/// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header. Files in braces are the
+/// body of the Lua function `acquire`. Each file is a chunk of its own.
 macro_rules! script {
     ($header:literal: $($piece:tt)+) => {
         Script {
@@ -181,7 +181,7 @@ static SHARED_RELEASE: Script = script!(
 );
 
 static JOB_BEGIN: Script = script!(
-    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/tell.lua" "job/not_begun.lua" "job/told.lua" {
+    "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/notify.lua" "job/not_begun.lua" "job/over_notified.lua" {
         "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/looked.lua"
         "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
     }
@@ -192,7 +192,7 @@ static JOB_EXTEND: Script = script!(
     "exclusive/extended.lua"
 );
 static JOB_END: Script = script!(
-    "#!lua flags=allow-oom\n": "value.lua" "job/end_done.lua" "queue.lua" "job/tell.lua" "job/end.lua" "job/found.lua" "job/noted.lua"
+    "#!lua flags=allow-oom\n": "value.lua" "job/end_done.lua" "queue.lua" "job/notify.lua" "job/end.lua" "job/found.lua" "job/noted.lua"
     "job/ended.lua"
 );
 static JOB_RESET: Script =
@@ -213,7 +213,7 @@ static NOTE_END: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "
 static RECORD: Script = script!("": "part/record.lua" "job/status.lua" "part/status.lua");
 static FORGET: Script = script!("#!lua flags=allow-oom\n": "part/record.lua" "job/reset.lua" "part/forgotten.lua");
 
-// A greeting is sent before the version is known.
+// It is sent before the version is known.
 static GREET: Script = script!("": "read_marker.lua" "greet.lua");
 static TRUST: Script = script!("#!lua\n": "read_marker.lua" "trust.lua");
 static PROBE: Script = script!("": "probe.lua");

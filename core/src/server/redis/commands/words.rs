@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::machine::{self, UNKNOWN_ERA};
+use crate::machine::{self, UNKNOWN_REPLID};
 use crate::name::{HISTORY, Keys, Kind, Listed};
 
 use crate::op::history::HISTORY_LENGTH;
 use crate::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
 use crate::op::{HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::comparison::Comparison;
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::rights;
 use crate::server::redis::commands::script::Script;
 
@@ -111,9 +111,9 @@ impl<'a> Words<'a> {
         self
     }
 
-    fn member(&mut self, quorum_config: Option<&QuorumConfig>, era: &'a str) {
+    fn member(&mut self, quorum_config: Option<&QuorumConfig>, replid: &'a str) {
         if let Some(quorum_config) = quorum_config {
-            self.number(quorum_config.servers).number(quorum_config.max_ttl_ms).text(era);
+            self.number(quorum_config.servers).number(quorum_config.max_ttl_ms).text(replid);
         }
     }
 
@@ -148,9 +148,9 @@ fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The command for an operation, on a server that gave this greeting.
-pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Words<'a> {
-    let (era, has_header) = (greeting.era_id().unwrap_or(UNKNOWN_ERA), greeting.is_since_7);
+/// The command for an operation, on a server with these facts.
+pub(crate) fn command<'a>(op: &'a Op, facts: &'a HandshakeFacts, form: Form) -> Words<'a> {
+    let (replid, has_header) = (facts.replid_text().unwrap_or(UNKNOWN_REPLID), facts.is_since_7);
     let mut command = Words(Vec::with_capacity(WORDS));
     let Some(script) = Script::of(op) else {
         command.plain(op);
@@ -161,18 +161,18 @@ pub(crate) fn command<'a>(op: &'a Op, greeting: &'a Greeting, form: Form) -> Wor
         Form::ByText | Form::Native | Form::Compare => command.text("EVAL").0.push(Word::Text(script.text(has_header))),
     }
     match op {
-        Op::Lock(op) => command.lock_op(op, era),
+        Op::Lock(op) => command.lock_op(op, replid),
         Op::Part(op) => command.part_op(op),
         Op::Examine | Op::Scan { .. } | Op::Peek { .. } | Op::Log(_) | Op::History { .. } => {}
         Op::Publish { .. } | Op::AwaitReplicas { .. } | Op::Marker { .. } => {}
         Op::Probe { keys } => {
             command.keys(keys);
-            for name in rights::commands(keys, greeting.in_cluster) {
+            for name in rights::commands(keys, facts.in_cluster) {
                 command.text(name);
             }
         }
-        Op::Greet { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(quorum_config.as_ref(), era),
-        Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), era),
+        Op::Greet { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(quorum_config.as_ref(), replid),
+        Op::Trust { quorum_config } => command.number(1_u64).text(Keys::server_marker()).member(Some(quorum_config), replid),
     }
     command
 }
@@ -287,7 +287,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn lock_op(&mut self, LockOp { keys, by, verb }: &'a LockOp, era: &str) {
+    fn lock_op(&mut self, LockOp { keys, by, verb }: &'a LockOp, replid: &str) {
         let command = self;
         match verb {
             Verb::Acquire { ttl_ms, proposal, adopt, fair, place, quorum_config, job } => {
@@ -312,7 +312,7 @@ impl<'a> Words<'a> {
                 command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
                 match quorum_config {
                     Some(QuorumConfig { servers, max_ttl_ms }) => {
-                        command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={era} since=0")));
+                        command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={replid} since=0")));
                     }
                     // Most acquires need few of these words, and empty ones at the end are left out.
                     None => command.without_empty_end(begin),

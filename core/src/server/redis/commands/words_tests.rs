@@ -3,8 +3,8 @@ use redis::Value;
 use super::*;
 use crate::name::Kind;
 use crate::op::job::{AttemptNumber, OpenAttempt, ScheduledTime, Terms};
-use crate::op::{Adoption, Place};
-use crate::server::redis::commands::greeting::Era;
+use crate::op::{Adoption, QueuePlace};
+use crate::server::redis::commands::handshake_facts::Replid;
 
 /// The words of a command, as a server reads them.
 fn words(command: &Words<'_>) -> Vec<String> {
@@ -76,7 +76,7 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         else {
             unreachable!()
         };
-        let place = Some(Place { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
+        let place = Some(QueuePlace { entry: "f:c:1 pid=7".into(), arrival: 5, stays });
         Op::Lock(LockOp {
             keys,
             by: owner,
@@ -166,14 +166,14 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
     ] {
         for is_since_7 in [false, true] {
-            let era = Era { id: "run".into(), run_id: None, is_first: false, before: None };
-            let greeting = Greeting { era: Some(era), is_since_7, ..Greeting::default() };
-            let by_sha = words(&command(&op, &greeting, Form::BySha));
+            let replid = Replid { id: "run".into(), run_id: None, is_first: false, before: None };
+            let facts = HandshakeFacts { replid: Some(replid), is_since_7, ..HandshakeFacts::default() };
+            let by_sha = words(&command(&op, &facts, Form::BySha));
             assert_eq!(
                 (by_sha[0].as_str(), by_sha[1].len(), &by_sha[2..]),
                 ("EVALSHA", 40, &*expected.iter().map(|word| word.to_string()).collect::<Vec<_>>())
             );
-            let by_text = words(&command(&op, &greeting, Form::ByText));
+            let by_text = words(&command(&op, &facts, Form::ByText));
             assert_eq!((by_text[0].as_str(), &by_text[2..]), ("EVAL", &by_sha[2..]));
             assert_eq!(redis::Script::new(&by_text[1]).get_hash(), by_sha[1]);
             let without = matches!(op.verb(), Some(Verb::Inspect | Verb::JobStatus)) || matches!(op, Op::Greet { .. });

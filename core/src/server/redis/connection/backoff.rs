@@ -18,10 +18,10 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// The time before which no attempt is made. `greeted_at` is the time at which the server answered last, to any connection: after
-    /// that nothing is gained by waiting.
-    pub(crate) fn until(&self, greeted_at: Tick) -> Tick {
-        if greeted_at > self.since && !mutant!(BackoffOutlastsGreeting) { self.since } else { self.until }
+    /// The time before which no attempt is made. `connected_at` is the time at which the server answered last, to any connection:
+    /// after that nothing is gained by waiting.
+    pub(crate) fn until(&self, connected_at: Tick) -> Tick {
+        if connected_at > self.since && !mutant!(BackoffOutlastsHandshake) { self.since } else { self.until }
     }
 
     /// An attempt failed at `now`. `chance` (0 to 1) spreads the clients of a server that comes back.
@@ -58,24 +58,24 @@ mod tests {
         assert_eq!(backoff.until(Tick::default()), now.after(PAUSES.first * 2));
     }
 
-    fn a_server_that_was_greeted_is_tried_at_once() {
-        let (failed, greeted) = (Tick::from_micros(1_000), Tick::from_micros(1_001));
+    fn a_server_that_another_connection_has_reached_is_tried_at_once() {
+        let (failed, connected) = (Tick::from_micros(1_000), Tick::from_micros(1_001));
         let mut backoff = Backoff::default();
         backoff.failed(failed, 1.0);
         assert_eq!(backoff.until(failed), failed.after(PAUSES.first), "it answered before, and then it didn't");
-        assert!(backoff.until(greeted) <= greeted);
-        backoff.failed(greeted, 1.0);
-        assert_eq!(backoff.until(greeted), greeted.after(PAUSES.first * 2), "one attempt for one greeting");
+        assert!(backoff.until(connected) <= connected);
+        backoff.failed(connected, 1.0);
+        assert_eq!(backoff.until(connected), connected.after(PAUSES.first * 2), "one attempt for one connection");
     }
 
     #[test]
-    fn an_attempt_does_not_wait_where_another_connection_was_greeted_meanwhile() {
-        a_server_that_was_greeted_is_tried_at_once();
+    fn an_attempt_does_not_wait_where_another_connection_was_made_meanwhile() {
+        a_server_that_another_connection_has_reached_is_tried_at_once();
     }
 
     #[test]
-    fn a_backoff_that_outlasts_a_greeting_is_noticed() {
+    fn a_backoff_that_outlasts_a_handshake_is_noticed() {
         use crate::mutant::{Mutant, assert_noticed};
-        assert_noticed(Mutant::BackoffOutlastsGreeting, a_server_that_was_greeted_is_tried_at_once);
+        assert_noticed(Mutant::BackoffOutlastsHandshake, a_server_that_another_connection_has_reached_is_tried_at_once);
     }
 }

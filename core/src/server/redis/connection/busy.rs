@@ -1,4 +1,4 @@
-//! Busy: the names that this client has met held lately. Their acquires go by script, which lines up in one round trip.
+//! Busy: the names that this client has met held lately. Their acquires go by script, which enqueues in one round trip.
 
 use std::hash::{BuildHasher, RandomState};
 

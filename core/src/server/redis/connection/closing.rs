@@ -5,24 +5,24 @@ use crate::clock::Tick;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::closed;
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::{Completion, Request};
 
 impl Connection {
     /// From here on only releases count. Operations that were sent and have no answer are undone on the same connection. There
     /// nothing can overtake the undo, whenever the server reads it.
-    pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        if std::mem::replace(&mut self.given_up, true) {
+    pub(super) fn cancel(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        if std::mem::replace(&mut self.cancelled, true) {
             return;
         }
-        self.backlog.refuse(&closed(false), |job| !job.request.op.survives_reconnect(), out);
+        self.backlog.refuse(&closed(false), |pending| !pending.request.op.survives_reconnect(), out);
         if let State::Up(conversation) = &mut self.state {
-            let (given_up, undo) = conversation.pipeline.give_up();
+            let (cancelled, undo) = conversation.pipeline.cancel();
             for op in undo {
                 let request = Request::new(op, now.after(self.settings.response_timeout));
-                conversation.send(Job::new(request, Completion::new(|_| ())), Form::BySha, now);
+                conversation.send(InFlight::new(request, Completion::new(|_| ())), Form::BySha, now);
             }
-            out.extend(given_up.into_iter().map(|job| job.end(Err(closed(true)))));
+            out.extend(cancelled.into_iter().map(|pending| pending.end(Err(closed(true)))));
         }
         self.take_all_back(now);
     }
@@ -32,7 +32,7 @@ impl Connection {
         if self.closing.is_some() || self.is_over() {
             return;
         }
-        self.give_up(now, out);
+        self.cancel(now, out);
         self.closing = Some(now.after(self.settings.response_timeout));
     }
 
@@ -47,22 +47,22 @@ impl Connection {
     fn is_awaited(&self) -> bool {
         self.lingering.is_some()
             || match &self.state {
-                State::Down | State::Opening(_) | State::Greeting(_) => !self.backlog.is_empty(),
+                State::Down | State::Opening(_) | State::Handshake(_) => !self.backlog.is_empty(),
                 State::Up(conversation) => conversation.pipeline.is_busy(),
                 State::Over => false,
             }
     }
 
-    /// Gives up the socket and all operations that still wait.
+    /// Leaves the socket and cancels all operations that still wait.
     fn end(&mut self, now: Tick, out: &mut Vec<Effect>) {
         self.backlog.refuse(&closed(false), |_| true, out);
         self.stop_lingering(out);
         let state = std::mem::replace(&mut self.state, State::Over);
         if let State::Up(mut conversation) = state {
-            self.primary.disconnected(conversation.accepted.era, now);
-            out.extend(conversation.pipeline.take(|_| true).into_iter().map(|job| job.end(Err(closed(true)))));
+            self.primary.disconnected(conversation.accepted.replid, now);
+            out.extend(conversation.pipeline.take(|_| true).into_iter().map(|pending| pending.end(Err(closed(true)))));
             out.push(Effect::Drop(Role::Operations));
-        } else if matches!(state, State::Opening(_) | State::Greeting(_)) {
+        } else if matches!(state, State::Opening(_) | State::Handshake(_)) {
             out.push(Effect::Drop(Role::Operations));
         }
     }

@@ -18,11 +18,11 @@ use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::{closed, disconnected, is_servers_fault, no_answer, no_connection, too_late};
 use crate::server::redis::connection::handshake::Handshake;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::lingering::{Lingering, Why};
 use crate::server::redis::connection::pipeline::Landing;
-use crate::server::redis::connection::primary::{GivenUp, Primary};
+use crate::server::redis::connection::primary::{Cancelled, Primary};
 use crate::server::redis::connection::question::Question;
 use crate::server::redis::settings::Settings;
 
@@ -31,7 +31,7 @@ pub(super) enum State {
     Down,
     /// A socket is being opened since this instant.
     Opening(Tick),
-    Greeting(Box<Handshake>),
+    Handshake(Box<Handshake>),
     Up(Box<Conversation>),
     /// The connection is closed for good.
     Over,
@@ -41,16 +41,16 @@ pub(super) enum State {
 pub struct Connection {
     pub(super) settings: Arc<Settings>,
     pub(super) primary: Arc<Primary>,
-    /// The number of sockets whose server was greeted, modulo 256.
+    /// The number of sockets with a complete handshake, modulo 256.
     pub(super) sockets: u8,
     /// The address of the peer of the last socket.
     pub(super) peer: Option<SocketAddr>,
     pub(super) rng: fastrand::Rng,
     pub(super) state: State,
-    /// The socket that was given up last, while the server may still read from it.
+    /// The socket that was left last, while the server may still read from it.
     pub(super) lingering: Option<Lingering>,
-    /// Set while something that was given up here may come late: then releases of the other connections are told here.
-    pub(super) given_up_here: Option<GivenUp>,
+    /// Set while something that was cancelled here may come late: then releases of the other connections are passed on here.
+    pub(super) cancelled_here: Option<Cancelled>,
     /// The operations that wait for a socket: none while the connection is up.
     pub(super) backlog: Backlog,
     pub(super) backoff: Backoff,
@@ -59,10 +59,10 @@ pub struct Connection {
     /// Whether an operation was refused since the last attempt, so that another attempt is worth it.
     wanted: bool,
     /// The time until which a connection is wanted because of holds, and the time of the next look for a successor of its peer.
-    pub(super) tended_until: Tick,
+    pub(super) kept_warm_until: Tick,
     pub(super) looks_at: Tick,
     /// Whether a close has begun: then only releases are accepted.
-    pub(super) given_up: bool,
+    pub(super) cancelled: bool,
     /// The time at which a close stops waiting for releases. Set by the close.
     pub(super) closing: Option<Tick>,
     /// Whether the server has refused a password, and a newer one is tried.
@@ -81,14 +81,14 @@ impl Connection {
             rng: fastrand::Rng::with_seed(seed),
             state: State::Down,
             lingering: None,
-            given_up_here: None,
+            cancelled_here: None,
             backlog: Backlog::new(),
             backoff: Backoff::default(),
             last_failure: None,
             wanted: false,
-            tended_until: Tick::default(),
+            kept_warm_until: Tick::default(),
             looks_at: Tick::default(),
-            given_up: false,
+            cancelled: false,
             closing: None,
             tries_other: false,
         }
@@ -99,7 +99,7 @@ impl Connection {
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
             State::Up(conversation) => conversation.pipeline.due(),
-            State::Greeting(handshake) => handshake.until(),
+            State::Handshake(handshake) => handshake.until(),
             State::Down => self.connects_at(),
             State::Opening(_) => Tick::NEVER,
             State::Over => return Tick::NEVER,
@@ -130,7 +130,7 @@ impl Connection {
         let is_unwritten = self.lingering.as_ref().is_some_and(Lingering::has_unwritten);
         is_unwritten
             || match &self.state {
-                State::Greeting(_) => true,
+                State::Handshake(_) => true,
                 State::Up(conversation) => conversation.pipeline.is_busy() || !conversation.buffers.unwritten().is_empty(),
                 State::Down | State::Opening(_) | State::Over => false,
             }
@@ -145,7 +145,7 @@ impl Connection {
     pub fn buffers(&mut self, role: Role) -> Option<&mut Buffers> {
         match (role, &mut self.state) {
             (Role::Lingering, _) => self.lingering.as_mut().map(Lingering::buffers),
-            (Role::Operations, State::Greeting(handshake)) => Some(&mut handshake.buffers),
+            (Role::Operations, State::Handshake(handshake)) => Some(&mut handshake.buffers),
             (Role::Operations, State::Up(conversation)) => Some(&mut conversation.buffers),
             (Role::Operations, _) => None,
         }
@@ -155,11 +155,11 @@ impl Connection {
     pub fn handle(&mut self, now: Tick, input: Input, out: &mut Vec<Effect>) {
         self.follow(now, out);
         match input {
-            Input::Submit(job) => self.submit(job, now, out),
-            Input::Warm => self.tend(now, out),
+            Input::Submit(pending) => self.submit(pending, now, out),
+            Input::KeepWarm => self.keep_warm(now, out),
             Input::Verify => {
                 self.looks_at = now;
-                self.tend(now, out);
+                self.keep_warm(now, out);
             }
             Input::Opened(Role::Operations) => self.opened(out),
             Input::Unopened(Role::Operations, failure) => {
@@ -172,50 +172,50 @@ impl Connection {
             Input::Opened(Role::Lingering) | Input::Unopened(Role::Lingering, _) => (),
             Input::Read(Role::Lingering, count) => self.read_lingering(count, now, out),
             Input::Closed(Role::Lingering, _) => self.stop_lingering(out),
-            Input::TakeBack(op) => self.take_back(&op, now),
+            Input::Undo(op) => self.send_undo(&op, now),
             Input::LogIn => self.log_in(now),
             Input::Wake => self.wake(now, out),
-            Input::GiveUp => self.give_up(now, out),
+            Input::Cancel => self.cancel(now, out),
             Input::Close => self.close(now, out),
         }
-        self.pursue(now, out);
+        self.connect_if_due(now, out);
         self.end_if_over(now, out);
-        self.count_given_up();
+        self.count_cancelled();
     }
 
-    fn submit(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
-        if self.closing.is_some() || self.given_up && !job.request.op.survives_reconnect() {
-            return out.push(job.end(Err(closed(false))));
+    fn submit(&mut self, pending: InFlight, now: Tick, out: &mut Vec<Effect>) {
+        if self.closing.is_some() || self.cancelled && !pending.request.op.survives_reconnect() {
+            return out.push(pending.end(Err(closed(false))));
         }
-        if job.request.deadline <= now {
-            return out.push(job.end(Err(too_late())));
+        if pending.request.deadline <= now {
+            return out.push(pending.end(Err(too_late())));
         }
         let backs_off = now < self.backs_off_until();
         match (&mut self.state, &self.last_failure) {
-            (State::Up(conversation), _) => out.extend(conversation.submit(job, &self.primary, now)),
-            (State::Down, Some(failure)) if backs_off && !waits(&job.request.op) => {
+            (State::Up(conversation), _) => out.extend(conversation.submit(pending, &self.primary, now)),
+            (State::Down, Some(failure)) if backs_off && !waits(&pending.request.op) => {
                 self.wanted = true;
-                out.push(job.end(Err(failure.clone())));
+                out.push(pending.end(Err(failure.clone())));
             }
-            _ => self.backlog.push(job),
+            _ => self.backlog.push(pending),
         }
     }
 
     fn backs_off_until(&self) -> Tick {
-        self.backoff.until(self.primary.greeted_at())
+        self.backoff.until(self.primary.connected_at())
     }
 
-    /// The time of the next attempt to connect, if one is wanted then. After a close only releases are worth it. `wake_at` asks this,
-    /// too: a wake that comes late, as after a pause of the process, must not find the attempt unwanted and be set again.
+    /// The time of the next attempt to connect, if one is wanted then. After a close only releases are worth it. `wake_at` asks
+    /// this, too: a wake that comes late, as after a pause of the process, must not find the attempt unwanted and be set again.
     fn connects_at(&self) -> Tick {
         let at = self.backs_off_until();
         let is_open = self.closing.is_none();
-        let wanted = self.wanted || at < self.tended_until;
+        let wanted = self.wanted || at < self.kept_warm_until;
         if is_open && wanted || !self.backlog.is_empty() { at } else { Tick::NEVER }
     }
 
     /// Starts connecting, if it is time.
-    fn pursue(&mut self, now: Tick, out: &mut Vec<Effect>) {
+    fn connect_if_due(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let in_time = self.closing.is_none_or(|until| now < until);
         if matches!(self.state, State::Down) && now >= self.connects_at() && in_time {
             self.wanted = false;
@@ -227,7 +227,7 @@ impl Connection {
     fn opened(&mut self, out: &mut Vec<Effect>) {
         if let State::Opening(since) = self.state {
             let until = since.after(self.settings.connect_timeout);
-            self.state = State::Greeting(Box::new(Handshake::begin(&self.settings, until)));
+            self.state = State::Handshake(Box::new(Handshake::begin(&self.settings, until)));
         } else {
             out.push(Effect::Drop(Role::Operations));
         }
@@ -237,22 +237,22 @@ impl Connection {
         if let Some(buffers) = self.buffers(Role::Operations) {
             buffers.replies.filled(count);
         }
-        if let State::Greeting(handshake) = &mut self.state {
+        if let State::Handshake(handshake) = &mut self.state {
             match handshake.read() {
                 None => {}
-                Some(judged) => self.judged(judged, now, out),
+                Some(assessed) => self.assessed(assessed, now, out),
             }
         }
         while let State::Up(conversation) = &mut self.state {
             let Some(answer) = conversation.next() else { return };
             match conversation.pipeline.land(answer) {
-                Landing::Answered(job, answer, sent) => self.answered(job, answer, (sent, now), out),
-                Landing::Unknown(job) if now < job.request.deadline => conversation.send(job, Form::ByText, now),
-                Landing::Unknown(job) => out.push(job.end(Err(too_late()))),
-                Landing::ByScript { job, took, lasting } => self.by_script(job, (took, lasting), now, out),
-                Landing::Heard(Question::Time, value, at) => self.heard_time(&value, at, now),
-                Landing::Heard(Question::Era, value, _) => self.heard_era(&value, now, out),
-                Landing::Heard(Question::Asking, ..) | Landing::Late => {}
+                Landing::Answered(pending, answer, sent) => self.answered(pending, answer, (sent, now), out),
+                Landing::Unknown(pending) if now < pending.request.deadline => conversation.send(pending, Form::ByText, now),
+                Landing::Unknown(pending) => out.push(pending.end(Err(too_late()))),
+                Landing::ByScript { pending, took, lasting } => self.by_script(pending, (took, lasting), now, out),
+                Landing::SentinelAnswer(Question::Time, value, at) => self.on_time(&value, at, now),
+                Landing::SentinelAnswer(Question::Replid, value, _) => self.on_replid(&value, now, out),
+                Landing::SentinelAnswer(Question::Asking, ..) | Landing::Late => {}
                 Landing::LoggedIn(value) => self.logged_in(value, now, out),
                 Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
             }
@@ -260,15 +260,15 @@ impl Connection {
     }
 
     /// Sends an operation as a script that was not done without one.
-    fn by_script(&mut self, job: Job, (took, lasting): (bool, bool), now: Tick, out: &mut Vec<Effect>) {
+    fn by_script(&mut self, pending: InFlight, (took, lasting): (bool, bool), now: Tick, out: &mut Vec<Effect>) {
         let State::Up(conversation) = &mut self.state else { return };
-        conversation.gives_way(&job.request.op, lasting);
-        if now < job.request.deadline {
-            conversation.send(Job { tried: Some(took), ..job }, Form::BySha, now);
+        conversation.gives_way(&pending.request.op, lasting);
+        if now < pending.request.deadline {
+            conversation.send(InFlight { tried: Some(took), ..pending }, Form::BySha, now);
         } else if took {
-            conversation.give_back(job, Err(too_late()), now);
+            conversation.give_back(pending, Err(too_late()), now);
         } else {
-            out.push(job.end(Err(too_late())));
+            out.push(pending.end(Err(too_late())));
         }
     }
 
@@ -278,18 +278,18 @@ impl Connection {
         out.extend(self.primary.health.failed(failure).map(Effect::Report));
         // A server of another quorum will not accept this client's releases either.
         let hopeless = failure.kind == FailureKind::Mismatch;
-        self.backlog.refuse(failure, |job| hopeless || !job.request.op.survives_reconnect(), out);
+        self.backlog.refuse(failure, |pending| hopeless || !pending.request.op.survives_reconnect(), out);
         self.last_failure = Some(failure.clone());
     }
 
-    fn answered(&mut self, job: Job, answer: Answer, (sent, now): (Tick, Tick), out: &mut Vec<Effect>) {
-        if matches!(&answer, Ok(reply) if reply.verdict == Verdict::NewEra) {
-            return self.greet_again(job, now, out);
+    fn answered(&mut self, pending: InFlight, answer: Answer, (sent, now): (Tick, Tick), out: &mut Vec<Effect>) {
+        if matches!(&answer, Ok(reply) if reply.verdict == Verdict::NewReplid) {
+            return self.repeat_handshake(pending, now, out);
         }
-        let Some(job) = self.doubt(job, &answer, now) else { return };
+        let Some(pending) = self.suspect(pending, &answer, now) else { return };
         if let Ok(reply) = &answer {
-            self.heard_script(reply.time_us, sent, now);
-            self.primary.heard(&job.request.op, reply, job.tried.is_some());
+            self.on_script_time(reply.time_us, sent, now);
+            self.primary.learn(&pending.request.op, reply, pending.tried.is_some());
         }
         // The state is reported before the answer: the receiver of the answer then knows the state.
         let fault = match &answer {
@@ -306,10 +306,10 @@ impl Connection {
         };
         let is_granted = matches!(&answer, Ok(reply) if reply.verdict == Verdict::Vote);
         match &mut self.state {
-            State::Up(conversation) if job.tried == Some(true) && !is_granted && !mutant!(TakenKept) => {
-                conversation.give_back(job, answer, now)
+            State::Up(conversation) if pending.tried == Some(true) && !is_granted && !mutant!(TakenKept) => {
+                conversation.give_back(pending, answer, now)
             }
-            _ => out.push(job.end(answer)),
+            _ => out.push(pending.end(answer)),
         }
         // A primary that became a replica stays one. Only resolving the name and connecting again finds its successor.
         if let Some(fault) = fault.filter(|fault| fault.kind == FailureKind::ReadOnly) {
@@ -319,7 +319,7 @@ impl Connection {
 
     /// Does the work that is due.
     fn wake(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        if let State::Greeting(handshake) = &self.state
+        if let State::Handshake(handshake) = &self.state
             && now >= handshake.until()
         {
             let failure = handshake.late();
@@ -330,7 +330,7 @@ impl Connection {
             self.stop_lingering(out);
         }
         if now >= self.backlog.due() {
-            self.backlog.refuse(&no_connection(self.last_failure.as_ref()), |job| job.request.deadline <= now, out);
+            self.backlog.refuse(&no_connection(self.last_failure.as_ref()), |pending| pending.request.deadline <= now, out);
         }
         let mut half_open = false;
         if let State::Up(conversation) = &mut self.state {
@@ -340,7 +340,7 @@ impl Connection {
             if overdue.slow {
                 out.extend(self.primary.health.failed(&failure).map(Effect::Report));
             }
-            out.extend(overdue.late.into_iter().map(|job| job.end(Err(failure.clone()))));
+            out.extend(overdue.late.into_iter().map(|pending| pending.end(Err(failure.clone()))));
         }
         if half_open {
             self.broken(&disconnected(), Why::Silent, now, out);

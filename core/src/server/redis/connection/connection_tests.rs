@@ -15,15 +15,15 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
     assert!(!test.wrote().contains("orders:42") && test.connection.is_busy());
     for byte in GREETED.split_inclusive("") {
         assert_eq!(test.sent(), [""; 0]);
-        test.says(byte);
+        test.replies(byte);
     }
     assert_eq!(test.sent(), ["release one", "release two"], "in their order");
     for byte in (released().to_owned() + released()).split_inclusive("") {
-        test.says(byte);
+        test.replies(byte);
     }
     assert_eq!(test.effects(), ["complete", "complete"]);
-    for told in [one, two] {
-        assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
+    for received in [one, two] {
+        assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
     }
     assert!(!test.connection.is_busy());
 }
@@ -32,23 +32,23 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
 fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
     let mut test = Test::connected();
     // A connection's first release is sent as text.
-    let _told = test.submit(release("ours", None));
+    let _received = test.submit(release("ours", None));
     test.wrote();
-    test.says(released());
+    test.replies(released());
     test.effects();
     for (passes, expected) in [(Duration::ZERO, 1), (TIMEOUT / 2, 0)] {
-        let told = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
+        let received = test.submit_until(release("ours", None), test.now.after(TIMEOUT / 2));
         let by_sha = test.wrote();
         assert!(by_sha.contains("EVALSHA") && by_sha.len() < 700, "{by_sha}");
-        test.after(passes).says("-NOSCRIPT No matching script\r\n");
+        test.after(passes).replies("-NOSCRIPT No matching script\r\n");
         assert_eq!(test.wrote().matches("EVAL\r\n").count(), expected);
         if expected == 1 {
-            test.says(released());
+            test.replies(released());
             assert_eq!(test.effects(), ["complete"]);
-            assert!(told.try_recv().unwrap().is_ok());
+            assert!(received.try_recv().unwrap().is_ok());
         } else {
             assert_eq!(test.effects(), ["complete"]);
-            assert_eq!(kind(&told), Some((FailureKind::TooLate, false)));
+            assert_eq!(kind(&received), Some((FailureKind::TooLate, false)));
         }
     }
 }
@@ -64,9 +64,9 @@ fn a_socket_that_breaks_leaves_all_unknown_but_the_releases_which_are_repeated()
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
     let two = test.submit(release("two", None));
-    test.says(GREETED);
+    test.replies(GREETED);
     assert_eq!(test.sent(), ["release one", "release two"]);
-    test.says(&(released().to_owned() + released()));
+    test.replies(&(released().to_owned() + released()));
     assert_eq!(test.effects(), ["recovered", "complete", "complete"]);
     assert!(one.try_recv().unwrap().unwrap().repeated && !two.try_recv().unwrap().unwrap().repeated);
 }
@@ -91,18 +91,18 @@ fn why_there_is_no_connection_is_said_and_the_next_attempt_waits() {
 }
 
 #[test]
-fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
+fn a_server_that_accepts_and_says_nothing_is_left_in_time() {
     for answers_late in [false, true] {
         let mut test = Test::new();
-        let told = test.submit(acquire());
+        let received = test.submit(acquire());
         assert_eq!(test.effects(), ["open"]);
         test.after(TIMEOUT / 2).bring(Input::Opened(Role::Operations));
         if answers_late {
-            test.says("+OK\r\n");
+            test.replies("+OK\r\n");
         }
         assert_eq!(test.until_due(), TIMEOUT / 2, "as long as connecting may take in all");
         assert_eq!(test.effects(), ["drop", "failed", "complete"]);
-        let failure = told.try_recv().unwrap().unwrap_err();
+        let failure = received.try_recv().unwrap().unwrap_err();
         assert_eq!((failure.kind, &*failure.message), (FailureKind::Timeout, "connected, but no answer within 1000 ms"));
     }
 }
@@ -110,16 +110,16 @@ fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
 #[test]
 fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
     let mut test = Test::new();
-    let told = test.submit_until(acquire(), START.after(TIMEOUT / 4));
+    let received = test.submit_until(acquire(), START.after(TIMEOUT / 4));
     let late = test.submit_until(acquire(), START);
     assert_eq!(test.effects(), ["open", "complete"]);
     assert_eq!(kind(&late), Some((FailureKind::TooLate, false)));
     assert_eq!(test.until_due(), TIMEOUT / 4);
     assert_eq!(test.effects(), ["complete"]);
-    assert_eq!(kind(&told), Some((FailureKind::Timeout, false)));
+    assert_eq!(kind(&received), Some((FailureKind::Timeout, false)));
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(GREETED);
+    test.replies(GREETED);
     assert_eq!(test.sent(), [""; 0]);
 }
 
@@ -127,12 +127,12 @@ fn an_operation_whose_time_is_up_before_there_is_a_connection_is_never_sent() {
 fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
     for silent in [false, true] {
         let mut test = Test::connected();
-        let (told, answered) = (test.submit(acquire()), test.submit(release("ours", None)));
+        let (received, answered) = (test.submit(acquire()), test.submit(release("ours", None)));
         test.wrote();
         if !silent {
             // The error answers the acquire. It promises nothing, so the acquire may have been done.
-            test.says("-ERR no\r\n");
-            assert_eq!((test.effects(), kind(&told)), (vec!["complete"], Some((FailureKind::Other, true))));
+            test.replies("-ERR no\r\n");
+            assert_eq!((test.effects(), kind(&received)), (vec!["complete"], Some((FailureKind::Other, true))));
         }
         assert_eq!(test.until_due(), TIMEOUT);
         let expected: &[&str] = if silent { &["failed", "complete", "complete", "linger"] } else { &["failed", "complete"] };
@@ -143,28 +143,28 @@ fn an_answer_that_does_not_come_ends_the_operation_and_a_silent_socket_too() {
 
 #[test]
 fn answers_that_can_not_be_ours_end_the_connection() {
-    for said in ["+OK\r\n", ">2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n", "HTTP/1.1 400\r\n"] {
+    for message in ["+OK\r\n", ">2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n", "HTTP/1.1 400\r\n"] {
         let mut test = Test::connected();
-        test.says(said);
-        assert_eq!(test.effects(), ["drop"], "{said:?}");
+        test.replies(message);
+        assert_eq!(test.effects(), ["drop"], "{message:?}");
     }
     let mut test = Test::connected();
-    let told = test.submit(release("ours", None));
-    test.says("*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$6\r\ntheirs\r\n:-2\r\n");
+    let received = test.submit(release("ours", None));
+    test.replies("*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$6\r\ntheirs\r\n:-2\r\n");
     assert_eq!(test.effects()[..2], ["failed", "drop"]);
-    assert_eq!(kind(&told), None, "it is sent again");
+    assert_eq!(kind(&received), None, "it is sent again");
 }
 
 #[test]
 fn a_primary_that_became_a_replica_is_left() {
     let mut test = Test::connected();
-    let told = test.submit(acquire());
-    test.says("-READONLY You can't write against a read only replica.\r\n");
-    assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is told before the answer");
-    assert_eq!(kind(&told), Some((FailureKind::ReadOnly, false)));
-    test.bring(Input::Warm);
+    let received = test.submit(acquire());
+    test.replies("-READONLY You can't write against a read only replica.\r\n");
+    assert_eq!(test.effects(), ["failed", "complete", "drop"], "the state is reported before the answer");
+    assert_eq!(kind(&received), Some((FailureKind::ReadOnly, false)));
+    test.bring(Input::KeepWarm);
     test.connect();
-    assert_eq!(test.effects(), [""; 0], "a replica greets like a primary");
+    assert_eq!(test.effects(), [""; 0], "a replica has the handshake of a primary");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::effect::Effect;
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::pipeline::Pipeline;
 use crate::server::redis::connection::primary::{Accepted, Primary};
 use crate::server::redis::connection::question::Question;
@@ -24,9 +24,9 @@ use crate::server::{Completion, Request};
 pub(crate) struct Conversation {
     pub(crate) buffers: Buffers,
     pub(crate) pipeline: Pipeline,
-    /// The era in which it began.
+    /// The replication id with which it began.
     pub(crate) accepted: Accepted,
-    /// The credentials that the server was told last.
+    /// The credentials that the server got last.
     pub(crate) login: Arc<Login>,
     /// Whether their answer is still to come.
     pub(crate) logs_in: bool,
@@ -44,31 +44,32 @@ pub(crate) struct Conversation {
 const CLOCK: Duration = Duration::from_secs(1);
 
 impl Conversation {
-    /// Begins, on a socket whose server was greeted just now.
+    /// Begins, on a socket with a complete handshake.
     pub(crate) fn begin(buffers: Buffers, pipeline: Pipeline, (accepted, login): (Accepted, Arc<Login>), now: Tick) -> Self {
-        let (is_native, comparison) = (pipeline.greeting().has_transactions, Some(pipeline.greeting().comparison));
+        let (is_native, comparison) = (pipeline.facts().has_transactions, Some(pipeline.facts().comparison));
         let (clock_due, knows_comparison) = (now.after(CLOCK), false);
         Self { buffers, pipeline, accepted, login, logs_in: false, clock_due, is_native, comparison, knows_comparison }
     }
 
-    /// Sends an operation that was not sent so far, or ends it at once: an era that was left before has no votes.
+    /// Sends an operation that was not sent so far, or ends it at once: a replication id that was left before has no votes.
     #[must_use]
-    pub(crate) fn submit(&mut self, mut job: Job, primary: &Primary, now: Tick) -> Option<Effect> {
+    pub(crate) fn submit(&mut self, mut pending: InFlight, primary: &Primary, now: Tick) -> Option<Effect> {
         let votes_from = self.accepted.votes_from;
-        if now < votes_from && matches!(job.request.op.verb(), Some(Verb::Acquire { .. })) {
-            return Some(job.end(Ok(Reply::new(Verdict::Quarantine { left: votes_from.since(now) }, 0, 0))));
+        if now < votes_from && matches!(pending.request.op.verb(), Some(Verb::Acquire { .. })) {
+            return Some(pending.end(Ok(Reply::new(Verdict::Quarantine { left: votes_from.since(now) }, 0, 0))));
         }
         let mut is_behind = false;
-        if let Op::Lock(LockOp { keys, verb: Verb::Acquire { proposal, .. }, .. }) = &mut job.request.op
+        if let Op::Lock(LockOp { keys, verb: Verb::Acquire { proposal, .. }, .. }) = &mut pending.request.op
             && keys.kind() != Kind::Quorum
         {
             let (floor, by_script) = primary.floor(keys, now);
             (*proposal, is_behind) = (floor.max(*proposal), by_script);
         }
-        let op = &job.request.op;
+        let op = &pending.request.op;
         let is_busy = || op.keys().is_some_and(|keys| primary.busy.has(keys.lock()));
-        let is_native = self.is_native && !is_behind && !job.asking && job.tried.is_none() && op.takes_if_free() && !is_busy();
-        let compares = self.comparison.is_some() && !job.asking && job.request.value.is_some() && !is_busy();
+        let is_native =
+            self.is_native && !is_behind && !pending.asking && pending.tried.is_none() && op.takes_if_free() && !is_busy();
+        let compares = self.comparison.is_some() && !pending.asking && pending.request.value.is_some() && !is_busy();
         let form = if compares {
             Form::Compare
         } else if is_native {
@@ -76,38 +77,38 @@ impl Conversation {
         } else {
             Form::BySha
         };
-        self.send(job, form, now);
+        self.send(pending, form, now);
         None
     }
 
     /// Sends an operation after those before it. The server's clock is read ahead of an acquire: the next one proposes a fence by
     /// it. The first extension is sent as text: on a slow link its hold could end while a server asks for the script. So is the
     /// first release: its client may go before the server asks.
-    pub(crate) fn send(&mut self, job: Job, form: Form, now: Tick) {
+    pub(crate) fn send(&mut self, pending: InFlight, form: Form, now: Tick) {
         let proposes = |op: &LockOp| op.keys.kind() == Kind::Quorum && matches!(op.verb, Verb::Acquire { .. });
-        if job.request.op.on_lock().is_some_and(proposes) && now >= self.clock_due {
+        if pending.request.op.on_lock().is_some_and(proposes) && now >= self.clock_due {
             self.clock_due = now.after(CLOCK);
             self.ask(Question::Time, now);
         }
-        let op = &job.request.op;
+        let op = &pending.request.op;
         let is_urgent =
             op.counts_late() && !mutant!(FirstExtensionByHash) || op.survives_reconnect() && !mutant!(FirstReleaseByHash);
-        let by_text = job.asking || form == Form::BySha && is_urgent && !self.pipeline.knows_script(op);
+        let by_text = pending.asking || form == Form::BySha && is_urgent && !self.pipeline.knows_script(op);
         let form = if by_text { Form::ByText } else { form };
-        if job.asking {
+        if pending.asking {
             self.ask(Question::Asking, now);
         }
         match form {
             Form::Native => words::transaction(op, self.buffers.output.end()),
             Form::Compare => {
                 let lock = op.keys().map_or("", |keys| keys.lock());
-                let value = job.request.value.as_deref().unwrap_or_default();
+                let value = pending.request.value.as_deref().unwrap_or_default();
                 let by_text = !std::mem::replace(&mut self.knows_comparison, true);
                 words::compare(self.comparison.unwrap_or_default(), lock, value, by_text, self.buffers.output.end());
             }
-            Form::BySha | Form::ByText => words::command(op, self.pipeline.greeting(), form).write(self.buffers.output.end()),
+            Form::BySha | Form::ByText => words::command(op, self.pipeline.facts(), form).write(self.buffers.output.end()),
         }
-        self.pipeline.push(job, form, now);
+        self.pipeline.push(pending, form, now);
     }
 
     /// What was sent without the operation's script has not done it. If it is of no use here for good, it isn't sent again.
@@ -122,29 +123,29 @@ impl Conversation {
         }
     }
 
-    /// Takes back what an acquire has written that ends without a grant, before its caller gets the answer.
-    pub(crate) fn give_back(&mut self, job: Job, answer: Answer, now: Tick) {
-        let Job { request: Request { op, deadline, .. }, completion, .. } = job;
+    /// Undoes what an acquire has written that ends without a grant, before its caller gets the answer.
+    pub(crate) fn give_back(&mut self, pending: InFlight, answer: Answer, now: Tick) {
+        let InFlight { request: Request { op, deadline, .. }, completion, .. } = pending;
         let completion = Completion::followed(move |undone: Answer, io| {
             let is_undone = undone.is_ok();
             let answer = answer.map_err(|failure| Failure { maybe_applied: failure.maybe_applied || !is_undone, ..failure });
             completion.complete_by(io, answer);
         });
         if let Some(undo) = op.undo() {
-            self.send(Job::new(Request::new(undo, deadline), completion), Form::BySha, now);
+            self.send(InFlight::new(Request::new(undo, deadline), completion), Form::BySha, now);
         }
     }
 
-    /// Sends an operation if it takes back what was given up on this socket, and only once: there nothing can overtake it.
-    pub(crate) fn take_back(&mut self, op: &Op, until: Tick, now: Tick) {
-        let takes_back = self.pipeline.has_given_up() && self.pipeline.undo().any(|undo| op.takes_back(undo));
-        if takes_back && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
-            let job = Job::new(Request::new(op.clone(), until), Completion::new(|_| ()));
-            self.send(job, Form::BySha, now);
+    /// Sends an operation if it undoes what was cancelled on this socket, and only once: there nothing can overtake it.
+    pub(crate) fn send_undo(&mut self, op: &Op, until: Tick, now: Tick) {
+        let undoes = self.pipeline.has_cancelled() && self.pipeline.undo().any(|undo| op.undoes(undo));
+        if undoes && !self.pipeline.has_in_flight(op) && !mutant!(LateAcquireKept) {
+            let pending = InFlight::new(Request::new(op.clone(), until), Completion::new(|_| ()));
+            self.send(pending, Form::BySha, now);
         }
     }
 
-    /// Tells the server other credentials, behind what was sent before. One answer at a time is waited for.
+    /// Sends the server other credentials, behind what was sent before. One answer at a time is waited for.
     pub(crate) fn log_in(&mut self, login: Arc<Login>, now: Tick) {
         if self.logs_in || Arc::ptr_eq(&self.login, &login) {
             return;

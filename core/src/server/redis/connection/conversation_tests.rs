@@ -17,16 +17,16 @@ fn the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again
     let mut test = Test::connected();
     for _ in 0..2 {
         for (op, command, probes) in [(extend(), "EVAL", false), (extend(), "EVALSHA", false), (acquire(), "EVALSHA", true)] {
-            let _told = test.submit(op);
+            let _received = test.submit(op);
             let written = test.wrote();
             assert!(written.contains(&format!("\r\n{command}\r\n")), "{command}: {written}");
             assert_eq!(test.connection.is_probing(), probes, "{command}: {written}");
         }
-        test.says(EXTENDED);
+        test.replies(EXTENDED);
         test.bring(Input::Closed(Role::Operations, None));
         test.effects();
         // The next socket may lead to a server that was started again, and knows no script.
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         test.connect();
     }
 }
@@ -35,7 +35,7 @@ fn the_first_extension_on_each_socket_is_sent_as_text_and_need_not_be_sent_again
 fn the_first_release_on_each_socket_is_sent_as_text_for_its_client_may_go_before_it_is_asked() {
     let mut test = Test::connected();
     for command in ["EVAL", "EVALSHA"] {
-        let _told = test.submit(release("ours", None));
+        let _received = test.submit(release("ours", None));
         let written = test.wrote();
         assert!(written.contains(&format!("\r\n{command}\r\n")), "{command}: {written}");
         assert!(!test.connection.is_probing(), "{command}: {written}");
@@ -45,19 +45,19 @@ fn the_first_release_on_each_socket_is_sent_as_text_for_its_client_may_go_before
 #[test]
 fn a_renewal_on_a_connection_that_is_still_to_be_opened_takes_three_round_trips() {
     let mut test = Test::new();
-    let told = test.submit(extend());
+    let received = test.submit(extend());
     // The first: the socket.
     assert_eq!((test.effects(), test.wrote().as_str()), (vec!["open"], ""));
     test.bring(Input::Opened(Role::Operations));
-    // The second: the greeting. The server may belong to a quorum, so it gets no operation before its answer.
+    // The second: the operation `greet`. The server may belong to a quorum, so it gets no operation before its answer.
     assert!(!test.wrote().contains("orders:42"));
-    test.says(GREETED);
+    test.replies(GREETED);
     // The third: the extension, on a server that has never seen the script.
     let written = test.wrote();
     assert!(written.contains("\r\nEVAL\r\n") && written.contains("orders:42"), "{written}");
-    test.says(EXTENDED);
+    test.replies(EXTENDED);
     assert_eq!(test.effects(), ["complete"]);
-    assert!(told.try_recv().unwrap().is_ok());
+    assert!(received.try_recv().unwrap().is_ok());
 }
 
 #[test]

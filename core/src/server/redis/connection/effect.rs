@@ -12,7 +12,7 @@ use crate::server::redis::connection::server_state::ServerState;
 pub enum Role {
     /// Operations.
     Operations,
-    /// None any more: the socket was given up, and the server may still read what was written to it.
+    /// None any more: the socket was left, and the server may still read what was written to it.
     Lingering,
 }
 
@@ -22,7 +22,7 @@ pub enum Effect {
     Open(Role),
     /// Look whether the name of the server still leads to this peer.
     Look(SocketAddr),
-    /// Close the socket, or give up the attempt to open one.
+    /// Close the socket, or cancel the attempt to open one.
     Drop(Role),
     /// Keep the socket for operations open as the lingering one. One that lingers already is closed.
     Linger,

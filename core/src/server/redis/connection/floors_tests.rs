@@ -8,7 +8,7 @@ use crate::clock::Tick;
 use crate::machine::{Env, State, Value, apply, fence_of_id, take_free};
 use crate::name::Kind;
 use crate::op::{LockOp, Op, Verb};
-use crate::server::redis::commands::greeting::{Era, Greeting};
+use crate::server::redis::commands::handshake_facts::{HandshakeFacts, Replid};
 use crate::server::redis::connection::primary::Primary;
 
 const T: u64 = 1_800_000_000_000_000;
@@ -18,7 +18,7 @@ const BEHIND: u64 = 5_000_000;
 struct Node {
     state: State,
     behind: u64,
-    era: Era,
+    replid: Replid,
 }
 
 impl Node {
@@ -26,7 +26,7 @@ impl Node {
         Self {
             state: State::new(),
             behind,
-            era: Era { id: id.into(), before: before.map(Into::into), run_id: Some(id.into()), is_first: before.is_none() },
+            replid: Replid { id: id.into(), before: before.map(Into::into), run_id: Some(id.into()), is_first: before.is_none() },
         }
     }
 
@@ -35,18 +35,19 @@ impl Node {
     }
 
     /// A client connects at `at`.
-    fn greets(&self, primary: &Primary, at: u64) {
+    fn connects(&self, primary: &Primary, at: u64) {
         let now = Tick::from_micros(at);
-        let greeting = Greeting { era: Some(self.era.clone()), time_us: Some(self.wall_us(at)), ..Greeting::default() };
-        primary.greeted(&greeting, None, None, now).unwrap();
-        primary.clock.hear(self.wall_us(at), now, now);
+        let facts =
+            HandshakeFacts { replid: Some(self.replid.clone()), time_us: Some(self.wall_us(at)), ..HandshakeFacts::default() };
+        primary.on_connected(&facts, None, None, now).unwrap();
+        primary.clock.learn(self.wall_us(at), now, now);
     }
 
     /// A client takes a free lock, and releases it.
     fn grants(&mut self, primary: &Primary, keys: &Arc<Keys>, at: u64) -> u64 {
         let (floor, by_script) = primary.floor(keys, Tick::from_micros(at));
         let now_us = self.wall_us(at);
-        let env = Env { now_us, era: "", greeted_in: "", is_renamed: false };
+        let env = Env { now_us, replid: "", known_as: "", is_renamed: false };
         let owner: Arc<str> = "id=1".into();
         let id = (!by_script).then(|| take_free(&mut self.state, keys, (&owner, 1_000), &env).1.unwrap());
         let fence = id.and_then(|id| fence_of_id(id, floor)).unwrap_or_else(|| {
@@ -67,8 +68,8 @@ impl Node {
     }
 }
 
-/// The share of the grants within the next seconds that sink: 50 locks in slots of their own, 200 grants a second. The replica lacks what
-/// was written in the last 0.3 s, and its clock is 5 s behind. A client connects when it first wants a lock.
+/// The share of the grants within the next seconds that sink: 50 locks in slots of their own, 200 grants a second. The replica
+/// lacks what was written in the last 0.3 s, and its clock is 5 s behind. A client connects when it first wants a lock.
 fn sinking_per_mille(clients: usize, seed: u64) -> u64 {
     const FAILS_AT: u64 = 10_000_000;
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -76,7 +77,7 @@ fn sinking_per_mille(clients: usize, seed: u64) -> u64 {
         (0..50).map(|name| Arc::new(Keys::new(Kind::Exclusive, "", &format!("n{name}"), true).unwrap())).collect();
     let primaries: Vec<_> = (0..clients).map(|_| Primary::new(|_| ())).collect();
     let (mut old, mut next) = (Node::new(0, "one", None), Node::new(BEHIND, "two", Some("one")));
-    let (mut highest, mut greeted_in) = (HashMap::new(), vec![0; clients]);
+    let (mut highest, mut connected_to) = (HashMap::new(), vec![0; clients]);
     let (mut grants, mut sunk) = (0, 0);
     for at in (0..FAILS_AT + BEHIND).step_by(5_000) {
         let (client, name) = (rng.usize(..clients), rng.usize(..names.len()));
@@ -89,18 +90,18 @@ fn sinking_per_mille(clients: usize, seed: u64) -> u64 {
         }
         let is_next = at >= FAILS_AT;
         if at == FAILS_AT {
-            // Who is connected is greeted by the next node.
-            let known = |client: &usize| greeted_in[*client] == 1;
+            // Connected clients connect to the next node.
+            let known = |client: &usize| connected_to[*client] == 1;
             let known: Vec<_> = (0..clients).filter(known).collect();
             for client in known {
-                next.greets(&primaries[client], at);
-                greeted_in[client] = 2;
+                next.connects(&primaries[client], at);
+                connected_to[client] = 2;
             }
         }
         let node = if is_next { &mut next } else { &mut old };
-        if greeted_in[client] == 0 {
-            node.greets(&primaries[client], at);
-            greeted_in[client] = 1 + usize::from(is_next);
+        if connected_to[client] == 0 {
+            node.connects(&primaries[client], at);
+            connected_to[client] = 1 + usize::from(is_next);
         }
         let fence = node.grants(&primaries[client], &names[name], at);
         let highest = highest.entry(name).or_insert(0);

@@ -1,4 +1,4 @@
-//! Following: which node a connection talks to. It greets a node, stays with it for one era, and looks for its successor.
+//! Following: which node a connection talks to. It stays with a node for one replication id, and looks for the node's successor.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::connection::{Connection, State};
 use crate::clock::{Tick, micros};
 use crate::mutant::mutant;
 use crate::op::{Answer, Failure, FailureKind, Verb, Verdict};
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::words::Form;
 use crate::server::redis::connection::conversation::Conversation;
 use crate::server::redis::connection::effect::{Effect, Role};
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::lingering::Why;
 use crate::server::redis::connection::pipeline::Pipeline;
 use crate::server::redis::connection::question::Question;
@@ -22,9 +22,9 @@ use crate::server::redis::connection::question::Question;
 /// The pause between two looks for a successor.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// The time for which a connection is replaced at once when it breaks, after it was last said that something is held. It is longer
+/// The time for which a connection is replaced at once when it breaks, after the last notice that something is held. It is longer
 /// than the pause between two such notices.
-const TENDED: Duration = Duration::from_secs(40);
+const KEPT_WARM: Duration = Duration::from_secs(40);
 
 impl Connection {
     /// Notes the address of the peer of the socket that is open from now on.
@@ -33,23 +33,23 @@ impl Connection {
     }
 
     /// Takes the end of a handshake.
-    pub(super) fn judged(&mut self, judged: Result<Greeting, Failure>, now: Tick, out: &mut Vec<Effect>) {
-        let State::Greeting(handshake) = &mut self.state else { return };
+    pub(super) fn assessed(&mut self, assessed: Result<HandshakeFacts, Failure>, now: Tick, out: &mut Vec<Effect>) {
+        let State::Handshake(handshake) = &mut self.state else { return };
         let (buffers, login) = (std::mem::take(&mut handshake.buffers), Arc::clone(handshake.login()));
         let (is_refused, connects_again) = (handshake.is_refused(), handshake.is_without_transaction());
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
         self.sockets = self.sockets.wrapping_add(1);
         let socket = self.sockets;
-        let welcome = |greeting: Greeting| {
-            let (accepted, failover) = self.primary.greeted(&greeting, self.peer, self.settings.max_ttl(), now)?;
-            greeting.time_us.into_iter().for_each(|time_us| self.primary.clock.hear(time_us, sent, now));
-            Ok((Pipeline::new(greeting, self.settings.response_timeout, socket), accepted, failover))
+        let assess = |facts: HandshakeFacts| {
+            let (accepted, failover) = self.primary.on_connected(&facts, self.peer, self.settings.max_ttl(), now)?;
+            facts.time_us.into_iter().for_each(|time_us| self.primary.clock.learn(time_us, sent, now));
+            Ok((Pipeline::new(facts, self.settings.response_timeout, socket), accepted, failover))
         };
-        match judged.and_then(welcome) {
+        match assessed.and_then(assess) {
             Ok((pipeline, accepted, failover)) => {
                 self.looks_at = now.after(LOOK);
-                self.welcomed(&login);
+                self.on_connected(&login);
                 self.connected(Box::new(Conversation::begin(buffers, pipeline, (accepted, login), now)), now, out);
                 self.log_in(now);
                 out.extend(failover.map(Effect::Report));
@@ -59,13 +59,13 @@ impl Connection {
                 if is_refused && self.has_others(&login, &failure, now, out) {
                     return;
                 }
-                self.ungreeted(connects_again, &failure, now, out);
+                self.handshake_failed(connects_again, &failure, now, out);
             }
         }
     }
 
-    /// A handshake has failed. If that was for its transaction, the connection is made again at once, and no operation hears of it.
-    pub(super) fn ungreeted(&mut self, connects_again: bool, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
+    /// A handshake has failed. If that was for its transaction, the connection is made again at once, and no operation fails by it.
+    pub(super) fn handshake_failed(&mut self, connects_again: bool, failure: &Failure, now: Tick, out: &mut Vec<Effect>) {
         if connects_again && self.closing.is_none() {
             self.state = State::Opening(now);
             return out.push(Effect::Open(Role::Operations));
@@ -73,77 +73,79 @@ impl Connection {
         self.unconnected(failure, now, out);
     }
 
-    /// Leaves a socket whose server belongs to an earlier era: another connection has found its successor.
+    /// Leaves a socket whose server belongs to an earlier replication id: another connection has found its successor.
     pub(super) fn follow(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        let era = self.primary.era_number();
+        let replid = self.primary.replid_number();
         let why = "another node answers for the server now, and the connection to the old one was given up";
-        if matches!(&self.state, State::Up(conversation) if conversation.accepted.era != era && !mutant!(EraNotShared)) {
+        if matches!(&self.state, State::Up(conversation) if conversation.accepted.replid != replid && !mutant!(ReplidNotShared)) {
             self.leave(&Failure::unknown(FailureKind::Disconnected, why), (true, Why::Useless), now, out);
         }
     }
 
     fn connected(&mut self, mut conversation: Box<Conversation>, now: Tick, out: &mut Vec<Effect>) {
         let primary = &self.primary;
-        self.backlog.drain(now, |job| conversation.submit(job, primary, now), out);
-        let is_primary = conversation.pipeline.greeting().is_primary;
+        self.backlog.drain(now, |pending| conversation.submit(pending, primary, now), out);
+        let is_primary = conversation.pipeline.facts().is_primary;
         self.state = State::Up(conversation);
-        // A server that doesn't tell its role may be a replica; then only an answer shows whether it is a primary again.
+        // A server that doesn't show its role may be a replica; then only an answer shows whether it is a primary again.
         if self.last_failure.take().is_none_or(|failure| is_primary || failure.kind != FailureKind::ReadOnly) {
             out.extend(self.primary.health.recovered().map(Effect::Report));
         }
     }
 
     /// Takes the server's clock.
-    pub(super) fn heard_time(&self, time: &Value, sent: Tick, now: Tick) {
+    pub(super) fn on_time(&self, time: &Value, sent: Tick, now: Tick) {
         let parts: Option<(u64, u64)> = redis::from_redis_value_ref(time).ok();
         if let Some((seconds, micros)) = parts {
-            self.primary.clock.hear(seconds.saturating_mul(1_000_000).saturating_add(micros), sent, now);
+            self.primary.clock.learn(seconds.saturating_mul(1_000_000).saturating_add(micros), sent, now);
         }
     }
 
     /// Takes the server's clock out of the answer of a script; other answers show none.
-    pub(super) fn heard_script(&self, time_us: u64, sent: Tick, now: Tick) {
+    pub(super) fn on_script_time(&self, time_us: u64, sent: Tick, now: Tick) {
         // Another connection may have found the successor just now.
-        if time_us > 0 && matches!(&self.state, State::Up(conversation) if conversation.accepted.era == self.primary.era_number())
+        if time_us > 0
+            && matches!(&self.state, State::Up(conversation) if conversation.accepted.replid == self.primary.replid_number())
         {
-            self.primary.clock.hear(time_us, sent, now);
+            self.primary.clock.learn(time_us, sent, now);
         }
     }
 
-    /// The server has begun an era under this connection, and did nothing else. It is greeted again, which decides what follows, and
-    /// then it gets the operation once more. If its answer is the same, another greeting would change nothing.
-    pub(super) fn greet_again(&mut self, job: Job, now: Tick, out: &mut Vec<Effect>) {
-        if job.doubted {
+    /// The server has a new replication id under this connection, and did nothing else. The handshake is repeated, which decides
+    /// what follows, and then the server gets the operation once more. If its answer is the same, another handshake would change
+    /// nothing.
+    pub(super) fn repeat_handshake(&mut self, pending: InFlight, now: Tick, out: &mut Vec<Effect>) {
+        if pending.suspected {
             let why =
                 "shows another replication id inside of a script than in INFO: is there a proxy between that asks two nodes?";
-            return out.push(job.end(Err(Failure::not_applied(FailureKind::Protocol, why))));
+            return out.push(pending.end(Err(Failure::not_applied(FailureKind::Protocol, why))));
         }
-        self.leave(&in_another_era(), (true, Why::Useless), now, out);
-        self.backlog.push(Job { doubted: true, ..job });
+        self.leave(&replid_changed(), (true, Why::Useless), now, out);
+        self.backlog.push(InFlight { suspected: true, ..pending });
     }
 
-    /// Asks a server with a marker for its era, and then again, if it says that a hold is gone: it may have begun an era under this
-    /// connection, and then the hold has to be written again. Gives the operation back if the answer counts.
-    pub(super) fn doubt(&mut self, job: Job, answer: &Answer, now: Tick) -> Option<Job> {
+    /// Asks a server with a marker for its replication id, and then again, if it says that a hold is gone: the id may be new under
+    /// this connection, and then the hold has to be written again. Gives the operation back if the answer counts.
+    pub(super) fn suspect(&mut self, pending: InFlight, answer: &Answer, now: Tick) -> Option<InFlight> {
         let is_refused = matches!(answer, Ok(reply) if matches!(reply.verdict, Verdict::No { .. }));
-        let counts = job.doubted || !is_refused || now >= job.request.deadline || self.settings.quorum_config.is_none();
+        let counts = pending.suspected || !is_refused || now >= pending.request.deadline || self.settings.quorum_config.is_none();
         match &mut self.state {
-            State::Up(conversation) if !counts && matches!(job.request.op.verb(), Some(Verb::Extend { .. })) => {
-                conversation.ask(Question::Era, now);
-                conversation.send(Job { doubted: true, ..job }, Form::BySha, now);
+            State::Up(conversation) if !counts && matches!(pending.request.op.verb(), Some(Verb::Extend { .. })) => {
+                conversation.ask(Question::Replid, now);
+                conversation.send(InFlight { suspected: true, ..pending }, Form::BySha, now);
                 None
             }
-            _ => Some(job),
+            _ => Some(pending),
         }
     }
 
-    /// Takes the server's era. If it has changed, the server is greeted anew, which decides what follows.
-    pub(super) fn heard_era(&mut self, info: &Value, now: Tick, out: &mut Vec<Effect>) {
+    /// Takes the server's replication id. If it has changed, the handshake is repeated, which decides what follows.
+    pub(super) fn on_replid(&mut self, info: &Value, now: Tick, out: &mut Vec<Effect>) {
         let State::Up(conversation) = &self.state else { return };
-        let greeting = conversation.pipeline.greeting();
-        let mut shown = greeting.clone();
-        if shown.replication(info).is_err() || shown.era_id() != greeting.era_id() {
-            self.leave(&in_another_era(), (true, Why::Useless), now, out);
+        let facts = conversation.pipeline.facts();
+        let mut shown = facts.clone();
+        if shown.replication(info).is_err() || shown.replid_text() != facts.replid_text() {
+            self.leave(&replid_changed(), (true, Why::Useless), now, out);
         }
     }
 
@@ -153,21 +155,21 @@ impl Connection {
         self.primary.clock.at(at)
     }
 
-    /// Something is held: a connection is wanted, to the node that the name of the server leads to now. The node that it leads to is
-    /// asked from time to time, too: it may have become a replica, or be a primary again.
-    pub(super) fn tend(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        self.tended_until = now.after(TENDED);
+    /// Something is held: a connection is wanted, to the node that the name of the server leads to now. The node that it leads to
+    /// is asked from time to time, too: it may have become a replica, or be a primary again.
+    pub(super) fn keep_warm(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        self.kept_warm_until = now.after(KEPT_WARM);
         if let (State::Up(conversation), Some(peer)) = (&mut self.state, self.peer)
             && now >= self.looks_at
         {
             self.looks_at = now.after(LOOK);
-            conversation.ask(Question::Era, now);
+            conversation.ask(Question::Replid, now);
             out.push(Effect::Look(peer));
         }
     }
 }
 
-fn in_another_era() -> Failure {
+fn replid_changed() -> Failure {
     Failure::unknown(FailureKind::Disconnected, "the server has another replication id than at the handshake")
 }
 

@@ -1,4 +1,4 @@
-//! Handshake: the first commands on a new socket. They say who we are and which database is meant, and ask what server this is.
+//! Handshake: the first commands on a new socket. They name the client and the database, and ask what server this is.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::quoted::quoted;
 use crate::name::Keys;
 use crate::op::{Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec;
-use crate::server::redis::commands::greeting::{Greeting, Place};
+use crate::server::redis::commands::handshake_facts::{HandshakeFacts, Place};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
@@ -27,7 +27,7 @@ pub struct Handshake {
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
     until: Tick,
-    /// The credentials that it tells the server, and whether the server refuses them.
+    /// The credentials that it sends to the server, and whether the server refuses them.
     login: Arc<Login>,
     refused: bool,
 }
@@ -38,8 +38,8 @@ impl Handshake {
         Self::of_steps(settings, until, |_| true)
     }
 
-    /// The same on a socket that only listens, or asks for a map: it says who we are. Such a connection needs no database, and a replica
-    /// is good enough.
+    /// The same on a socket that only listens, or asks for a map: it names the client. Such a connection needs no database, and a
+    /// replica is good enough.
     #[must_use]
     pub fn introduce(settings: &Arc<Settings>) -> Self {
         Self::of_steps(settings, Tick::NEVER, |step| matches!(step, Step::Credentials | Step::Name))
@@ -56,7 +56,7 @@ impl Handshake {
         Self { settings: Arc::clone(settings), buffers, steps, answers, until, login, refused: false }
     }
 
-    /// The credentials that it tells the server.
+    /// The credentials that it sends to the server.
     pub(crate) fn login(&self) -> &Arc<Login> {
         &self.login
     }
@@ -82,8 +82,8 @@ impl Handshake {
         Failure::not_applied(FailureKind::Timeout, format!("connected, but no answer within {span} ms"))
     }
 
-    /// Takes the bytes that were read. When the handshake ends, gives what the server told of itself, or the failure.
-    pub(crate) fn read(&mut self) -> Option<Result<Greeting, Failure>> {
+    /// Takes the bytes that were read. When the handshake ends, gives the facts about the server, or the failure.
+    pub(crate) fn read(&mut self) -> Option<Result<HandshakeFacts, Failure>> {
         while let Some(answer) = self.buffers.replies.next() {
             if answer.is_ok() {
                 self.settings.answered();
@@ -91,16 +91,16 @@ impl Handshake {
             let is_last = answer.is_err() || self.answers.len() + 1 == self.steps.len();
             self.answers.push(answer);
             if is_last {
-                return Some(self.judged());
+                return Some(self.assessed());
             }
         }
         None
     }
 
-    /// Takes `count` bytes that were read, in a handshake that only says who we are. Gives its end.
+    /// Takes `count` bytes that were read, in a handshake that only names the client. Gives its end.
     pub fn introduced(&mut self, count: usize) -> Option<Result<(), Failure>> {
         self.buffers.replies.filled(count);
-        self.read().map(|judged| judged.map(drop))
+        self.read().map(|assessed| assessed.map(drop))
     }
 
     /// The failure of a handshake whose socket is closed before the end.
@@ -113,20 +113,20 @@ impl Handshake {
         if self.answers.len() < self.steps.len() {
             self.answers.push(Err(error.clone()));
         }
-        self.judged().err().unwrap_or_else(|| hung_up(&error, &self.settings))
+        self.assessed().err().unwrap_or_else(|| hung_up(&error, &self.settings))
     }
 
-    fn judged(&mut self) -> Result<Greeting, Failure> {
-        // The credentials come first, and what they make the server say is the reason of all that follows.
+    fn assessed(&mut self) -> Result<HandshakeFacts, Failure> {
+        // The credentials come first, and the server's answer to them is the reason of all that follows.
         let is_refusal =
             self.steps.first() == Some(&Step::Credentials) && matches!(self.answers.first(), Some(Ok(Value::ServerError(_))));
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
-        let greeting = judge(answers, &self.settings, &self.login)
+        let facts = assess(answers, &self.settings, &self.login)
             .inspect_err(|failure| self.refused = is_refusal && failure.kind == FailureKind::Denied)?;
         if !self.buffers.replies.is_empty() {
             return Err(Failure::not_applied(FailureKind::Protocol, "the server sent more replies than there were requests"));
         }
-        Ok(greeting)
+        Ok(facts)
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8
     if settings.quorum_config.is_none() && !settings.in_cluster {
         // The script as text: one round trip, whatever the server's script cache holds.
         let mut command = Vec::new();
-        words::command(&Op::Greet { quorum_config: None }, &Greeting::default(), Form::ByText).write(&mut command);
+        words::command(&Op::Greet { quorum_config: None }, &HandshakeFacts::default(), Form::ByText).write(&mut command);
         questions.push((Step::Marker, command));
     }
     if settings.quorum_config.is_none() && !settings.has_no_transactions.load(Ordering::Relaxed) {
@@ -178,23 +178,23 @@ fn expected_mode(settings: &Settings) -> Place {
     }
 }
 
-/// What the server told of itself, or the reason why there is no connection. A server that hangs up says why first.
-pub(crate) fn judge(
+/// The facts about the server, or the reason why there is no connection. A server that hangs up first sends the reason.
+pub(crate) fn assess(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
     settings: &Settings,
     login: &Login,
-) -> Result<Greeting, Failure> {
-    let (mut said, mut asked, mut began) = (None, false, false);
-    let mut greeting = Greeting { in_cluster: settings.in_cluster, ..Greeting::default() };
+) -> Result<HandshakeFacts, Failure> {
+    let (mut reason, mut asked, mut began) = (None, false, false);
+    let mut facts = HandshakeFacts { in_cluster: settings.in_cluster, ..HandshakeFacts::default() };
     for (step, answer) in answers {
         asked |= step == Step::Replication;
         let value = match answer.and_then(Value::extract_error) {
             Ok(value) => value,
-            Err(error) if is_transport(&error) => return Err(said.unwrap_or_else(|| hung_up(&error, settings))),
+            Err(error) if is_transport(&error) => return Err(reason.unwrap_or_else(|| hung_up(&error, settings))),
             Err(error) => {
                 let failure = refused(step, &error, (settings, login));
                 match step {
-                    Step::Multi => greeting.denies_transactions = error.code() == Some("NOPERM"),
+                    Step::Multi => facts.denies_transactions = error.code() == Some("NOPERM"),
                     Step::Exec if !began => {}
                     Step::Exec => {
                         settings.has_no_transactions.store(true, Ordering::Relaxed);
@@ -202,30 +202,30 @@ pub(crate) fn judge(
                         return Err(Failure::not_applied(FailureKind::Protocol, why));
                     }
                     // The name is optional: nothing depends on it. But if the server hangs up next, this is the reason.
-                    Step::Name => said = said.or(Some(failure)),
+                    Step::Name => reason = reason.or(Some(failure)),
                     Step::Server | Step::Replication | Step::Marker if error.code() == Some("NOPERM") => {}
-                    // A server that doesn't know the command tells nothing of itself.
+                    // A server that doesn't know the command shows no facts.
                     Step::Server | Step::Replication if error.code() == Some("ERR") && error.detail() != Some(FULL) => {}
-                    _ => return Err(said.unwrap_or(failure)),
+                    _ => return Err(reason.unwrap_or(failure)),
                 }
                 continue;
             }
         };
         match step {
-            Step::Server => greeting.server(&value, expected_mode(settings))?,
-            Step::Replication => greeting.replication(&value)?,
-            Step::Marker => greeted(value, &mut greeting)?,
+            Step::Server => facts.server(&value, expected_mode(settings))?,
+            Step::Replication => facts.replication(&value)?,
+            Step::Marker => take_marker(value, &mut facts)?,
             Step::Multi => began = value == Value::Okay,
-            Step::Exec => greeting.has_transactions = began && value == Value::Array(Vec::new()),
+            Step::Exec => facts.has_transactions = began && value == Value::Array(Vec::new()),
             Step::Credentials | Step::Database | Step::Name => {}
         }
     }
-    if asked && settings.needs_era() && greeting.era.is_none() {
+    if asked && settings.needs_replid() && facts.replid.is_none() {
         let why = "quarantine after a failover needs to know which node answers, and INFO is not permitted or shows no master_replid \
                    (ACL +info)";
         return Err(Failure::not_applied(FailureKind::Denied, why));
     }
-    Ok(greeting)
+    Ok(facts)
 }
 
 fn is_transport(error: &RedisError) -> bool {
@@ -242,7 +242,7 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
         Endpoint::Tls { .. } | Endpoint::Unix { .. } => false,
     };
     let [_, with_tls] = settings.schemes();
-    let doubt = match failure.kind {
+    let hint = match failure.kind {
         FailureKind::Disconnected if is_plain => format!("; does that port speak TLS? If so, its URL begins with {with_tls}://"),
         _ => String::new(),
     };
@@ -252,8 +252,8 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
             Failure::not_applied(failure.kind, format!("a new connection broke before the server answered: {}", failure.message))
         }
         None => {
-            let said = failure.message.replace("rediss://", &format!("{with_tls}://"));
-            Failure::not_applied(failure.kind, format!("no Redis answered: {said}{doubt}"))
+            let reason = failure.message.replace("rediss://", &format!("{with_tls}://"));
+            Failure::not_applied(failure.kind, format!("no Redis answered: {reason}{hint}"))
         }
     }
 }
@@ -300,8 +300,8 @@ fn refused(step: Step, error: &RedisError, (settings, login): (&Settings, &Login
 
 /// Whether the server refuses to select a database because it has none of this number, or only one. That lasts.
 fn is_about_the_database(error: &RedisError) -> bool {
-    let says = |words| error.detail().is_some_and(|detail| detail.contains(words));
-    error.code() == Some("ERR") && (says("DB index") || says("out of range") || says("SELECT"))
+    let mentions = |words| error.detail().is_some_and(|detail| detail.contains(words));
+    error.code() == Some("ERR") && (mentions("DB index") || mentions("out of range") || mentions("SELECT"))
 }
 
 /// The text of a full server, which gives it instead of any other answer.
@@ -315,9 +315,9 @@ fn code<'a>(error: &'a RedisError, login: &Login) -> &'a str {
 
 /// Takes the answer to the script, which refuses the server of a quorum. It also shows the server's clock, and its version where
 /// `INFO` isn't permitted.
-fn greeted(value: Value, greeting: &mut Greeting) -> Result<(), Failure> {
+fn take_marker(value: Value, facts: &mut HandshakeFacts) -> Result<(), Failure> {
     let version = if let Value::Array(fields) = &value { fields.get(5) } else { None };
-    greeting.is_since_7 |= matches!(version, Some(Value::Int(0x0007_0000..)));
+    facts.is_since_7 |= matches!(version, Some(Value::Int(0x0007_0000..)));
     let reply = codec::reply(&Op::Greet { quorum_config: None }, value)
         .map_err(|failure| Failure::not_applied(failure.kind, failure.message))?;
     if let Verdict::Mismatch { quorum } = reply.verdict {
@@ -333,7 +333,7 @@ fn greeted(value: Value, greeting: &mut Greeting) -> Result<(), Failure> {
         };
         return Err(Failure::not_applied(FailureKind::Mismatch, message));
     }
-    greeting.time_us = Some(reply.time_us);
+    facts.time_us = Some(reply.time_us);
     Ok(())
 }
 

@@ -32,7 +32,7 @@ fn begun(url: &str) -> Handshake {
 }
 
 /// Gives the handshake bytes.
-fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Greeting, Failure>> {
+fn after_reply(handshake: &mut Handshake, bytes: &str) -> Option<Result<HandshakeFacts, Failure>> {
     handshake.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
     handshake.buffers.replies.filled(bytes.len());
     handshake.read()
@@ -42,7 +42,7 @@ fn said(handshake: &mut Handshake, bytes: &str) -> Option<Result<Greeting, Failu
 fn failed(url: &str, answers: &[&str]) -> Failure {
     let mut handshake = begun(url);
     for answer in answers {
-        match said(&mut handshake, &format!("{answer}\r\n")) {
+        match after_reply(&mut handshake, &format!("{answer}\r\n")) {
             Some(Err(failure)) => return failure,
             Some(Ok(_)) => panic!("{url} was let in"),
             None => {}
@@ -65,16 +65,16 @@ fn a_sentinel_is_found_by_its_mode_and_not_by_what_it_lacks() {
     for (mode, kind) in [("sentinel", FailureKind::Mismatch), ("standalone", FailureKind::Denied)] {
         let mut handshake = begun("redis://localhost");
         let answers = info(&format!("redis_mode:{mode}")) + &info("role:master") + "+OK\r\n" + &unknown("EVAL") + UNTRIED;
-        assert_eq!(said(&mut handshake, &answers).unwrap().unwrap_err().kind, kind);
+        assert_eq!(after_reply(&mut handshake, &answers).unwrap().unwrap_err().kind, kind);
     }
     let mut with_database = begun("redis://localhost/3");
     let answers = info("redis_mode:sentinel") + &unknown("INFO") + &unknown("SELECT") + "+OK\r\n" + &unknown("EVAL") + UNTRIED;
-    assert_eq!(said(&mut with_database, &answers).unwrap().unwrap_err().kind, FailureKind::Mismatch);
+    assert_eq!(after_reply(&mut with_database, &answers).unwrap().unwrap_err().kind, FailureKind::Mismatch);
 }
 
 #[test]
 fn a_replica_is_refused_and_a_server_that_shows_no_role_is_not() {
-    let greeted = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
+    let marker_reply = "+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
     for (replication, expected) in [
         (info("role:slave"), Err(FailureKind::ReadOnly)),
         (info("role:master"), Ok(true)),
@@ -82,23 +82,23 @@ fn a_replica_is_refused_and_a_server_that_shows_no_role_is_not() {
         ("-ERR unknown command 'INFO'\r\n".to_owned(), Ok(false)),
         ("-LOADING Redis is loading the dataset in memory\r\n".to_owned(), Err(FailureKind::Loading)),
     ] {
-        let answers = info("redis_version:7.2.4") + &replication + greeted;
-        let judged = said(&mut begun("redis://localhost"), &answers).unwrap();
-        assert_eq!(judged.map(|greeting| greeting.is_primary).map_err(|failure| failure.kind), expected, "{replication}");
+        let answers = info("redis_version:7.2.4") + &replication + marker_reply;
+        let assessed = after_reply(&mut begun("redis://localhost"), &answers).unwrap();
+        assert_eq!(assessed.map(|facts| facts.is_primary).map_err(|failure| failure.kind), expected, "{replication}");
     }
 }
 
 #[test]
 fn more_than_was_asked_for_is_no_server() {
     let mut handshake = begun("redis://localhost");
-    let greeted = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
-    let failure = said(&mut handshake, &format!("{greeted}+OK\r\n")).unwrap().unwrap_err();
+    let marker_reply = "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
+    let failure = after_reply(&mut handshake, &format!("{marker_reply}+OK\r\n")).unwrap().unwrap_err();
     assert_eq!(
         (failure.kind, &*failure.message),
         (FailureKind::Protocol, "the server sent more replies than there were requests")
     );
-    let expected = Greeting { time_us: Some(1), denies_transactions: true, ..Greeting::default() };
-    assert_eq!(said(&mut begun("redis://localhost"), greeted), Some(Ok(expected)));
+    let expected = HandshakeFacts { time_us: Some(1), denies_transactions: true, ..HandshakeFacts::default() };
+    assert_eq!(after_reply(&mut begun("redis://localhost"), marker_reply), Some(Ok(expected)));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn only_what_is_needed_is_said_where_one_only_listens() {
     let asked = String::from_utf8_lossy(handshake.buffers.unwritten()).into_owned();
     assert!(asked.contains("AUTH") && asked.contains("SETNAME"), "{asked}");
     assert!(!asked.contains("SELECT") && !asked.contains("EVAL") && !asked.contains("INFO"), "{asked}");
-    assert_eq!(said(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(Greeting::default())));
+    assert_eq!(after_reply(&mut handshake, "+OK\r\n+OK\r\n"), Some(Ok(HandshakeFacts::default())));
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn a_password_that_the_server_repeats_is_not_shown() {
             vec![ok(5), format!("-ERR unknown command 'x' '{password}'")],
         ] {
             let failure = failed(&url, &answers.iter().map(String::as_str).collect::<Vec<_>>());
-            let told = failure.message.replace("password", "");
-            assert!(!told.contains(cut), "{answers:?} became {failure}");
+            let message = failure.message.replace("password", "");
+            assert!(!message.contains(cut), "{answers:?} became {failure}");
         }
     }
 }
@@ -182,10 +182,10 @@ fn only_a_server_that_never_answered_is_asked_whether_it_speaks_tls() {
 #[test]
 fn a_server_that_permits_no_info_shows_its_version_all_the_same() {
     for (version, expected) in [(0, false), (0x0006_02ff, false), (0x0007_0000, true), (0x0008_0203, true)] {
-        let greeted = format!(
+        let marker_reply = format!(
             "-NOPERM\r\n-NOPERM\r\n+OK\r\n*6\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n:{version}\r\n-NOPERM\r\n-NOPERM\r\n"
         );
-        let greeting = said(&mut begun("redis://localhost"), &greeted).unwrap().unwrap();
-        assert_eq!(greeting.is_since_7, expected, "{version:x}");
+        let facts = after_reply(&mut begun("redis://localhost"), &marker_reply).unwrap().unwrap();
+        assert_eq!(facts.is_since_7, expected, "{version:x}");
     }
 }

@@ -20,7 +20,7 @@ impl Health {
     }
 
     /// Reports a change.
-    pub(crate) fn tell(&self, state: ServerState) {
+    pub(crate) fn report(&self, state: ServerState) {
         callback::call_or_trace("the callback for a server's state", || (self.report)(state));
     }
 

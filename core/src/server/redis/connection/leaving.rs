@@ -1,4 +1,4 @@
-//! Leaving: why a socket is given up, and what becomes of the operations on it.
+//! Leaving: why a socket is left, and what becomes of the operations on it.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use crate::clock::Tick;
 use crate::op::{Failure, Op};
 use crate::server::redis::connection::effect::{Effect, Role};
 use crate::server::redis::connection::failure::broke_by;
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::lingering::{Lingering, Why};
 
 impl Connection {
     /// The socket was closed, by the peer or by an error.
     pub(super) fn closed(&mut self, why: Option<io::Error>, now: Tick, out: &mut Vec<Effect>) {
         match &mut self.state {
-            State::Greeting(handshake) => {
+            State::Handshake(handshake) => {
                 let failure = handshake.closed(why);
                 let connects_again = handshake.is_without_transaction();
                 out.push(Effect::Drop(Role::Operations));
-                self.ungreeted(connects_again, &failure, now, out);
+                self.handshake_failed(connects_again, &failure, now, out);
             }
             State::Up(_) => self.broken(&broke_by(why), Why::Useless, now, out),
             State::Down | State::Opening(_) | State::Over => {}
@@ -39,11 +39,11 @@ impl Connection {
     /// unknown.
     pub(super) fn leave(&mut self, failure: &Failure, (useful, why): (bool, Why), now: Tick, out: &mut Vec<Effect>) {
         let State::Up(mut conversation) = std::mem::replace(&mut self.state, State::Down) else { return };
-        self.primary.disconnected(conversation.accepted.era, now);
+        self.primary.disconnected(conversation.accepted.replid, now);
         self.backoff.broke(now, useful, self.rng.f64());
         self.last_failure = Some(Failure::not_applied(failure.kind, failure.message.clone()));
         let unknown = Failure { maybe_applied: true, ..failure.clone() };
-        let jobs = conversation.pipeline.take_all();
+        let operations = conversation.pipeline.take_all();
         match Lingering::new(conversation, now).filter(|_| why == Why::Silent) {
             Some(lingering) => {
                 self.lingering = Some(lingering);
@@ -51,36 +51,36 @@ impl Connection {
             }
             None => out.push(Effect::Drop(Role::Operations)),
         }
-        for job in jobs {
-            if job.request.op.survives_reconnect() && now < job.request.deadline {
-                self.backlog.push(Job { repeated: true, ..job });
+        for pending in operations {
+            if pending.request.op.survives_reconnect() && now < pending.request.deadline {
+                self.backlog.push(InFlight { repeated: true, ..pending });
             } else {
-                out.push(job.end(Err(unknown.clone())));
+                out.push(pending.end(Err(unknown.clone())));
             }
         }
     }
 
-    /// Takes back on each socket what was given up there, and what a release or a leave takes back that was submitted to any
+    /// Undoes on each socket what was cancelled there, and what a release or a leave undoes that was submitted to any
     /// connection to the server.
-    pub(super) fn take_back(&mut self, op: &Op, now: Tick) {
+    pub(super) fn send_undo(&mut self, op: &Op, now: Tick) {
         if let Some(lingering) = &mut self.lingering {
-            lingering.take_back(op, now);
+            lingering.send_undo(op, now);
         }
         if let State::Up(conversation) = &mut self.state {
-            conversation.take_back(op, now.after(self.settings.response_timeout), now);
+            conversation.send_undo(op, now.after(self.settings.response_timeout), now);
         }
     }
 
-    /// Keeps count of whether something that was given up here may come late.
-    pub(super) fn count_given_up(&mut self) {
-        let has_given_up =
-            self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_given_up());
-        if has_given_up != self.given_up_here.is_some() {
-            self.given_up_here = has_given_up.then(|| self.primary.given_up());
+    /// Keeps count of whether something that was cancelled here may come late.
+    pub(super) fn count_cancelled(&mut self) {
+        let has_cancelled =
+            self.lingering.is_some() || matches!(&self.state, State::Up(conversation) if conversation.pipeline.has_cancelled());
+        if has_cancelled != self.cancelled_here.is_some() {
+            self.cancelled_here = has_cancelled.then(|| self.primary.cancelled());
         }
     }
 
-    /// Takes back everything on the lingering socket: the client goes.
+    /// Undoes everything on the lingering socket: the client goes.
     pub(super) fn take_all_back(&mut self, now: Tick) {
         if let Some(lingering) = &mut self.lingering {
             lingering.take_all_back(now);

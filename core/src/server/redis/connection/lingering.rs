@@ -1,7 +1,7 @@
-//! Lingering: the socket that was given up last stays open for a while, since the server may still read what was written to it.
+//! Lingering: the socket that was left last stays open for a while, since the server may still read what was written to it.
 //!
 //! TCP delivers what was written in order, however late: after lost packets, or out of a middlebox that stood still. An acquire that
-//! comes so late, on a lock that is free again, would lock everybody out for a ttl. So a release that takes it back is written
+//! comes so late, on a lock that is free again, would lock everybody out for a ttl. So a release that undoes it is written
 //! behind it, on the same socket, where nothing can overtake it. When that is due only the protocol knows: other servers may have
 //! granted the lock meanwhile, and this one may have got the key again. A socket that is closed at once could not carry the release,
 //! and its end would answer the server's late words with a reset, which throws away what the server has not read.
@@ -20,7 +20,7 @@ use crate::server::redis::connection::pipeline::Landing;
 /// enough for the first eight.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Why a socket is given up.
+/// Why a socket is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// It is closed, or of no use.
@@ -29,16 +29,16 @@ pub(super) enum Why {
     Silent,
 }
 
-/// A socket whose operations were all given up.
+/// A socket whose operations were all cancelled.
 pub(super) struct Lingering {
     conversation: Box<Conversation>,
     until: Tick,
 }
 
 impl Lingering {
-    /// `None` if nothing was given up that may have to be taken back.
+    /// `None` if nothing was cancelled that may have to be undone.
     pub(super) fn new(conversation: Box<Conversation>, now: Tick) -> Option<Self> {
-        let may_come_late = conversation.pipeline.has_given_up() && !mutant!(LateAcquireKept);
+        let may_come_late = conversation.pipeline.has_cancelled() && !mutant!(LateAcquireKept);
         may_come_late.then(|| Self { conversation, until: now.after(LONGEST) })
     }
 
@@ -55,18 +55,18 @@ impl Lingering {
         !self.conversation.buffers.unwritten().is_empty()
     }
 
-    /// Sends an operation if it takes back what was given up here.
-    pub(super) fn take_back(&mut self, op: &Op, now: Tick) {
-        self.conversation.take_back(op, self.until, now);
+    /// Sends an operation if it undoes what was cancelled here.
+    pub(super) fn send_undo(&mut self, op: &Op, now: Tick) {
+        self.conversation.send_undo(op, self.until, now);
     }
 
-    /// Sends what takes back everything that has no answer.
+    /// Sends what undoes everything that has no answer.
     pub(super) fn take_all_back(&mut self, now: Tick) {
         let undo: Vec<Op> = self.conversation.pipeline.undo().cloned().collect();
-        undo.iter().for_each(|op| self.take_back(op, now));
+        undo.iter().for_each(|op| self.send_undo(op, now));
     }
 
-    /// Reads what the server says; says whether it has something left to answer.
+    /// Reads what the server reports; returns whether it has something left to answer.
     pub(super) fn read(&mut self, count: usize, now: Tick) -> bool {
         self.conversation.buffers.replies.filled(count);
         while let Some(answer) = self.conversation.next() {
@@ -76,7 +76,7 @@ impl Lingering {
                 _ => (),
             }
         }
-        self.conversation.pipeline.has_given_up() || self.conversation.pipeline.is_busy()
+        self.conversation.pipeline.has_cancelled() || self.conversation.pipeline.is_busy()
     }
 }
 

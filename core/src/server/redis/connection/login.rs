@@ -13,7 +13,7 @@ use crate::server::redis::connection::server_state::ServerState;
 use crate::server::redis::login::Login;
 
 impl Connection {
-    /// Tells the server the newest credentials, unless it knows them.
+    /// Sends the server the newest credentials, unless it knows them.
     pub(super) fn log_in(&mut self, now: Tick) {
         if self.settings.provided.is_none() {
             return;
@@ -42,12 +42,12 @@ impl Connection {
     }
 
     /// The server has let the connection in with these credentials.
-    pub(super) fn welcomed(&mut self, login: &Arc<Login>) {
+    pub(super) fn on_connected(&mut self, login: &Arc<Login>) {
         self.tries_other = false;
         self.settings.accepted(login);
     }
 
-    /// Connects once more, with other credentials, where a provider may have some. Says whether it does.
+    /// Connects once more, with other credentials, where a provider may have some. Returns whether it does.
     pub(super) fn has_others(&mut self, login: &Arc<Login>, failure: &Failure, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.settings.refused(login, failure, false, now);
         self.tries_other = self.settings.provided.is_some() && self.closing.is_none() && !self.tries_other;
@@ -61,10 +61,10 @@ impl Connection {
 
 /// The failure of a connection whose server refuses new credentials. A server may repeat what it doesn't understand.
 fn refused(error: &redis::RedisError, login: &Login) -> Failure {
-    let said = refusal::failure(error, false);
-    let said = if login.is_repeated_in(&said.message) { String::new() } else { format!(" ({})", said.message) };
+    let message = refusal::failure(error, false);
+    let message = if login.is_repeated_in(&message.message) { String::new() } else { format!(" ({})", message.message) };
     let why = format!(
-        "the server refused new credentials{said}; the connection continues with the earlier ones, and `credentials` is asked again"
+        "the server refused new credentials{message}; the connection continues with the earlier ones, and `credentials` is asked again"
     );
     Failure::not_applied(FailureKind::Denied, why)
 }

@@ -32,11 +32,11 @@ fn auth(password: &str) -> String {
 fn connected(provided: &Arc<Provided>) -> Test {
     give(provided, "one");
     let mut test = Test::provided(provided);
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().starts_with(&auth("one")));
-    test.says(&format!("{OK}{GREETED}"));
+    test.replies(&format!("{OK}{GREETED}"));
     assert_eq!(test.effects(), [""; 0]);
     test
 }
@@ -47,7 +47,7 @@ fn new_credentials_go_out_between_the_commands_and_once() {
     let mut test = connected(&provided);
     test.bring(Input::LogIn);
     assert_eq!(test.wrote(), "", "the server knows them");
-    let _told = test.submit(release("ours", None));
+    let _received = test.submit(release("ours", None));
     give(&provided, "two");
     test.bring(Input::LogIn);
     test.bring(Input::LogIn);
@@ -55,23 +55,23 @@ fn new_credentials_go_out_between_the_commands_and_once() {
     give(&provided, "three");
     test.bring(Input::LogIn);
     assert_eq!(test.wrote(), "", "the answer to the last ones is still to come");
-    test.says(released());
-    test.says(OK);
+    test.replies(released());
+    test.replies(OK);
     assert_eq!(test.wrote(), auth("three"));
-    test.says(OK);
+    test.replies(OK);
     assert_eq!(test.effects(), ["complete"]);
     assert!(test.connection.is_up());
 }
 
 #[test]
-fn refused_credentials_leave_the_connection_as_it_was_and_are_told_of_once() {
+fn refused_credentials_leave_the_connection_as_it_was_and_are_reported_once() {
     let provided = provided();
     let (mut one, mut other) = (connected(&provided), connected(&provided));
     give(&provided, "hunter2hunter2");
     for test in [&mut one, &mut other] {
         test.bring(Input::LogIn);
         assert_eq!(test.wrote(), auth("hunter2hunter2"));
-        test.says(WRONG);
+        test.replies(WRONG);
         assert!(test.connection.is_up());
     }
     assert_eq!((one.effects(), other.effects()), (vec!["warning"], vec![]));
@@ -87,12 +87,12 @@ fn a_connection_that_is_refused_tries_other_credentials_once() {
     let provided = provided();
     give(&provided, "one");
     let mut test = Test::provided(&provided);
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     assert_eq!(test.effects(), ["open"]);
     for effects in [&["drop", "open"][..], &["drop", "failed", "complete"]] {
         test.bring(Input::Opened(Role::Operations));
         assert!(test.wrote().starts_with("*3\r\n$4\r\nAUTH"));
-        test.says(&format!("{WRONG}{}", "-NOAUTH Authentication required.\r\n".repeat(6)));
+        test.replies(&format!("{WRONG}{}", "-NOAUTH Authentication required.\r\n".repeat(6)));
         assert_eq!(test.effects(), effects);
         give(&provided, "two");
     }
@@ -104,18 +104,18 @@ fn a_refusal_for_another_reason_is_no_reason_for_other_credentials() {
     let provided = provided();
     give(&provided, "one");
     let mut test = Test::provided(&provided);
-    let _told = test.submit(acquire());
+    let _received = test.submit(acquire());
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(&format!(
+    test.replies(&format!(
         "{OK}-NOPERM\r\n-NOPERM\r\n{OK}-NOPERM this user has no permissions to run the 'eval' command\r\n-NOPERM\r\n-NOPERM\r\n"
     ));
     assert!(test.connection.is_up(), "what it may do is found out later");
     let mut full = Test::provided(&provided);
-    let _told = full.submit(acquire());
+    let _received = full.submit(acquire());
     full.bring(Input::Opened(Role::Operations));
-    full.says("-ERR max number of clients reached\r\n");
+    full.replies("-ERR max number of clients reached\r\n");
     full.bring(Input::Closed(Role::Operations, None));
     assert_eq!(full.effects(), ["open", "drop", "failed", "complete"]);
 }

@@ -2,12 +2,12 @@
 //! without I/O.
 //!
 //! [`Connection`](connection::Connection) takes the events of `input` and gives the work of `effect`. A transport carries that out,
-//! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's `greeting`; a
-//! `conversation` comes after it. A `pipeline` has the commands that were sent: a caller's `job`, or a `question` of the connection
-//! itself. Jobs in the `backlog` wait for a connection, and the `backoff` says when to try again. `leaving` is how a socket is given
-//! up, and such a socket may go on `lingering`. With `login` the
-//! credentials change. All connections to a server share what is known of its `primary`: the `eras`, its
-//! `health` and its `server_clock`. Connections that only listen are in the room beside this one.
+//! and calls nothing else here but its `buffers`. A `handshake` comes first on every socket, and gives the server's
+//! `handshake_facts`; a `conversation` comes after it. A `pipeline` has the commands that were sent: a caller's operation
+//! `in_flight`, or a `question` of the connection itself. Operations in the `backlog` wait for a connection, and the `backoff` says
+//! when to try again. `leaving` is how a socket is left, and such a socket may continue `lingering`. With `login` the credentials
+//! change. All connections to a server share what is known of its `primary`: the `replids`, its `health` and its `server_clock`.
+//! Connections that only listen are in the room beside this one.
 
 pub(crate) mod backlog;
 pub(crate) mod backoff;
@@ -18,20 +18,20 @@ mod closing;
 pub(crate) mod connection;
 pub(crate) mod conversation;
 pub(crate) mod effect;
-pub(crate) mod eras;
 pub(crate) mod failure;
 mod floors;
 mod following;
 pub(crate) mod handshake;
 pub(crate) mod health;
+pub(crate) mod in_flight;
 pub(crate) mod input;
-pub(crate) mod job;
 mod leaving;
 mod lingering;
 mod login;
 pub(crate) mod pipeline;
 pub(crate) mod primary;
 pub(crate) mod question;
+pub(crate) mod replids;
 pub(crate) mod server_clock;
 pub(crate) mod server_state;
 #[cfg(test)]

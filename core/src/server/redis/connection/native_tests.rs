@@ -9,8 +9,8 @@ use crate::clock::Tick;
 use crate::mutant::{Mutant, assert_noticed};
 use crate::op::{Answer, FailureKind, LockOp, Op, Verb, Verdict};
 use crate::server::redis::connection::effect::Role;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::{Completion, Request};
 
 const QUEUED: &str = "+OK\r\n+QUEUED\r\n+QUEUED\r\n";
@@ -19,19 +19,19 @@ const HELD: &str = "*5\r\n$4\r\nheld\r\n:7\r\n:0\r\n$6\r\ntheirs\r\n:500\r\n";
 const VOTED: &str = "*5\r\n$4\r\nvote\r\n:7\r\n:8\r\n$4\r\nours\r\n:1000\r\n";
 
 /// The answer to the handshake of a server that answers an empty transaction so.
-fn greeted(transaction: &str) -> String {
+fn handshake_answers(transaction: &str) -> String {
     GREETED.strip_suffix("-NOPERM\r\n-NOPERM\r\n").unwrap().to_owned() + transaction
 }
 
 /// A connection to a server that has transactions, and compares by a script.
 fn connected() -> Test {
     let mut test = Test::of(Arc::new(Primary::new(|_| ())));
-    test.bring(Input::Warm);
+    test.bring(Input::KeepWarm);
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     assert!(test.wrote().ends_with("*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nEXEC\r\n"));
-    test.says(&greeted("+OK\r\n*0\r\n"));
-    test.connection.tended_until = Tick::default();
+    test.replies(&handshake_answers("+OK\r\n*0\r\n"));
+    test.connection.kept_warm_until = Tick::default();
     test
 }
 
@@ -44,11 +44,11 @@ fn newcomer() -> Op {
 
 /// Submits a release of a key with this value.
 fn release_of(test: &mut Test, value: &str) -> Receiver<Answer> {
-    let (tell, told) = std::sync::mpsc::channel();
-    let completion = Completion::new(move |answer| drop(tell.send(answer)));
+    let (sender, received) = std::sync::mpsc::channel();
+    let completion = Completion::new(move |answer| drop(sender.send(answer)));
     let request = Request::new(release("ours", None), Tick::NEVER).of_value(Some(value.into()));
-    test.bring(Input::Submit(Job::new(request, completion)));
-    told
+    test.bring(Input::Submit(InFlight::new(request, completion)));
+    received
 }
 
 /// The commands that were written since the last time.
@@ -60,17 +60,17 @@ fn commands(test: &mut Test) -> Vec<String> {
 
 /// Acquires the lock, whose script answers so.
 fn by_script(test: &mut Test, answer: &str) {
-    let told = test.submit(newcomer());
+    let received = test.submit(newcomer());
     assert_eq!(commands(test), ["EVALSHA"]);
-    test.says(answer);
+    test.replies(answer);
     test.effects();
-    assert!(told.try_recv().unwrap().is_ok());
+    assert!(received.try_recv().unwrap().is_ok());
 }
 
 #[test]
 fn a_free_lock_is_taken_by_a_transaction_in_one_write() {
     let mut test = connected();
-    let told = test.submit(newcomer());
+    let received = test.submit(newcomer());
     assert_eq!(
         test.wrote(),
         "*1\r\n$5\r\nMULTI\r\n\
@@ -79,50 +79,50 @@ fn a_free_lock_is_taken_by_a_transaction_in_one_write() {
          *1\r\n$4\r\nEXEC\r\n"
     );
     for byte in (QUEUED.to_owned() + GRANTED).split_inclusive("") {
-        test.says(byte);
+        test.replies(byte);
     }
     assert_eq!(test.effects(), ["complete"]);
-    let reply = told.try_recv().unwrap().unwrap();
+    let reply = received.try_recv().unwrap().unwrap();
     assert_eq!((reply.verdict, reply.fence, reply.is_bare), (Verdict::Vote, 1_795_227_730_123_045, true));
 }
 
 #[test]
 fn a_name_that_was_met_held_is_asked_for_by_script_until_it_was_got_twice() {
     let mut test = connected();
-    let told = test.submit(newcomer());
+    let received = test.submit(newcomer());
     test.wrote();
-    test.says(&(QUEUED.to_owned() + "*2\r\n$-1\r\n$16\r\n1795227730123-46\r\n"));
+    test.replies(&(QUEUED.to_owned() + "*2\r\n$-1\r\n$16\r\n1795227730123-46\r\n"));
     assert_eq!(commands(&mut test), ["EVALSHA"], "behind what the transaction could not do");
-    test.says(HELD);
+    test.replies(HELD);
     assert_eq!(test.effects(), ["complete"]);
-    assert!(matches!(told.try_recv().unwrap().unwrap().verdict, Verdict::Held { .. }));
+    assert!(matches!(received.try_recv().unwrap().unwrap().verdict, Verdict::Held { .. }));
     by_script(&mut test, VOTED);
-    // Nor is it compared: somebody may wait.
-    let _told = release_of(&mut test, "ours");
+    // Nor is it compared: a client may wait.
+    let _received = release_of(&mut test, "ours");
     assert_eq!(commands(&mut test), ["EVAL"]);
-    test.says(released());
+    test.replies(released());
     by_script(&mut test, VOTED);
-    let _told = test.submit(newcomer());
+    let _received = test.submit(newcomer());
     assert_eq!(commands(&mut test), ["MULTI", "SET", "XADD", "EXEC"]);
 }
 
 /// Acquires a lock whose id is no fence; the script then finds another type in the place of the clock.
 fn what_was_taken_is_given_back() {
     let mut test = connected();
-    let told = test.submit(newcomer());
+    let received = test.submit(newcomer());
     test.wrote();
-    test.says(&(QUEUED.to_owned() + "*2\r\n+OK\r\n$18\r\n1795227730123-1000\r\n"));
+    test.replies(&(QUEUED.to_owned() + "*2\r\n+OK\r\n$18\r\n1795227730123-1000\r\n"));
     assert_eq!(commands(&mut test), ["EVALSHA"]);
-    test.says("*5\r\n$8\r\nconflict\r\n:7\r\n:0\r\n$4\r\nlist\r\n:-2\r\n");
+    test.replies("*5\r\n$8\r\nconflict\r\n:7\r\n:0\r\n$4\r\nlist\r\n:-2\r\n");
     assert_eq!(commands(&mut test), ["EVAL"]);
-    assert_eq!(test.effects(), [""; 0], "its caller hears when the key is deleted");
-    test.says(released());
+    assert_eq!(test.effects(), [""; 0], "its caller gets the answer when the key is deleted");
+    test.replies(released());
     assert_eq!(test.effects(), ["complete"]);
-    assert!(matches!(told.try_recv().unwrap().unwrap().verdict, Verdict::Conflict { .. }));
+    assert!(matches!(received.try_recv().unwrap().unwrap().verdict, Verdict::Conflict { .. }));
 }
 
 #[test]
-fn what_a_transaction_has_taken_is_given_back_before_the_caller_hears_that_it_is_not_granted() {
+fn what_a_transaction_has_taken_is_given_back_before_the_caller_learns_that_it_is_not_granted() {
     what_was_taken_is_given_back();
     assert_noticed(Mutant::TakenKept, what_was_taken_is_given_back);
 }
@@ -130,11 +130,11 @@ fn what_a_transaction_has_taken_is_given_back_before_the_caller_hears_that_it_is
 #[test]
 fn where_transactions_are_of_no_use_they_are_not_tried_again_on_the_connection() {
     let mut test = connected();
-    let _told = test.submit(newcomer());
+    let _received = test.submit(newcomer());
     test.wrote();
-    test.says("+OK\r\n+QUEUED\r\n-NOPERM no permissions to run the 'xadd' command\r\n-EXECABORT Transaction discarded\r\n");
+    test.replies("+OK\r\n+QUEUED\r\n-NOPERM no permissions to run the 'xadd' command\r\n-EXECABORT Transaction discarded\r\n");
     assert_eq!(commands(&mut test), ["EVALSHA"]);
-    test.says(VOTED);
+    test.replies(VOTED);
     test.effects();
     by_script(&mut test, VOTED);
 }
@@ -142,22 +142,22 @@ fn where_transactions_are_of_no_use_they_are_not_tried_again_on_the_connection()
 /// Connects with an acquire that waits, to a server that answers the handshake's transaction so, or hangs up then.
 fn without_transactions(answer: Option<&str>) {
     let mut test = Test::new();
-    let told = test.submit(newcomer());
+    let received = test.submit(newcomer());
     assert_eq!(test.effects(), ["open"]);
     test.bring(Input::Opened(Role::Operations));
     test.wrote();
-    test.says(&greeted(answer.unwrap_or_default()));
+    test.replies(&handshake_answers(answer.unwrap_or_default()));
     if answer.is_none() {
         test.bring(Input::Closed(Role::Operations, None));
     }
-    assert_eq!(test.effects(), ["drop", "open"], "at once, and nobody hears of it");
+    assert_eq!(test.effects(), ["drop", "open"], "at once, and it is not reported");
     test.bring(Input::Opened(Role::Operations));
     assert!(!test.wrote().contains("MULTI"));
-    test.says(&greeted(""));
+    test.replies(&handshake_answers(""));
     assert_eq!(commands(&mut test), ["EVALSHA"]);
-    test.says(VOTED);
+    test.replies(VOTED);
     assert_eq!(test.effects(), ["complete"]);
-    assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Vote);
+    assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Vote);
 }
 
 #[test]
@@ -173,27 +173,27 @@ fn a_server_that_hangs_up_on_a_transaction_is_not_asked_again() {
 #[test]
 fn an_answer_of_another_form_ends_the_connection_with_an_unknown_outcome() {
     let mut test = connected();
-    let told = test.submit(newcomer());
-    test.says(&(QUEUED.to_owned() + ":1\r\n"));
+    let received = test.submit(newcomer());
+    test.replies(&(QUEUED.to_owned() + ":1\r\n"));
     assert!(test.effects().contains(&"drop"));
-    assert_eq!(kind(&told), Some((FailureKind::Disconnected, true)));
+    assert_eq!(kind(&received), Some((FailureKind::Disconnected, true)));
 }
 
 #[test]
 fn a_lock_is_released_by_comparison_and_by_the_script_where_that_does_not_do() {
     let mut test = connected();
-    let told = release_of(&mut test, "ours fence=7");
+    let received = release_of(&mut test, "ours fence=7");
     assert!(test.wrote().ends_with("\r\n$1\r\n1\r\n$9\r\norders:42\r\n$12\r\nours fence=7\r\n"));
-    test.says(":1\r\n");
+    test.replies(":1\r\n");
     assert_eq!(test.effects(), ["complete"]);
-    assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
+    assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
     for (answer, again) in [(":0\r\n", "EVAL"), ("-NOSCRIPT No matching script\r\n", "EVALSHA")] {
-        let told = release_of(&mut test, "ours");
+        let received = release_of(&mut test, "ours");
         test.wrote();
-        test.says(answer);
+        test.replies(answer);
         assert_eq!(commands(&mut test), [again]);
-        test.says(released());
+        test.replies(released());
         assert_eq!(test.effects(), ["complete"]);
-        assert_eq!(told.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
+        assert_eq!(received.try_recv().unwrap().unwrap().verdict, Verdict::Ok);
     }
 }

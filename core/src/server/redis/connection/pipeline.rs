@@ -9,43 +9,43 @@ use redis::{RedisError, RedisResult, Value};
 use crate::clock::Tick;
 use crate::op::{Answer, Op, Reply, Verb};
 use crate::server::redis::commands::codec;
-use crate::server::redis::commands::greeting::Greeting;
+use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::native::{self, Outcome};
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::commands::words::Form;
-use crate::server::redis::connection::job::Job;
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::question::Question;
 
 /// The meaning of an answer.
 pub(crate) enum Landing {
     /// The operation that was sent at that time is answered.
-    Answered(Job, Answer, Tick),
+    Answered(InFlight, Answer, Tick),
     /// The server doesn't know the script: send the operation again, with the script as text.
-    Unknown(Job),
-    /// A transaction did not do it: send the operation again, as a script. With it: whether the transaction has taken the lock's key, and
-    /// whether transactions are of no use on this socket.
-    ByScript { job: Job, took: bool, lasting: bool },
+    Unknown(InFlight),
+    /// A transaction did not do it: send the operation again, as a script. With it: whether the transaction has taken the lock's
+    /// key, and whether transactions are of no use on this socket.
+    ByScript { pending: InFlight, took: bool, lasting: bool },
     /// A question that was sent at that time is answered.
-    Heard(Question, Value, Tick),
+    SentinelAnswer(Question, Value, Tick),
     /// The answer to new credentials.
     LoggedIn(Value),
-    /// The answer of an operation that was given up before.
+    /// The answer of an operation that was cancelled before.
     Late,
     /// The socket is of no use any more.
     Broken(RedisError),
 }
 
-/// A command that was sent. Without a job it only keeps the place of an answer that is still to come.
+/// A command that was sent. Without an operation it only keeps the place of an answer that is still to come.
 struct Command {
-    job: Option<Job>,
+    pending: Option<InFlight>,
     form: Form,
     /// The answers to the commands of a transaction.
     parts: Vec<Value>,
-    /// The operation that undoes this one, if this one was given up.
+    /// The operation that undoes this one, if this one was cancelled.
     undo: Option<Op>,
     question: Option<Question>,
-    /// Whether it tells the server new credentials.
+    /// Whether it sends new credentials.
     is_login: bool,
     at: Tick,
     /// The count of reads at the time when it was sent.
@@ -59,8 +59,8 @@ struct Command {
 /// The result of a look at the response timeouts.
 #[derive(Default)]
 pub(crate) struct Overdue {
-    /// The operations that are given up.
-    pub(crate) late: Vec<Job>,
+    /// The operations that are cancelled.
+    pub(crate) late: Vec<InFlight>,
     /// Whether an answer has not come in time, also one that still counts.
     pub(crate) slow: bool,
     /// Whether nothing at all has arrived meanwhile: then the socket is dead.
@@ -73,7 +73,7 @@ pub(crate) struct Pipeline {
     /// The number of replies that have arrived. If none arrived since a question was sent, the socket is half-open,
     /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
-    greeting: Greeting,
+    facts: HandshakeFacts,
     /// Which of its connection's sockets it is.
     socket: u8,
     response_timeout: Duration,
@@ -82,8 +82,8 @@ pub(crate) struct Pipeline {
     known: Vec<&'static Script>,
     /// The number of commands that find out whether the server knows another script.
     probes: usize,
-    /// The number of commands that were given up, may have written something, and have no answer.
-    given_up: usize,
+    /// The number of commands that were cancelled, may have written something, and have no answer.
+    cancelled: usize,
     /// Why the server refused to be asked (`ASKING`) to serve the command that is answered next.
     unasked: Option<RedisError>,
     /// The start of the present look at the late answers that still count, and the count of reads at that time.
@@ -94,16 +94,16 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(greeting: Greeting, response_timeout: Duration, socket: u8) -> Self {
+    pub(crate) fn new(facts: HandshakeFacts, response_timeout: Duration, socket: u8) -> Self {
         let (commands, known) = (VecDeque::new(), Vec::new());
-        let (reads, answered, probes, given_up) = (0, false, 0, 0);
+        let (reads, answered, probes, cancelled) = (0, false, 0, 0);
         let (unasked, watched, more) = (None, None, None);
-        Self { commands, reads, greeting, socket, response_timeout, answered, known, probes, given_up, unasked, watched, more }
+        Self { commands, reads, facts, socket, response_timeout, answered, known, probes, cancelled, unasked, watched, more }
     }
 
-    /// What the server told of itself in the handshake.
-    pub(crate) fn greeting(&self) -> &Greeting {
-        &self.greeting
+    /// The facts about the server from the handshake.
+    pub(crate) fn facts(&self) -> &HandshakeFacts {
+        &self.facts
     }
 
     /// Whether an operation was ever answered on this socket.
@@ -128,8 +128,8 @@ impl Pipeline {
     }
 
     /// Notes a command that is sent now.
-    pub(crate) fn push(&mut self, job: Job, form: Form, now: Tick) {
-        let script = Script::of(&job.request.op).filter(|_| matches!(form, Form::BySha | Form::ByText));
+    pub(crate) fn push(&mut self, pending: InFlight, form: Form, now: Tick) {
+        let script = Script::of(&pending.request.op).filter(|_| matches!(form, Form::BySha | Form::ByText));
         let new = script.filter(|script| !self.was_sent(script));
         self.known.extend(new);
         let probes = new.filter(|_| form == Form::BySha);
@@ -137,10 +137,10 @@ impl Pipeline {
         let (undo, question, reads) = (None, None, self.reads);
         let (is_login, counts_late) = (false, false);
         // The time in which the server keeps the answer back doesn't count as silence.
-        let at = now.after(job.request.op.waits_for());
+        let at = now.after(pending.request.op.waits_for());
         let parts = Vec::new();
         self.commands.push_back(Command {
-            job: Some(job),
+            pending: Some(pending),
             form,
             parts,
             undo,
@@ -158,17 +158,17 @@ impl Pipeline {
         self.push_own(Some(question), now);
     }
 
-    /// Notes that the server is told new credentials now.
+    /// Notes that new credentials are sent now.
     pub(crate) fn push_login(&mut self, now: Tick) {
         self.push_own(None, now);
     }
 
     /// Notes a command of the connection itself: a question, or new credentials.
     fn push_own(&mut self, question: Option<Question>, now: Tick) {
-        let (job, form, undo, probes, reads) = (None, Form::ByText, None, None, self.reads);
+        let (pending, form, undo, probes, reads) = (None, Form::ByText, None, None, self.reads);
         let (is_login, counts_late) = (question.is_none(), false);
         let parts = Vec::new();
-        self.commands.push_back(Command { job, form, parts, undo, question, is_login, at: now, reads, probes, counts_late });
+        self.commands.push_back(Command { pending, form, parts, undo, question, is_login, at: now, reads, probes, counts_late });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -196,14 +196,14 @@ impl Pipeline {
             command.parts.push(value);
             return self.executed();
         }
-        if command.job.as_ref().is_some_and(|job| codec::is_about_another(&job.request.op, &value)) {
+        if command.pending.as_ref().is_some_and(|pending| codec::is_about_another(&pending.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
-        let Some(Command { job, form, undo, question, is_login, at, probes, .. }) = self.commands.pop_front() else {
+        let Some(Command { pending, form, undo, question, is_login, at, probes, .. }) = self.commands.pop_front() else {
             return Landing::Late;
         };
         self.probes -= usize::from(probes.is_some());
-        self.given_up -= usize::from(undo.is_some());
+        self.cancelled -= usize::from(undo.is_some());
         let is_unknown = matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT");
         if is_unknown {
             self.known.retain(|known| !probes.is_some_and(|probed| ptr::eq(*known, probed)));
@@ -217,60 +217,60 @@ impl Pipeline {
             return Landing::Late;
         }
         if let Some(question) = question {
-            return Landing::Heard(question, value, at);
+            return Landing::SentinelAnswer(question, value, at);
         }
         let unasked = self.unasked.take();
-        let Some(job) = job else { return Landing::Late };
+        let Some(pending) = pending else { return Landing::Late };
         if form == Form::BySha && is_unknown {
-            return Landing::Unknown(job);
+            return Landing::Unknown(pending);
         }
-        let mut answer = codec::reply(&job.request.op, value);
+        let mut answer = codec::reply(&pending.request.op, value);
         if let Some(refused) = unasked {
             answer = refusal::unasked(answer, &refused);
         }
-        self.answer(job, answer, at)
+        self.answer(pending, answer, at)
     }
 
     /// Takes all answers of a transaction.
     fn executed(&mut self) -> Landing {
-        let Some(Command { job, form, mut parts, undo, at, .. }) = self.commands.pop_front() else { return Landing::Late };
-        self.given_up -= usize::from(undo.is_some());
+        let Some(Command { pending, form, mut parts, undo, at, .. }) = self.commands.pop_front() else { return Landing::Late };
+        self.cancelled -= usize::from(undo.is_some());
         self.answered = true;
-        let floor = match job.as_ref().and_then(|job| job.request.op.verb()) {
+        let floor = match pending.as_ref().and_then(|pending| pending.request.op.verb()) {
             Some(Verb::Acquire { proposal, .. }) => *proposal,
             _ => 0,
         };
         let outcome = match (form, parts.pop()) {
             (Form::Compare, Some(answer)) => native::compared(answer),
-            (_, last) => native::judge(floor, parts.into_iter().chain(last).collect()),
+            (_, last) => native::assess(floor, parts.into_iter().chain(last).collect()),
         };
-        match (outcome, job) {
+        match (outcome, pending) {
             (Outcome::Broken, _) => out_of_step("a transaction was answered with another form"),
             (_, None) => Landing::Late,
-            (Outcome::Answered(answer), Some(job)) => self.answer(job, answer, at),
-            (Outcome::Script { took, lasting }, Some(job)) => Landing::ByScript { job, took, lasting },
+            (Outcome::Answered(answer), Some(pending)) => self.answer(pending, answer, at),
+            (Outcome::Script { took, lasting }, Some(pending)) => Landing::ByScript { pending, took, lasting },
         }
     }
 
     /// An answer, with what there is to say of the server and the socket.
-    fn answer(&self, job: Job, answer: Answer, at: Tick) -> Landing {
-        let Greeting { in_cluster, comparison, .. } = self.greeting;
-        let answer = answer.map_err(|failure| refusal::advised(failure, &job.request.op, in_cluster, comparison));
-        let answer = if self.greeting.denies_transactions { answer.map(refusal::without_transactions) } else { answer };
-        let (run_id, is_alone) = (self.greeting.run_id.clone(), self.greeting.is_alone);
-        let (socket, repeated) = (self.socket, job.repeated);
-        Landing::Answered(job, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }), at)
+    fn answer(&self, pending: InFlight, answer: Answer, at: Tick) -> Landing {
+        let HandshakeFacts { in_cluster, comparison, .. } = self.facts;
+        let answer = answer.map_err(|failure| refusal::advised(failure, &pending.request.op, in_cluster, comparison));
+        let answer = if self.facts.denies_transactions { answer.map(refusal::without_transactions) } else { answer };
+        let (run_id, is_alone) = (self.facts.run_id.clone(), self.facts.is_alone);
+        let (socket, repeated) = (self.socket, pending.repeated);
+        Landing::Answered(pending, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }), at)
     }
 
     /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.
     pub(crate) fn due(&self) -> Tick {
-        let oldest = self.commands.iter().find(|command| command.job.is_some() && !command.counts_late);
+        let oldest = self.commands.iter().find(|command| command.pending.is_some() && !command.counts_late);
         let oldest = oldest.map_or(Tick::NEVER, |command| command.at.after(self.response_timeout));
         let due = self.watched.map_or(oldest, |(since, _)| oldest.min(since.after(self.response_timeout)));
         due.max(self.more.map_or(Tick::default(), |(until, _)| until))
     }
 
-    /// Gives up operations that have waited too long, and says whether the socket was silent all that time: half-open.
+    /// Cancels operations that have waited too long, and shows whether the socket was silent all that time: half-open.
     ///
     /// A call that comes late means that this thread did not run before. Unread answers may be there, and a server on the same
     /// machine may not have run either. So all operations get as much time more, but only once until something arrives. Otherwise a
@@ -293,23 +293,23 @@ impl Pipeline {
             if command.counts_late {
                 continue;
             }
-            let Some(job) = &command.job else { continue };
+            let Some(pending) = &command.pending else { continue };
             overdue.slow = true;
             if command.reads == reads {
                 overdue.silent = true;
-            } else if job.request.op.counts_late() && now < job.request.deadline {
+            } else if pending.request.op.counts_late() && now < pending.request.deadline {
                 command.counts_late = true;
                 self.watched.get_or_insert((now, reads));
                 continue;
             }
-            command.undo = job.request.op.undo();
-            self.given_up += usize::from(command.undo.is_some());
-            overdue.late.extend(command.job.take());
+            command.undo = pending.request.op.undo();
+            self.cancelled += usize::from(command.undo.is_some());
+            overdue.late.extend(command.pending.take());
         }
         overdue
     }
 
-    /// Gives up operations whose late answers no longer count, and looks whether anything arrives for the others.
+    /// Cancels operations whose late answers no longer count, and looks whether anything arrives for the others.
     fn check_late(&mut self, now: Tick, overdue: &mut Overdue) {
         let Some((since, before)) = self.watched else { return };
         if now < since.after(self.response_timeout) {
@@ -317,8 +317,8 @@ impl Pipeline {
         }
         let mut left = false;
         for command in self.commands.iter_mut().filter(|command| command.counts_late) {
-            let over = command.job.take_if(|job| job.request.deadline <= now);
-            command.counts_late = command.job.is_some();
+            let over = command.pending.take_if(|pending| pending.request.deadline <= now);
+            command.counts_late = command.pending.is_some();
             left |= command.counts_late;
             overdue.late.extend(over);
         }
@@ -327,49 +327,49 @@ impl Pipeline {
     }
 
     /// Takes the operations in flight that fit, in order. The answers still keep their places.
-    pub(crate) fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
-        self.commands.iter_mut().filter_map(|command| command.job.take_if(|job| fits(job))).collect()
+    pub(crate) fn take(&mut self, fits: impl Fn(&InFlight) -> bool) -> Vec<InFlight> {
+        self.commands.iter_mut().filter_map(|command| command.pending.take_if(|pending| fits(pending))).collect()
     }
 
     /// Takes all operations in flight, and keeps in mind what undoes them.
-    pub(crate) fn take_all(&mut self) -> Vec<Job> {
-        let jobs = self.commands.iter_mut().filter_map(|command| {
-            let job = command.job.take()?;
-            command.undo = job.request.op.undo();
-            self.given_up += usize::from(command.undo.is_some());
-            Some(job)
+    pub(crate) fn take_all(&mut self) -> Vec<InFlight> {
+        let operations = self.commands.iter_mut().filter_map(|command| {
+            let pending = command.pending.take()?;
+            command.undo = pending.request.op.undo();
+            self.cancelled += usize::from(command.undo.is_some());
+            Some(pending)
         });
-        jobs.collect()
+        operations.collect()
     }
 
-    /// Whether an operation was given up that may have to be taken back.
-    pub(crate) fn has_given_up(&self) -> bool {
-        self.given_up > 0
+    /// Whether an operation was cancelled that may have to be undone.
+    pub(crate) fn has_cancelled(&self) -> bool {
+        self.cancelled > 0
     }
 
-    /// The operations that undo those which were given up and have no answer.
+    /// The operations that undo those which were cancelled and have no answer.
     pub(crate) fn undo(&self) -> impl Iterator<Item = &Op> {
         self.commands.iter().filter_map(|command| command.undo.as_ref())
     }
 
     /// Whether this operation was sent, and is waited for.
     pub(crate) fn has_in_flight(&self, op: &Op) -> bool {
-        self.commands.iter().any(|command| command.job.as_ref().is_some_and(|job| job.request.op == *op))
+        self.commands.iter().any(|command| command.pending.as_ref().is_some_and(|pending| pending.request.op == *op))
     }
 
-    /// Gives up the operations in flight that don't survive a close. Gives them, and the operations that undo writes of unanswered
+    /// Cancels the operations in flight that don't survive a close. Gives them, and the operations that undo writes of unanswered
     /// ones.
-    pub(crate) fn give_up(&mut self) -> (Vec<Job>, Vec<Op>) {
-        let given_up = self.take(|job| !job.request.op.survives_reconnect());
-        self.given_up = 0;
+    pub(crate) fn cancel(&mut self) -> (Vec<InFlight>, Vec<Op>) {
+        let cancelled = self.take(|pending| !pending.request.op.survives_reconnect());
+        self.cancelled = 0;
         let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
-        let undo = earlier.chain(given_up.iter().filter_map(|job| job.request.op.undo())).collect();
-        (given_up, undo)
+        let undo = earlier.chain(cancelled.iter().filter_map(|pending| pending.request.op.undo())).collect();
+        (cancelled, undo)
     }
 
     /// Whether a caller waits for an operation in flight.
     pub(crate) fn is_busy(&self) -> bool {
-        self.commands.iter().any(|command| command.job.is_some())
+        self.commands.iter().any(|command| command.pending.is_some())
     }
 }
 

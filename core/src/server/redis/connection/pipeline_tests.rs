@@ -17,14 +17,14 @@ const fn at(n: u64) -> Tick {
 
 /// A pipeline whose socket got a command at the clock's origin; an answer may take a second.
 fn pipeline() -> Pipeline {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
+    let mut pipeline = Pipeline::new(HandshakeFacts::default(), ms(1_000), 1);
     ask(&mut pipeline, at(0));
     pipeline
 }
 
 fn ask(pipeline: &mut Pipeline, now: Tick) {
     let request = Request::new(Op::Examine, Tick::NEVER);
-    pipeline.push(Job::new(request, Completion::new(|_| ())), Form::BySha, now);
+    pipeline.push(InFlight::new(request, Completion::new(|_| ())), Form::BySha, now);
 }
 
 fn overdue(pipeline: &mut Pipeline, now: Tick) -> (usize, bool) {
@@ -67,12 +67,12 @@ fn a_dead_connection_is_found_though_everybody_is_always_late() {
 
 /// Sends an extension of a hold that ends then, and gives the receiver of its answer.
 fn extend(pipeline: &mut Pipeline, now: Tick, ends: Tick) -> std::sync::mpsc::Receiver<Answer> {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, received) = std::sync::mpsc::channel();
     let keys = Arc::new(Keys::new(Kind::Exclusive, "", "orders:42", true).unwrap());
     let op = Op::Lock(LockOp { keys, by: "ours".into(), verb: Verb::Extend { ttl_ms: 1_000, fence: 7 } });
-    let completion = Completion::new(move |answer| tell.send(answer).unwrap());
-    pipeline.push(Job::new(Request::new(op, ends), completion), Form::BySha, now);
-    told
+    let completion = Completion::new(move |answer| sender.send(answer).unwrap());
+    pipeline.push(InFlight::new(Request::new(op, ends), completion), Form::BySha, now);
+    received
 }
 
 fn extended() -> Value {
@@ -82,8 +82,8 @@ fn extended() -> Value {
 
 #[test]
 fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_lives() {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
-    let told = extend(&mut pipeline, at(0), at(5_000));
+    let mut pipeline = Pipeline::new(HandshakeFacts::default(), ms(1_000), 1);
+    let received = extend(&mut pipeline, at(0), at(5_000));
     let over = extend(&mut pipeline, at(0), at(2_500));
     for now in [1_000, 2_000] {
         pipeline.arrived();
@@ -95,17 +95,17 @@ fn an_extension_is_waited_for_as_long_as_its_hold_is_valid_if_the_connection_liv
     assert_eq!((overdue.late.len(), overdue.silent), (1, false), "the hold of one has ended");
     drop((overdue, over));
     assert!(pipeline.is_busy());
-    let Landing::Answered(job, answer, _) = pipeline.land(Ok(extended())) else { panic!("its answer counts") };
-    job.completion.complete(answer);
-    assert!(told.recv().unwrap().is_ok());
+    let Landing::Answered(pending, answer, _) = pipeline.land(Ok(extended())) else { panic!("its answer counts") };
+    pending.completion.complete(answer);
+    assert!(received.recv().unwrap().is_ok());
     assert!(matches!(pipeline.land(Ok(extended())), Landing::Late), "nobody waits for that any more");
     assert!(!pipeline.is_busy());
 }
 
 #[test]
 fn who_is_late_to_look_after_an_extension_is_not_due_again_before_the_time_it_got() {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
-    let _told = extend(&mut pipeline, at(0), at(60_000));
+    let mut pipeline = Pipeline::new(HandshakeFacts::default(), ms(1_000), 1);
+    let _received = extend(&mut pipeline, at(0), at(60_000));
     pipeline.arrived();
     assert_eq!(overdue(&mut pipeline, at(1_000)), (0, false));
     assert_eq!(overdue(&mut pipeline, at(2_500)), (0, false), "half a second late, so there is half a second more");
@@ -116,8 +116,8 @@ fn who_is_late_to_look_after_an_extension_is_not_due_again_before_the_time_it_go
 
 #[test]
 fn a_connection_that_falls_silent_while_an_extension_is_waited_for_is_dead() {
-    let mut pipeline = Pipeline::new(Greeting::default(), ms(1_000), 1);
-    let _told = extend(&mut pipeline, at(0), at(60_000));
+    let mut pipeline = Pipeline::new(HandshakeFacts::default(), ms(1_000), 1);
+    let _received = extend(&mut pipeline, at(0), at(60_000));
     pipeline.arrived();
     assert_eq!(overdue(&mut pipeline, at(1_000)), (0, false));
     assert_eq!(pipeline.due(), at(2_000));

@@ -3,8 +3,8 @@
 /// A question to the server that is no operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Which era it is in.
-    Era,
+    /// Its replication id.
+    Replid,
     /// What its clock shows.
     Time,
     /// That it serves the next command of a slot that is moving there.
@@ -15,7 +15,7 @@ impl Question {
     /// The command, as bytes.
     pub(crate) fn command(self) -> Vec<u8> {
         let command = match self {
-            Self::Era => redis::cmd("INFO").arg("replication").take(),
+            Self::Replid => redis::cmd("INFO").arg("replication").take(),
             Self::Time => redis::cmd("TIME"),
             Self::Asking => redis::cmd("ASKING"),
         };

@@ -19,9 +19,9 @@ impl Default for ServerClock {
 
 impl ServerClock {
     /// The server's clock was `server_us` at some time after `sent`, and not after `received`.
-    pub(crate) fn hear(&self, server_us: u64, sent: Tick, received: Tick) {
+    pub(crate) fn learn(&self, server_us: u64, sent: Tick, received: Tick) {
         let before = self.0.load(Ordering::Relaxed);
-        // Of two readings that are heard at the same time either is a right one.
+        // Of two readings that arrive at the same time either is a right one.
         self.0.store(distance(before, server_us, sent, received), Ordering::Relaxed);
     }
 
@@ -65,7 +65,7 @@ mod tests {
             (60_000, 4_000, 4_001, 4_001, 60_000, "set forward"),
             (8_000, 5_000, 5_010, 5_010, 8_010, "set back"),
         ] {
-            clock.hear(server_ms * 1_000, at(sent), at(received));
+            clock.learn(server_ms * 1_000, at(sent), at(received));
             assert_eq!(clock.at(at(asked)), Some(expected * 1_000), "{why}");
         }
         clock.forget();
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_clock_behind_the_time_since_the_start_of_this_machine_is_one_too() {
         let clock = ServerClock::default();
-        clock.hear(1_000, at(50), at(60));
+        clock.learn(1_000, at(50), at(60));
         assert_eq!((clock.at(at(70)), clock.at(at(58))), (Some(11_000), None));
     }
 }

@@ -12,19 +12,19 @@ pub enum ServerState {
     Failed(Failure),
     /// The server answers again.
     Recovered,
-    /// Something that a person should check, while the server goes on.
+    /// Something that a person should check, while the server continues.
     Warning(String),
-    /// A new era has begun: another node answers for the server, or the node was restarted.
+    /// A failover: another node answers for the server, or the node was restarted.
     FailedOver(Failover),
 }
 
-/// The begin of a new era of a server. What the old era granted last may be lost.
+/// A failover of a server. What was granted last before it may be lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failover {
     /// The address of the node that answers now.
     pub address: Option<String>,
-    /// The name of the era before: a replication id.
-    pub old_era: Arc<str>,
-    /// The name of the new era.
-    pub new_era: Arc<str>,
+    /// The replication id before.
+    pub old_replid: Arc<str>,
+    /// The new replication id.
+    pub new_replid: Arc<str>,
 }

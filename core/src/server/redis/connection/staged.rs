@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::connection::Connection;
 use crate::clock::Tick;
 use crate::name::{Keys, Kind};
-use crate::op::{Answer, FailureKind, LockOp, Op, Place, QuorumConfig, Verb};
+use crate::op::{Answer, FailureKind, LockOp, Op, QueuePlace, QuorumConfig, Verb};
 use crate::options::ClientOptions;
 use crate::server::redis::ServerState;
 use crate::server::redis::commands::script::Script;
 use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::provided::Provided;
@@ -78,7 +78,7 @@ impl Test {
     /// A test with a connection that is up, while nothing is held.
     pub(super) fn connected() -> Self {
         let mut test = Self::new();
-        test.bring(Input::Warm);
+        test.bring(Input::KeepWarm);
         test.connect();
         test
     }
@@ -92,10 +92,10 @@ impl Test {
     }
 
     pub(super) fn submit_until(&mut self, op: Op, deadline: Tick) -> Receiver<Answer> {
-        let (tell, told) = channel();
-        let completion = Completion::new(move |answer| drop(tell.send(answer)));
-        self.bring(Input::Submit(Job::new(Request::new(op, deadline), completion)));
-        told
+        let (sender, received) = channel();
+        let completion = Completion::new(move |answer| drop(sender.send(answer)));
+        self.bring(Input::Submit(InFlight::new(Request::new(op, deadline), completion)));
+        received
     }
 
     /// The effects since the last call, by name. Operations end.
@@ -124,16 +124,16 @@ impl Test {
         assert_eq!(self.effects(), ["open"]);
         self.bring(Input::Opened(Role::Operations));
         assert!(self.wrote().contains("SETNAME"), "who we are is said first");
-        self.says(GREETED);
+        self.replies(GREETED);
         // A connection that breaks stays down until it is wanted.
-        self.connection.tended_until = Tick::default();
+        self.connection.kept_warm_until = Tick::default();
     }
 
-    pub(super) fn says(&mut self, bytes: &str) {
-        self.says_on(Role::Operations, bytes);
+    pub(super) fn replies(&mut self, bytes: &str) {
+        self.replies_on(Role::Operations, bytes);
     }
 
-    pub(super) fn says_on(&mut self, role: Role, bytes: &str) {
+    pub(super) fn replies_on(&mut self, role: Role, bytes: &str) {
         let Some(buffers) = self.connection.buffers(role) else { panic!("there is no socket to say it on") };
         buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
         self.bring(Input::Read(role, bytes.len()));
@@ -192,7 +192,7 @@ pub(super) fn keys() -> Arc<Keys> {
 }
 
 pub(super) fn acquire() -> Op {
-    let place = Place { entry: ENTRY.into(), arrival: 0, stays: false };
+    let place = QueuePlace { entry: ENTRY.into(), arrival: 0, stays: false };
     Op::Lock(LockOp {
         keys: keys(),
         by: "ours".into(),
@@ -217,6 +217,6 @@ pub(super) fn released() -> &'static str {
     "*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$-1\r\n:-2\r\n"
 }
 
-pub(super) fn kind(told: &Receiver<Answer>) -> Option<(FailureKind, bool)> {
-    told.try_recv().ok().map(|answer| answer.unwrap_err()).map(|failure| (failure.kind, failure.maybe_applied))
+pub(super) fn kind(received: &Receiver<Answer>) -> Option<(FailureKind, bool)> {
+    received.try_recv().ok().map(|answer| answer.unwrap_err()).map(|failure| (failure.kind, failure.maybe_applied))
 }

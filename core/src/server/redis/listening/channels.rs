@@ -22,14 +22,14 @@ pub(super) const REFUSED: Duration = Duration::from_secs(30);
 /// The most channels at one node. Who waits beyond that polls.
 const MOST: usize = 4_096;
 
-/// What to say to a node.
+/// What to send to a node.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Subscribe(Channel),
     Unsubscribe(Channel),
-    /// There are new credentials: with subscriptions, only a new connection can tell them.
+    /// There are new credentials: with subscriptions, only a new connection can send them.
     LogIn,
-    /// The server may be in another era.
+    /// The server may have another replication id.
     Wake,
 }
 
@@ -70,7 +70,8 @@ pub(crate) enum Moved {
     Map,
 }
 
-/// The channels of one client. Who listens to one more must not cost a look at all others: a client may wait for thousands of locks.
+/// The channels of one client. Who listens to one more must not cost a look at all others: a client may wait for thousands of
+/// locks.
 #[derive(Default)]
 pub(super) struct Channels {
     known: HashMap<Arc<str>, Known>,
@@ -86,7 +87,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// One more listens to a channel from now on. One that is known gets the notices anew.
+    /// One more listens to a channel from now on. One that is known gets the notices again.
     pub(super) fn listen(&mut self, channel: Channel, of: &Listener, out: &mut Notices) {
         let mut listener = ChannelListener::new(of);
         let name = Arc::clone(&channel.name);
@@ -111,7 +112,7 @@ impl Channels {
         );
     }
 
-    /// Gives what to say to whom, so that each channel is at the node that serves its slot.
+    /// Gives what to send to whom, so that each channel is at the node that serves its slot.
     pub(super) fn place(
         &mut self,
         moved: Moved,
@@ -165,7 +166,7 @@ impl Channels {
         self.count(node) > 0
     }
 
-    /// Takes a channel from its node; gives what to say to that.
+    /// Takes a channel from its node; gives what to send to it.
     fn unsubscribed(&mut self, name: &str) -> Option<(Address, Order)> {
         let known = self.known.get_mut(name)?;
         let node = known.node.take()?;
@@ -201,7 +202,7 @@ impl Channels {
         }
     }
 
-    /// Forgets the channels that nobody has listened to for long. Those for which there was no room are tried anew.
+    /// Forgets the channels that nobody has listened to for long. Those for which there was no room are tried again.
     pub(super) fn sweep(&mut self, now: Tick) -> Vec<(Address, Order)> {
         let mut over = Vec::new();
         for (name, known) in self.known.iter_mut().filter(|(_, known)| known.is_over()) {
@@ -244,7 +245,7 @@ impl Channels {
     pub(super) fn ended(&mut self, node: &Address, name: &str) {
         let Some(known) = self.known_at(node, name) else { return };
         let name = Arc::clone(&known.channel.name);
-        // It has said so itself.
+        // It has reported so itself.
         let _ = self.unsubscribed(&name);
         self.unplaced.push(name);
     }
@@ -265,7 +266,7 @@ impl Channels {
     }
 
     pub(super) fn message(&self, node: &Address, name: &str, message: String, out: &mut Notices) {
-        // A message of the node that has lost the slot counts, too: it was said before.
+        // A message of the node that has lost the slot counts, too: it was sent before.
         if let Some(known) = self.known.get(name).filter(|known| known.node.is_none() || known.node.as_ref() == Some(node)) {
             known.listeners.iter().for_each(|listener| listener.notify(Notice::Message(message.clone()), out));
         }

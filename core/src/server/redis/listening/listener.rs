@@ -18,7 +18,7 @@ impl ChannelListener {
         Self { listener: std::sync::Arc::downgrade(listener), not_listening: false }
     }
 
-    /// The subscription was made, or made anew.
+    /// The subscription was made, or made again.
     pub(super) fn listening(&mut self, out: &mut Notices) {
         self.not_listening = false;
         self.notify(Notice::Listening, out);

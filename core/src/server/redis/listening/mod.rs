@@ -1,7 +1,8 @@
 //! Listening: the connections that carry subscriptions and nothing else, one to each node that has a channel of this client.
 //!
-//! `channels` says who listens to what, and at which node; `pub_sub` is the conversation on one socket, and `idle_check` finds out whether
-//! it is dead. Both decide without I/O. A `task` runs each connection. A server that is no cluster is `one_server`, with one node.
+//! `channels` says who listens to what, and at which node; `pub_sub` is the conversation on one socket, and `idle_check` finds out
+//! whether it is dead. Both decide without I/O. A `task` runs each connection. A server that is no cluster is `one_server`, with
+//! one node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,16 +44,16 @@ pub(crate) trait NodeMap: Send + Sync + 'static {
     /// The node that serves a slot, if it is known.
     fn node_of_slot(&self, slot: u16) -> Option<Address>;
 
-    /// The number of the server's era. A connection of an earlier one leads to a node that publishes nothing any more.
-    fn era(&self) -> u64;
+    /// The number of the server's replication id. A connection of an earlier one leads to a node that publishes nothing any more.
+    fn replid(&self) -> u64;
 
-    /// A node says that a slot is at another node; gives whether the client goes there.
+    /// A node reports that a slot is at another node; gives whether the client goes there.
     fn moved(&self, slot: u16, from: &Address, to: (&str, u16)) -> bool;
 
     /// The map may be wrong.
     fn look_again(self: &Arc<Self>);
 
-    /// A failure of a node, as the client is told of it.
+    /// A failure of a node, as the client receives it.
     fn about(&self, node: &Address, failure: Failure) -> Failure;
 }
 
@@ -79,17 +80,17 @@ impl Listening {
         Self { host: host.clone(), connect_timeout, response_timeout, channels: Mutex::default(), connections }
     }
 
-    /// Has every connection tell the newest credentials.
+    /// Has every connection send the newest credentials.
     pub(crate) fn log_in(&self) {
-        self.tell_all(|| Order::LogIn);
+        self.notify_all(|| Order::LogIn);
     }
 
-    /// Has every connection look whether the server is in another era.
+    /// Has every connection look whether the server has another replication id.
     pub(crate) fn wake(&self) {
-        self.tell_all(|| Order::Wake);
+        self.notify_all(|| Order::Wake);
     }
 
-    fn tell_all(&self, order: impl Fn() -> Order) {
+    fn notify_all(&self, order: impl Fn() -> Order) {
         for connection in self.connections.lock().iter().flat_map(HashMap::values) {
             // One that has ended begins with the newest of both.
             let _ = connection.orders.send(order());
@@ -103,14 +104,14 @@ impl Listening {
     }
 }
 
-/// Has the listener get the messages of a channel, at the node of the channel's slot; says whether the server is open.
+/// Has the listener get the messages of a channel, at the node of the channel's slot; returns whether the server is open.
 pub(crate) fn listen<M: NodeMap>(map: &Arc<M>, channel: Channel, listener: &Listener) -> bool {
     if map.listening().connections.lock().is_none() {
         return false;
     }
     let mut out = Vec::new();
     map.listening().channels.lock().listen(channel, listener, &mut out);
-    tell(out);
+    notify(out);
     place_channels(map, Moved::Nothing);
     true
 }
@@ -119,7 +120,7 @@ pub(crate) fn listen<M: NodeMap>(map: &Arc<M>, channel: Channel, listener: &List
 pub(crate) fn place_channels<M: NodeMap>(map: &Arc<M>, moved: Moved) {
     let mut out = Vec::new();
     let orders = map.listening().channels.lock().place(moved, |slot| map.node_of_slot(slot), &mut out);
-    tell(out);
+    notify(out);
     send(map, orders);
 }
 
@@ -142,6 +143,6 @@ fn send<M: NodeMap>(map: &Arc<M>, orders: Vec<(Address, Order)>) {
     }
 }
 
-fn tell(out: Notices) {
+fn notify(out: Notices) {
     out.into_iter().for_each(|(listener, notice)| listener(notice));
 }

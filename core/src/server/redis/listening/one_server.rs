@@ -39,8 +39,8 @@ impl NodeMap for OneServer {
         Some(self.node.clone())
     }
 
-    fn era(&self) -> u64 {
-        self.primary.era_number()
+    fn replid(&self) -> u64 {
+        self.primary.replid_number()
     }
 
     // A node of a cluster behind a plain URL: its operations say so.

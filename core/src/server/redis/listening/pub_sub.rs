@@ -1,8 +1,8 @@
-//! Publish and subscribe: what is said on a connection that carries the subscriptions to many channels, and nothing else. Decided without
-//! I/O.
+//! Publish and subscribe: what is sent on a connection that carries the subscriptions to many channels, and nothing else. Decided
+//! without I/O.
 //!
-//! A node of a cluster has channels that belong to a slot. It ends a subscription by itself when the slot goes to another node. Before
-//! version 7 there are only plain channels, whose messages cross to every node.
+//! A node of a cluster has channels that belong to a slot. It ends a subscription by itself when the slot goes to another node.
+//! Before version 7 there are only plain channels, whose messages cross to every node.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,9 +49,9 @@ enum Asked {
     Ping,
 }
 
-/// What a node says of a channel.
+/// What a node reports about a channel.
 #[derive(Debug, PartialEq)]
-pub enum Said {
+pub enum ChannelEvent {
     /// Messages arrive from now on.
     Subscribed(Arc<str>),
     /// There is no subscription, and why.
@@ -67,7 +67,7 @@ pub struct PubSub {
     /// The buffers of the socket.
     pub buffers: Buffers,
     asked: VecDeque<Asked>,
-    /// Channels that are left, and whose end was told, maybe by the node itself: then the answer is still to come.
+    /// Channels that are left, and whose end was reported, maybe by the node itself: then the answer is still to come.
     ended: Vec<Arc<str>>,
     /// Whether the server has plain channels alone.
     only_plain: bool,
@@ -99,11 +99,11 @@ impl PubSub {
     pub fn subscribe(&mut self, channel: Channel, now: Tick) {
         let [is_plain, is_sharded] = self.is_needed(channel.kind);
         if is_plain {
-            self.say(&["SUBSCRIBE", &channel.name], now);
+            self.send(&["SUBSCRIBE", &channel.name], now);
             self.asked.push_back(Asked::Subscribe { channel: channel.clone(), is_sharded: false, decides: !is_sharded });
         }
         if is_sharded {
-            self.say(&["SSUBSCRIBE", &channel.name], now);
+            self.send(&["SSUBSCRIBE", &channel.name], now);
             self.asked.push_back(Asked::Subscribe { channel, is_sharded, decides: true });
         }
     }
@@ -111,12 +111,12 @@ impl PubSub {
     pub(crate) fn unsubscribe(&mut self, channel: &Channel, now: Tick) {
         let [is_plain, is_sharded] = self.is_needed(channel.kind);
         for command in [is_plain.then_some("UNSUBSCRIBE"), is_sharded.then_some("SUNSUBSCRIBE")].into_iter().flatten() {
-            self.say(&[command, &channel.name], now);
+            self.send(&[command, &channel.name], now);
             self.asked.push_back(Asked::Unsubscribe(Arc::clone(&channel.name)));
         }
     }
 
-    fn say(&mut self, words: &[&str], now: Tick) {
+    fn send(&mut self, words: &[&str], now: Tick) {
         self.buffers.output.end().extend_from_slice(&redis::Cmd::new().arg(words).get_packed_command());
         self.idle_check.asked(1, now, self.reads);
     }
@@ -127,12 +127,12 @@ impl PubSub {
         self.idle_check.due()
     }
 
-    /// Looks at the clock; says whether the socket is dead.
+    /// Looks at the clock; returns whether the socket is dead.
     pub fn wake(&mut self, now: Tick) -> bool {
         match self.idle_check.look(now, self.reads) {
             Finding::Nothing => false,
             Finding::Quiet => {
-                self.say(&["PING"], now);
+                self.send(&["PING"], now);
                 self.asked.push_back(Asked::Ping);
                 false
             }
@@ -140,24 +140,24 @@ impl PubSub {
         }
     }
 
-    /// Takes what was read, and gives what the node says.
+    /// Takes what was read, and gives what the node reports.
     ///
     /// # Errors
     /// The socket is of no use any more.
-    pub fn read(&mut self, count: usize, now: Tick) -> Result<Vec<Said>, Failure> {
+    pub fn read(&mut self, count: usize, now: Tick) -> Result<Vec<ChannelEvent>, Failure> {
         self.buffers.replies.filled(count);
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         while let Some(value) = self.buffers.replies.next() {
             self.reads += 1;
             match value.map_err(|error| refusal::failure(&error, true))? {
-                Value::ServerError(error) => said.extend(self.refused(&error.into(), now)?),
-                Value::Array(words) => said.extend(self.heard(&words, now)?),
+                Value::ServerError(error) => events.extend(self.refused(&error.into(), now)?),
+                Value::Array(words) => events.extend(self.received(&words, now)?),
                 // A server may answer a ping so.
                 Value::SimpleString(_) => self.done(now),
                 _ => return Err(out_of_step()),
             }
         }
-        Ok(said)
+        Ok(events)
     }
 
     fn answered(&mut self, now: Tick) {
@@ -171,7 +171,7 @@ impl PubSub {
         self.ended.clear();
     }
 
-    fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<Said>, Failure> {
+    fn refused(&mut self, error: &redis::RedisError, now: Tick) -> Result<Option<ChannelEvent>, Failure> {
         let failure = refusal::failure(error, true);
         if let Some(Redirect::Moved { slot, .. }) = failure.redirect.as_deref()
             && !matches!(self.asked.front(), Some(Asked::Subscribe { channel, .. }) if slot_of(&channel.name) == *slot)
@@ -184,17 +184,17 @@ impl PubSub {
         let front = self.asked.pop_front().ok_or_else(out_of_step)?;
         self.idle_check.answered(now, self.reads);
         let Asked::Subscribe { channel, is_sharded, decides } = front else { return Ok(None) };
-        Ok(self.judged(channel, (is_sharded, decides), Some(failure), now))
+        Ok(self.assessed(channel, (is_sharded, decides), Some(failure), now))
     }
 
     /// Takes the answer to a subscription. What the server's scripts use has to be there: where it has channels of slots, those.
-    fn judged(
+    fn assessed(
         &mut self,
         channel: Channel,
         (is_sharded, decides): (bool, bool),
         mut refusal: Option<Failure>,
         now: Tick,
-    ) -> Option<Said> {
+    ) -> Option<ChannelEvent> {
         if !decides {
             self.plain_refusal = refusal;
             return None;
@@ -208,13 +208,13 @@ impl PubSub {
             refusal = self.plain_refusal.take();
         }
         Some(match refusal {
-            None => Said::Subscribed(channel.name),
-            Some(failure) => Said::Refused(channel.name, failure),
+            None => ChannelEvent::Subscribed(channel.name),
+            Some(failure) => ChannelEvent::Refused(channel.name, failure),
         })
     }
 
     /// Takes a list of words: a message, or the answer about a subscription.
-    fn heard(&mut self, words: &[Value], now: Tick) -> Result<Option<Said>, Failure> {
+    fn received(&mut self, words: &[Value], now: Tick) -> Result<Option<ChannelEvent>, Failure> {
         let word = |at: usize| match words.get(at) {
             Some(Value::BulkString(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
             Some(Value::SimpleString(text)) => Some(text.clone()),
@@ -223,14 +223,14 @@ impl PubSub {
         let kind = word(0).ok_or_else(out_of_step)?;
         let name: Arc<str> = word(1).unwrap_or_default().into();
         match &*kind {
-            "message" | "smessage" => Ok(word(2).map(|message| Said::Message(name, message))),
+            "message" | "smessage" => Ok(word(2).map(|message| ChannelEvent::Message(name, message))),
             "subscribe" | "ssubscribe" => match self.asked.front() {
                 Some(Asked::Subscribe { channel, is_sharded, decides })
                     if channel.name == name && *is_sharded == (kind == "ssubscribe") =>
                 {
                     let (channel, answered) = (channel.clone(), (*is_sharded, *decides));
                     self.done(now);
-                    Ok(self.judged(channel, answered, None, now))
+                    Ok(self.assessed(channel, answered, None, now))
                 }
                 _ => Err(out_of_step()),
             },
@@ -246,7 +246,7 @@ impl PubSub {
                         self.ended.swap_remove(at);
                         Ok(None)
                     }
-                    None => Ok(Some(Said::Ended(name))),
+                    None => Ok(Some(ChannelEvent::Ended(name))),
                 },
             },
             "pong" => {

@@ -1,4 +1,4 @@
-//! Conversations about channels: what is said, and what is made of the answers.
+//! Conversations about channels: what is sent, and what is made of the answers.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn wrote(pub_sub: &mut PubSub) -> String {
     written.split("\r\n").filter(|word| !word.starts_with(['*', '$'])).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 
-fn says(pub_sub: &mut PubSub, bytes: &str) -> Result<Vec<Said>, Failure> {
+fn receives(pub_sub: &mut PubSub, bytes: &str) -> Result<Vec<ChannelEvent>, Failure> {
     pub_sub.buffers.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
     pub_sub.read(bytes.len(), at(1))
 }
@@ -33,20 +33,29 @@ fn list(words: &[&str]) -> String {
 }
 
 #[test]
-fn each_channel_is_subscribed_heard_and_left() {
+fn each_channel_is_subscribed_received_and_left() {
     let mut pub_sub = new();
     pub_sub.subscribe(sharded("a"), at(1));
     pub_sub.subscribe(Channel { name: "b".into(), kind: Kind::Plain }, at(1));
     assert_eq!(wrote(&mut pub_sub), "SSUBSCRIBE a SUBSCRIBE b");
-    let said = says(&mut pub_sub, &(list(&["ssubscribe", "a"]) + &list(&["smessage", "a", "free"]) + &list(&["subscribe", "b"])));
+    let events =
+        receives(&mut pub_sub, &(list(&["ssubscribe", "a"]) + &list(&["smessage", "a", "free"]) + &list(&["subscribe", "b"])));
     assert_eq!(
-        said.unwrap(),
-        [Said::Subscribed("a".into()), Said::Message("a".into(), "free".into()), Said::Subscribed("b".into())]
+        events.unwrap(),
+        [
+            ChannelEvent::Subscribed("a".into()),
+            ChannelEvent::Message("a".into(), "free".into()),
+            ChannelEvent::Subscribed("b".into())
+        ]
     );
     pub_sub.unsubscribe(&sharded("a"), at(1));
     assert_eq!(wrote(&mut pub_sub), "SUNSUBSCRIBE a");
-    assert_eq!(says(&mut pub_sub, &list(&["sunsubscribe", "a"])).unwrap(), []);
-    assert_eq!(says(&mut pub_sub, &list(&["sunsubscribe", "b"])).unwrap(), [Said::Ended("b".into())], "nobody asked for that");
+    assert_eq!(receives(&mut pub_sub, &list(&["sunsubscribe", "a"])).unwrap(), []);
+    assert_eq!(
+        receives(&mut pub_sub, &list(&["sunsubscribe", "b"])).unwrap(),
+        [ChannelEvent::Ended("b".into())],
+        "nobody asked for that"
+    );
 }
 
 #[test]
@@ -54,10 +63,13 @@ fn a_refused_channel_is_named_and_an_older_server_is_asked_for_a_plain_one() {
     let mut pub_sub = new();
     pub_sub.subscribe(sharded("a"), at(1));
     pub_sub.subscribe(sharded("b"), at(1));
-    let said = says(&mut pub_sub, "-MOVED 7 h:1\r\n-ERR unknown command `SSUBSCRIBE`, with args\r\n").unwrap();
-    assert!(matches!(&said[..], [Said::Refused(name, failure)] if &**name == "a" && failure.redirect.is_some()), "{said:?}");
+    let events = receives(&mut pub_sub, "-MOVED 7 h:1\r\n-ERR unknown command `SSUBSCRIBE`, with args\r\n").unwrap();
+    assert!(
+        matches!(&events[..], [ChannelEvent::Refused(name, failure)] if &**name == "a" && failure.redirect.is_some()),
+        "{events:?}"
+    );
     assert_eq!(wrote(&mut pub_sub), "SSUBSCRIBE a SSUBSCRIBE b SUBSCRIBE b");
-    assert_eq!(says(&mut pub_sub, &list(&["subscribe", "b"])).unwrap(), [Said::Subscribed("b".into())]);
+    assert_eq!(receives(&mut pub_sub, &list(&["subscribe", "b"])).unwrap(), [ChannelEvent::Subscribed("b".into())]);
     pub_sub.subscribe(sharded("c"), at(1));
     pub_sub.unsubscribe(&sharded("b"), at(1));
     assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE c UNSUBSCRIBE b");
@@ -79,10 +91,10 @@ fn of_both_kinds_the_one_that_scripts_use_decides() {
         let mut pub_sub = new();
         pub_sub.subscribe(Channel { name: "a".into(), kind: Kind::Both }, at(1));
         assert_eq!(wrote(&mut pub_sub), "SUBSCRIBE a SSUBSCRIBE a");
-        assert_eq!(says(&mut pub_sub, plain).unwrap(), [], "the other answer is still to come");
-        let said = says(&mut pub_sub, sharded).unwrap();
-        assert_eq!(matches!(&said[..], [Said::Refused(..)]), is_refused, "{said:?}");
-        assert_eq!(matches!(&said[..], [Said::Subscribed(_)]), !is_refused, "{said:?}");
+        assert_eq!(receives(&mut pub_sub, plain).unwrap(), [], "the other answer is still to come");
+        let events = receives(&mut pub_sub, sharded).unwrap();
+        assert_eq!(matches!(&events[..], [ChannelEvent::Refused(..)]), is_refused, "{events:?}");
+        assert_eq!(matches!(&events[..], [ChannelEvent::Subscribed(_)]), !is_refused, "{events:?}");
         pub_sub.unsubscribe(&Channel { name: "a".into(), kind: Kind::Both }, at(1));
         let left = if sharded == unknown { "UNSUBSCRIBE a" } else { "UNSUBSCRIBE a SUNSUBSCRIBE a" };
         assert_eq!(wrote(&mut pub_sub), left);
@@ -100,8 +112,12 @@ fn both_kinds_are_left_by_two_answers_in_whatever_way_the_node_gives_them() {
         let mut pub_sub = new();
         pub_sub.unsubscribe(&both, at(1));
         pub_sub.subscribe(sharded("b"), at(1));
-        assert_eq!(says(&mut pub_sub, &answers).unwrap(), [], "{answers}");
-        assert_eq!(says(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [Said::Subscribed("b".into())], "{answers}");
+        assert_eq!(receives(&mut pub_sub, &answers).unwrap(), [], "{answers}");
+        assert_eq!(
+            receives(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(),
+            [ChannelEvent::Subscribed("b".into())],
+            "{answers}"
+        );
     }
 }
 
@@ -113,29 +129,29 @@ fn a_node_that_ends_a_subscription_just_as_it_is_left_answers_twice() {
         let mut pub_sub = new();
         pub_sub.unsubscribe(&sharded("a"), at(1));
         pub_sub.subscribe(sharded("b"), at(1));
-        assert_eq!(says(&mut pub_sub, &(own_end.clone() + &answer)).unwrap(), [], "{answer}");
-        assert_eq!(says(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [Said::Subscribed("b".into())]);
+        assert_eq!(receives(&mut pub_sub, &(own_end.clone() + &answer)).unwrap(), [], "{answer}");
+        assert_eq!(receives(&mut pub_sub, &list(&["ssubscribe", "b"])).unwrap(), [ChannelEvent::Subscribed("b".into())]);
         // That was the answer: the next end is another one.
-        assert_eq!(says(&mut pub_sub, &own_end).unwrap(), [Said::Ended("a".into())]);
+        assert_eq!(receives(&mut pub_sub, &own_end).unwrap(), [ChannelEvent::Ended("a".into())]);
     }
     // Two at once.
     let mut pub_sub = new();
     pub_sub.unsubscribe(&sharded("a"), at(1));
     pub_sub.unsubscribe(&sharded("b"), at(1));
     let both = own_end.clone() + &list(&["sunsubscribe", "b"]) + &moved("a") + &moved("b");
-    assert_eq!(says(&mut pub_sub, &both).unwrap(), []);
+    assert_eq!(receives(&mut pub_sub, &both).unwrap(), []);
     // The next question is about the same slot: either answer is its own, and so is the other.
     let mut pub_sub = new();
     pub_sub.unsubscribe(&sharded("a"), at(1));
     pub_sub.subscribe(sharded("{a}b"), at(1));
-    let said = says(&mut pub_sub, &(own_end + &moved("a") + &moved("a"))).unwrap();
-    assert!(matches!(&said[..], [Said::Refused(name, _)] if &**name == "{a}b"), "{said:?}");
+    let events = receives(&mut pub_sub, &(own_end + &moved("a") + &moved("a"))).unwrap();
+    assert!(matches!(&events[..], [ChannelEvent::Refused(name, _)] if &**name == "{a}b"), "{events:?}");
 }
 
 #[test]
 fn an_answer_that_nobody_asked_for_ends_the_conversation() {
     for bytes in ["-ERR no\r\n".to_owned(), list(&["ssubscribe", "x"]), ":1\r\n".to_owned(), list(&["what", "x"])] {
-        assert!(says(&mut new(), &bytes).is_err(), "{bytes}");
+        assert!(receives(&mut new(), &bytes).is_err(), "{bytes}");
     }
 }
 
@@ -143,7 +159,7 @@ fn an_answer_that_nobody_asked_for_ends_the_conversation() {
 fn a_quiet_socket_is_asked_and_a_silent_one_is_dead() {
     let mut pub_sub = new();
     pub_sub.subscribe(sharded("a"), at(1));
-    says(&mut pub_sub, &list(&["ssubscribe", "a"])).unwrap();
+    receives(&mut pub_sub, &list(&["ssubscribe", "a"])).unwrap();
     wrote(&mut pub_sub);
     for _ in 0..2 {
         let due = pub_sub.wake_at();

@@ -9,8 +9,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::channels::{Moved, Order, REFUSED};
-use super::pub_sub::{PubSub, Said};
-use super::{NodeMap, place_channels, send, tell};
+use super::pub_sub::{ChannelEvent, PubSub};
+use super::{NodeMap, notify, place_channels, send};
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind, Redirect};
 use crate::server::redis::address::Address;
@@ -25,20 +25,20 @@ use crate::server::redis::transport::stream::Limit;
 /// The time between two looks for channels that nobody listens to.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Takes what a node says.
-fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
+/// Takes what a node reports.
+fn deliver<M: NodeMap>(map: &Arc<M>, node: &Address, events: Vec<ChannelEvent>) {
     let (mut out, mut moved) = (Vec::new(), Vec::new());
     {
         let mut channels = map.listening().channels.lock();
-        for said in said {
-            match said {
-                Said::Subscribed(name) => channels.subscribed(node, &name, &mut out),
-                Said::Message(name, message) => channels.message(node, &name, message, &mut out),
-                Said::Ended(name) => {
+        for events in events {
+            match events {
+                ChannelEvent::Subscribed(name) => channels.subscribed(node, &name, &mut out),
+                ChannelEvent::Message(name, message) => channels.message(node, &name, message, &mut out),
+                ChannelEvent::Ended(name) => {
                     channels.ended(node, &name);
                     moved.push(Moved::Nothing);
                 }
-                Said::Refused(name, failure) => match failure.redirect.as_deref() {
+                ChannelEvent::Refused(name, failure) => match failure.redirect.as_deref() {
                     Some(Redirect::Moved { slot, host, port }) if map.moved(*slot, node, (host, *port)) => {
                         channels.ended(node, &name);
                         moved.push(Moved::Slot(*slot));
@@ -48,7 +48,7 @@ fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
             }
         }
     }
-    tell(out);
+    notify(out);
     if !moved.is_empty() {
         map.look_again();
     }
@@ -58,7 +58,7 @@ fn heard<M: NodeMap>(map: &Arc<M>, node: &Address, said: Vec<Said>) {
     }
 }
 
-/// Forgets channels that are no longer needed. Says whether a node has one left; else its connection has ended.
+/// Forgets channels that are no longer needed. Returns whether a node has one left; else its connection has ended.
 fn is_listened_to<M: NodeMap>(map: &Arc<M>, node: &Address) -> bool {
     let orders = map.listening().channels.lock().sweep(Tick::now());
     send(map, orders);
@@ -78,14 +78,14 @@ pub(super) async fn run<M: NodeMap>(map: Weak<M>, node: Address, mut inbox: Unbo
         let begun = Tick::now();
         let Broken { failure, is_refusal } = match listen_until_it_breaks(&map, &node, &mut inbox).await {
             Ok(End::NotNeeded) => return,
-            Ok(End::Anew) => continue,
+            Ok(End::Again) => continue,
             Err(broken) => broken,
         };
         let Some(here) = map.upgrade() else { return };
         let (failure, useful) = (here.about(&node, failure), here.listening().connect_timeout);
         let mut out = Vec::new();
         here.listening().channels.lock().disconnected(&node, &failure, &mut out);
-        tell(out);
+        notify(out);
         here.look_again();
         let now = Tick::now();
         backoff.broke(now, now.since(begun) > useful, fastrand::f64());
@@ -106,7 +106,7 @@ enum End {
     /// There is no channel left for it.
     NotNeeded,
     /// The next one leads to another node.
-    Anew,
+    Again,
 }
 
 /// Why there is no connection.
@@ -124,7 +124,7 @@ impl From<Failure> for Broken {
 
 type Opening = Pin<Box<dyn Future<Output = Result<(OpenSocket, Buffers), Failure>> + Send>>;
 
-/// Opens a socket, and says who we are.
+/// Opens a socket, and names the client.
 fn open(settings: &Arc<Settings>) -> Opening {
     let settings = Arc::clone(settings);
     Box::pin(async move {
@@ -133,8 +133,8 @@ fn open(settings: &Arc<Settings>) -> Opening {
     })
 }
 
-/// The subscriptions to all channels of a node, on a socket that is open. What was ordered before is among them. With it: whether there are
-/// other credentials since then.
+/// The subscriptions to all channels of a node, on a socket that is open. What was ordered before is among them. With it: whether
+/// there are other credentials since then.
 fn subscribe_to_all<M: NodeMap>(
     map: &Arc<M>,
     node: &Address,
@@ -157,7 +157,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
     inbox: &mut UnboundedReceiver<Order>,
 ) -> Result<End, Broken> {
     let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-    let (settings, response_timeout, era) = (here.settings_of(node)?, here.listening().response_timeout, here.era());
+    let (settings, response_timeout, replid) = (here.settings_of(node)?, here.listening().response_timeout, here.replid());
     drop(here);
     let (mut socket, buffers) = open(&settings).await.map_err(|failure| {
         // With a provider others may be given soon.
@@ -166,11 +166,11 @@ async fn listen_until_it_breaks<M: NodeMap>(
     })?;
     let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
     let (mut pub_sub, has_others) = subscribe_to_all(&here, node, buffers, inbox);
-    if here.era() != era {
-        return Ok(End::Anew);
+    if here.replid() != replid {
+        return Ok(End::Again);
     }
     drop(here);
-    // With subscriptions, only a new connection can tell other credentials. It takes the place of this one.
+    // With subscriptions, only a new connection can send other credentials. It takes the place of this one.
     let mut next = has_others.then(|| open(&settings));
     let mut sweep_at = Tick::now().after(SWEEP);
     loop {
@@ -179,18 +179,18 @@ async fn listen_until_it_breaks<M: NodeMap>(
         tokio::select! {
             biased;
             count = read(&mut socket, &mut pub_sub.buffers) => {
-                let said = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
-                let said = said.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
+                let events = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
+                let events = events.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-                heard(&here, node, said);
+                deliver(&here, node, events);
             }
             order = inbox.recv() => match order {
                 Some(Order::Subscribe(channel)) => pub_sub.subscribe(channel, Tick::now()),
                 Some(Order::Unsubscribe(channel)) => pub_sub.unsubscribe(&channel, Tick::now()),
                 Some(Order::LogIn) => next = Some(open(&settings)),
                 Some(Order::Wake) => {
-                    if map.upgrade().is_some_and(|map| map.era() != era) {
-                        return Ok(End::Anew);
+                    if map.upgrade().is_some_and(|map| map.replid() != replid) {
+                        return Ok(End::Again);
                     }
                 }
                 None => return Ok(End::NotNeeded),
@@ -198,12 +198,12 @@ async fn listen_until_it_breaks<M: NodeMap>(
             opened = opened => {
                 next = None;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };
-                // Else the connection goes on with the earlier ones, and the provider is asked again.
+                // Else the connection continues with the earlier ones, and the provider is asked again.
                 if let Ok((opened, buffers)) = opened {
                     let (subscribed, has_others) = subscribe_to_all(&here, node, buffers, inbox);
                     (socket, pub_sub, next) = (opened, subscribed, has_others.then(|| open(&settings)));
-                    if here.era() != era {
-                        return Ok(End::Anew);
+                    if here.replid() != replid {
+                        return Ok(End::Again);
                     }
                 }
             }
@@ -214,9 +214,9 @@ async fn listen_until_it_breaks<M: NodeMap>(
                 if Tick::now() >= sweep_at {
                     sweep_at = Tick::now().after(SWEEP);
                     let Some(here) = map.upgrade().filter(|map| is_listened_to(map, node)) else { return Ok(End::NotNeeded) };
-                    // An era may begin without a report.
-                    if here.era() != era {
-                        return Ok(End::Anew);
+                    // A failover may come without a report.
+                    if here.replid() != replid {
+                        return Ok(End::Again);
                     }
                 }
             }

@@ -11,7 +11,7 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::socket::OpenSocket;
 
-/// Connects to a node, and says who we are. A provider whose credentials the node refuses is asked for others, once.
+/// Connects to a node, and names the client. A provider whose credentials the node refuses is asked for others, once.
 pub(crate) async fn connect(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers), Failure> {
     match connect_once(settings).await {
         Err(failure) if failure.kind == FailureKind::Denied && settings.provided.is_some() => connect_once(settings).await,
@@ -23,16 +23,16 @@ async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers),
     let mut socket = OpenSocket::new(dial(settings).await?);
     // The caller keeps the time.
     let mut handshake = Handshake::introduce(settings);
-    let judged = loop {
-        let judged = match read(&mut socket, &mut handshake.buffers).await {
+    let assessed = loop {
+        let assessed = match read(&mut socket, &mut handshake.buffers).await {
             Ok(count) => handshake.introduced(count),
             Err(error) => Some(Err(handshake.closed(error))),
         };
-        if let Some(judged) = judged {
-            break judged;
+        if let Some(assessed) = assessed {
+            break assessed;
         }
     };
-    if let Err(failure) = judged {
+    if let Err(failure) = assessed {
         if handshake.is_refused() {
             settings.refused(handshake.login(), &failure, false, Tick::now());
         }

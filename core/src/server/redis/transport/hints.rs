@@ -1,5 +1,5 @@
-//! Hints: what a sentinel says by itself, that a service has a new primary. They cause a look at once, where a command that fails
-//! or the look that comes from time to time would find out later. A hint that is lost is no harm.
+//! Hints: what a sentinel reports by itself, that a service has a new primary. They cause a look at once, where a command that
+//! fails or the look that comes from time to time would find out later. A hint that is lost is no harm.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::connection::primary::Primary;
-use crate::server::redis::listening::pub_sub::{Channel, Kind, PubSub, Said};
+use crate::server::redis::listening::pub_sub::{Channel, ChannelEvent, Kind, PubSub};
 use crate::server::redis::pauses::Pauses;
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
@@ -57,8 +57,8 @@ async fn follow(settings: Arc<Settings>, primary: Arc<Primary>) {
     let (mut failures, mut is_back) = (1, false);
     for turn in fastrand::usize(..1 << 16).. {
         let begun = Instant::now();
-        // What is heard ends the connection only by its failure, which changes nothing: there are other ways to notice a failover.
-        let _ = hear(service, turn, is_back, &settings, &primary).await;
+        // A message ends the connection only by its failure, which changes nothing: there are other ways to notice a failover.
+        let _ = listen(service, turn, is_back, &settings, &primary).await;
         failures = if begun.elapsed() > PAUSES.longest { 1 } else { failures + 1 };
         is_back = true;
         sleep(PAUSES.spread(failures, fastrand::f64())).await;
@@ -66,7 +66,7 @@ async fn follow(settings: Arc<Settings>, primary: Arc<Primary>) {
 }
 
 /// Listens to one sentinel, as long as the connection lasts. A client that `is_back` may have missed a hint, and looks at once.
-async fn hear(
+async fn listen(
     service: &Arc<Service>,
     turn: usize,
     is_back: bool,
@@ -82,17 +82,17 @@ async fn hear(
     pub_sub.subscribe(Channel { name: CHANNEL.into(), kind: Kind::Plain }, Tick::now());
     loop {
         let wake_at = Instant::now() + pub_sub.wake_at().since(Tick::now());
-        let said = match timeout_at(wake_at, read(&mut socket, &mut pub_sub.buffers)).await {
+        let reply = match timeout_at(wake_at, read(&mut socket, &mut pub_sub.buffers)).await {
             Ok(count) => pub_sub.read(count.map_err(broke_by)?, Tick::now())?,
             Err(_) if pub_sub.wake(Tick::now()) => return Err(no_answer(settings.response_timeout)),
             Err(_) => Vec::new(),
         };
-        for said in said {
-            let is_hint = match said {
-                Said::Subscribed(_) => is_back,
-                Said::Message(_, text) => is_about(&text, &service.name),
-                Said::Refused(_, failure) => return Err(failure),
-                Said::Ended(_) => false,
+        for reply in reply {
+            let is_hint = match reply {
+                ChannelEvent::Subscribed(_) => is_back,
+                ChannelEvent::Message(_, text) => is_about(&text, &service.name),
+                ChannelEvent::Refused(_, failure) => return Err(failure),
+                ChannelEvent::Ended(_) => false,
             };
             if is_hint {
                 look(Arc::clone(settings), Arc::clone(primary), None).await;
@@ -114,7 +114,7 @@ mod tests {
     fn a_sentinel_that_says_nothing_more_is_left() {
         let sentinel = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis+sentinel://{}/locks", sentinel.local_addr().unwrap());
-        let (tell, subscribed) = channel();
+        let (sender, subscribed) = channel();
         std::thread::spawn(move || {
             // The connections are kept open, and nothing is answered but the subscription.
             let mut kept = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
                 let count = stream.read(&mut asked).unwrap_or_default();
                 if String::from_utf8_lossy(&asked[..count]).contains("SUBSCRIBE") {
                     stream.write_all(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n").unwrap();
-                    tell.send(()).unwrap();
+                    sender.send(()).unwrap();
                 }
                 kept.push(stream);
             }

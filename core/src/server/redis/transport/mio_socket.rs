@@ -104,7 +104,7 @@ impl MioSocket {
     }
 
     /// Whether the socket was not looked at for a while: a connection without a driver may have ended meanwhile.
-    pub(crate) fn is_doubtful(&self, now: Tick) -> bool {
+    pub(crate) fn is_suspect(&self, now: Tick) -> bool {
         now.since(self.looked) > TRUSTED
     }
 

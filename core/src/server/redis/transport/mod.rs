@@ -45,7 +45,7 @@ fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, io: &Io, mut socket: 
             Effect::Drop(role) => socket(Change::Drop(role)),
             Effect::Linger => socket(Change::Linger),
             Effect::Complete(completion, answer) => completion.complete_by(io, answer),
-            Effect::Report(state) => primary.health.tell(state),
+            Effect::Report(state) => primary.health.report(state),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn config(_options: &ClientOptions) -> Result<Arc<Tls>, Error> {
 pub(crate) async fn shake_hands(
     _stream: TcpStream,
     (_names, config): (&TlsNames, &Tls),
-    _doubt: Option<&str>,
+    _plain_scheme: Option<&str>,
     _limit: Limit,
 ) -> Result<Socket, Failure> {
     match *config {}

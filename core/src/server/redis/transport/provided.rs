@@ -1,7 +1,7 @@
 //! Provided: the account that the connections to one server or cluster share, and the calls of its provider.
 //!
 //! User code runs on a thread of the blocking pool, so that it may block. There is one call at a time, which all connections that need
-//! its answer wait for. Between the calls a task waits for the time of the next one, and it tells of a call that takes too long.
+//! its answer wait for. Between the calls a task waits for the time of the next one, and it reports a call that takes too long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,13 +49,13 @@ struct State {
     account: Account,
     /// The call that is under way.
     call: Option<Call>,
-    /// Trouble that nobody was told of.
+    /// Trouble that was not reported.
     trouble: Option<Failure>,
 }
 
 /// A call of the provider.
 struct Call {
-    /// The time by which it should have answered; never, once that was told.
+    /// The time by which it should have answered; never, once that was reported.
     until: Tick,
 }
 
@@ -83,7 +83,7 @@ impl Provided {
         self.state.lock().account.accepted(node, login);
     }
 
-    /// A node refuses these, to a live connection or a new one; says whether that is news.
+    /// A node refuses these, to a live connection or a new one; returns whether that is news.
     pub(crate) fn refused(&self, node: &str, login: &Arc<Login>, failure: &Failure, is_live: bool, now: Tick) -> bool {
         let is_news = self.state.lock().account.refused(node, login, failure, is_live, now);
         self.refused.notify_one();

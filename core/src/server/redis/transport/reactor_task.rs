@@ -17,8 +17,8 @@ use crate::op::{Failure, Op};
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::in_flight::InFlight;
 use crate::server::redis::connection::input::Input;
-use crate::server::redis::connection::job::Job;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
@@ -95,15 +95,15 @@ impl ReactorTask {
     }
 
     /// Sends an operation that this thread or another driving thread waits for.
-    pub(crate) fn submit(&self, job: Job) {
-        job.request.io.note(&self.reactor);
-        let sends_later = matches!(job.request.io, Io::Loop(_));
+    pub(crate) fn submit(&self, pending: InFlight) {
+        pending.request.io.note(&self.reactor);
+        let sends_later = matches!(pending.request.io, Io::Loop(_));
         let mut inbox = self.inbox.lock();
-        inbox.push(Message::Bring(Input::Submit(job)));
+        inbox.push(Message::Bring(Input::Submit(pending)));
         let first = inbox.len() == 1;
         drop(inbox);
         if !sends_later {
-            self.attend(&Io::Threads(None));
+            self.poll(&Io::Threads(None));
         } else if first {
             // If the loop is blocked and doesn't send, the I/O thread does.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
@@ -119,8 +119,8 @@ impl ReactorTask {
         self.bring(Message::Bring(Input::LogIn));
     }
 
-    pub(crate) fn give_up(&self) {
-        self.bring(Message::Bring(Input::GiveUp));
+    pub(crate) fn cancel(&self) {
+        self.bring(Message::Bring(Input::Cancel));
     }
 
     pub(crate) fn close(self: &Arc<Self>) {
@@ -131,13 +131,13 @@ impl ReactorTask {
     /// Brings a message that no waiting thread has asked for.
     fn bring(&self, message: Message) {
         self.inbox.lock().push(message);
-        self.attend(&Io::Background);
+        self.poll(&Io::Background);
         self.reactor.promote_next();
     }
 
     /// Brings a release or a leave that another connection sends.
-    pub(crate) fn take_back(&self, op: Op) {
-        self.bring(Message::Bring(Input::TakeBack(op)));
+    pub(crate) fn send_undo(&self, op: Op) {
+        self.bring(Message::Bring(Input::Undo(op)));
     }
 
     fn work(&self, body: &mut Body, io: &Io) {
@@ -147,8 +147,8 @@ impl ReactorTask {
         if let Some(socket) = &mut body.socket {
             // A late answer may be there, only unread: so it is read first. And no operation may overtake one that has to be sent
             // again.
-            let doubtful = body.connection.is_probing() || socket.is_doubtful(now);
-            socket.notice(due || events & MOVED != 0 || doubtful, events & HANGS_UP != 0);
+            let suspect = body.connection.is_probing() || socket.is_suspect(now);
+            socket.notice(due || events & MOVED != 0 || suspect, events & HANGS_UP != 0);
         }
         if let Some(lingering) = &mut body.lingering {
             lingering.notice(due || events & MOVED != 0, events & HANGS_UP != 0);
@@ -227,7 +227,7 @@ impl Body {
         }
     }
 
-    /// Writes the bytes that the socket takes. A server that accepts no more bytes may have said why.
+    /// Writes the bytes that the socket takes. A server that accepts no more bytes may have sent the reason.
     fn write(&mut self, role: Role, now: Tick, io: &Io) {
         let Some((socket, buffers)) = self.socket(role) else { return };
         if let Err(error) = socket.write(buffers) {
@@ -239,7 +239,7 @@ impl Body {
         }
     }
 
-    /// The time at which the connection must be attended to.
+    /// The time at which the connection must be polled.
     fn due(&self) -> Tick {
         let due = self.connection.wake_at();
         if self.connection.is_opening() { due.after(DIAL_GRACE) } else { due }
@@ -259,7 +259,7 @@ impl Handler for ReactorTask {
         self.events.fetch_or(MOVED | hangs_up, Ordering::SeqCst);
     }
 
-    fn attend(&self, io: &Io) {
+    fn poll(&self, io: &Io) {
         loop {
             // The thread that works on the connection looks again when it is done.
             let Some(mut body) = self.body.try_lock() else { return };

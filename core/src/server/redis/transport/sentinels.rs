@@ -15,8 +15,8 @@ use crate::op::{Failure, FailureKind, Reply, Verdict};
 use crate::server::Completion;
 use crate::server::redis::address::Address;
 use crate::server::redis::connection::buffers::Buffers;
-use crate::server::redis::known_sentinels::{Heard, facts};
-use crate::server::redis::sentinel::{Named, Poll, Said, logged_in, others, own_id, questions, said};
+use crate::server::redis::known_sentinels::{SentinelAnswer, facts};
+use crate::server::redis::sentinel::{Named, Poll, PrimaryReply, logged_in, others, own_id, primary_reply, questions};
 use crate::server::redis::sentinel_groups::Ids;
 use crate::server::redis::tls_names::TlsNames;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
@@ -30,7 +30,7 @@ use crate::server::redis::url::Service;
 /// Nobody names a primary within the limit, or the sentinels disagree.
 pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, Failure> {
     let (asked, mut poll) = poll_of(service);
-    let (mut asking, mut heard) = (ask_each(service, asked, limit), Vec::new());
+    let (mut asking, mut answers) = (ask_each(service, asked, limit), Vec::new());
     let choice = loop {
         let now = Tick::now();
         if let Some(choice) = poll.choice(now, Instant::now() >= limit.at) {
@@ -40,19 +40,19 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
         let until = gathers.map_or(limit.at, |until| limit.at.min(Instant::now() + until.since(now)));
         tokio::select! {
             biased;
-            Some(told) = asking.join_next() => {
-                if let Ok(told) = told {
-                    take(&mut poll, &told);
-                    heard.push(told);
+            Some(answer) = asking.join_next() => {
+                if let Ok(answer) = answer {
+                    take(&mut poll, &answer);
+                    answers.push(answer);
                 }
             }
             () = sleep_until(until) => {}
         }
     };
     let foreign = poll.foreign();
-    heard.retain(|heard| !foreign.contains(&heard.from));
+    answers.retain(|answer| !foreign.contains(&answer.from));
     let mut known = service.known.lock();
-    known.learn(&heard);
+    known.learn(&answers);
     match &choice {
         Ok(named) => {
             known.chosen(named.epoch);
@@ -70,64 +70,64 @@ fn poll_of(service: &Service) -> (Vec<Address>, Poll) {
     (asked.clone(), Poll::new(&service.name, asked, known.epoch(), ids, hosts))
 }
 
-fn take(poll: &mut Poll, heard: &Heard) {
-    poll.take(heard.from.clone(), heard.said.clone(), heard.ids.clone(), Tick::now());
+fn take(poll: &mut Poll, answer: &SentinelAnswer) {
+    poll.take(answer.from.clone(), answer.reply.clone(), answer.ids.clone(), Tick::now());
 }
 
 /// Those of another group.
-fn foreign(service: &Service, heard: &[Heard]) -> Vec<Address> {
+fn foreign(service: &Service, answers: &[SentinelAnswer]) -> Vec<Address> {
     let (_, mut poll) = poll_of(service);
-    heard.iter().for_each(|heard| take(&mut poll, heard));
+    answers.iter().for_each(|answer| take(&mut poll, answer));
     poll.foreign()
 }
 
-/// A completion for the answer of the primary to what it is: it adds what all sentinels say, who are asked meanwhile.
+/// A completion for the answer of the primary to what it is: it adds what all sentinels report, who are asked meanwhile.
 pub(crate) fn with_facts(service: &Arc<Service>, span: Duration, host: &Handle, completion: Completion) -> Completion {
-    let (tell, told) = oneshot::channel();
+    let (sender, received) = oneshot::channel();
     let service = Arc::clone(service);
     host.spawn(async move {
-        let (heard, answer) = tokio::join!(ask_all(&service, Limit::new(span)), told);
+        let (answers, answer) = tokio::join!(ask_all(&service, Limit::new(span)), received);
         // Without an answer the completion is dropped, which says so.
         if let Ok(mut answer) = answer {
             if let Ok(Reply { verdict: Verdict::Described(server), .. }) = &mut answer {
-                server.sentinels = Some(facts(&heard, &foreign(&service, &heard)));
+                server.sentinels = Some(facts(&answers, &foreign(&service, &answers)));
             }
             completion.complete(answer);
         }
     });
-    Completion::new(move |answer| drop(tell.send(answer)))
+    Completion::new(move |answer| drop(sender.send(answer)))
 }
 
 /// Asks each sentinel that is known, and then those that they know, and waits for all answers within the limit.
-async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<Heard> {
-    let mut heard: Vec<Heard> = Vec::new();
+async fn ask_all(service: &Arc<Service>, limit: Limit) -> Vec<SentinelAnswer> {
+    let mut answers: Vec<SentinelAnswer> = Vec::new();
     loop {
         let mut rest = service.known.lock().all();
-        rest.retain(|address| heard.iter().all(|heard| heard.from != *address));
+        rest.retain(|address| answers.iter().all(|answer| answer.from != *address));
         if rest.is_empty() {
-            return heard;
+            return answers;
         }
         let mut asking = ask_each(service, rest, limit);
-        while let Some(told) = asking.join_next().await {
-            heard.extend(told);
+        while let Some(answer) = asking.join_next().await {
+            answers.extend(answer);
         }
-        let foreign = foreign(service, &heard);
-        let own: Vec<Heard> = heard.iter().filter(|heard| !foreign.contains(&heard.from)).cloned().collect();
+        let foreign = foreign(service, &answers);
+        let own: Vec<SentinelAnswer> = answers.iter().filter(|answer| !foreign.contains(&answer.from)).cloned().collect();
         service.known.lock().learn(&own);
     }
 }
 
 /// Begins to ask the sentinels. The questions end with the set.
-fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> JoinSet<Heard> {
+fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> JoinSet<SentinelAnswer> {
     let mut asking = JoinSet::new();
     for address in addresses {
         let service = Arc::clone(service);
         asking.spawn(async move {
             let asked = limit.keep(FailureKind::Timeout, "no answer", ask(&service, &address, limit)).await;
-            asked.flatten().unwrap_or_else(|failure| Heard {
+            asked.flatten().unwrap_or_else(|failure| SentinelAnswer {
                 from: address,
                 peer: None,
-                said: Said::Failed(advised(&service, failure)),
+                reply: PrimaryReply::Failed(advised(&service, failure)),
                 others: Vec::new(),
                 ids: Ids::default(),
             })
@@ -136,19 +136,19 @@ fn ask_each(service: &Arc<Service>, addresses: Vec<Address>, limit: Limit) -> Jo
     asking
 }
 
-async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<Heard, Failure> {
+async fn ask(service: &Service, address: &Address, limit: Limit) -> Result<SentinelAnswer, Failure> {
     let mut talk = Talk::begin(service, address, limit).await?;
-    questions(&service.name).iter().for_each(|question| talk.say(question));
+    questions(&service.name).iter().for_each(|question| talk.send(question));
     talk.log_in(service).await?;
-    let said = match said(talk.next().await) {
-        Said::Failed(failure) => return Err(failure),
-        said => said,
+    let reply = match primary_reply(talk.next().await) {
+        PrimaryReply::Failed(failure) => return Err(failure),
+        reply => reply,
     };
-    let ((others, ids), own) = match said {
-        Said::Named(_) => (others(talk.next().await), own_id(talk.next().await)),
+    let ((others, ids), own) = match reply {
+        PrimaryReply::Named(_) => (others(talk.next().await), own_id(talk.next().await)),
         _ => Default::default(),
     };
-    Ok(Heard { from: address.clone(), peer: talk.peer, said, others, ids: Ids { own, others: ids } })
+    Ok(SentinelAnswer { from: address.clone(), peer: talk.peer, reply, others, ids: Ids { own, others: ids } })
 }
 
 /// A failure with advice, where the port may speak TLS: then it answers everything else with an alert, or hangs up without a word.
@@ -174,12 +174,12 @@ impl Talk {
         let socket = open(service, address, limit).await?;
         let peer = socket.peer().map(|peer| Address { host: peer.ip().to_string(), port: peer.port() });
         let mut talk = Self { socket: OpenSocket::new(socket), buffers: Buffers::default(), peer };
-        service.login.command().iter().for_each(|command| talk.say(command));
+        service.login.command().iter().for_each(|command| talk.send(command));
         Ok(talk)
     }
 
     /// Adds a command to what is sent next.
-    pub(crate) fn say(&mut self, command: &[u8]) {
+    pub(crate) fn send(&mut self, command: &[u8]) {
         self.buffers.output.end().extend_from_slice(command);
     }
 

@@ -152,25 +152,26 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     CertificateDer::pem_file_iter(Path::new(path)).map_err(refuse)?.collect::<Result<_, _>>().map_err(refuse)
 }
 
-/// Shakes hands for TLS. With a `doubt`, the scheme of the URL without TLS, the port may be one without TLS, and a failure says so.
+/// Shakes hands for TLS. With a `plain_scheme`, the scheme of the URL without TLS, the port may be one without TLS, and a failure
+/// says so.
 pub(crate) async fn shake_hands(
     stream: TcpStream,
     (names, config): (&TlsNames, &Tls),
-    doubt: Option<&str>,
+    plain_scheme: Option<&str>,
     limit: Limit,
 ) -> Result<Socket, Failure> {
-    let peer = stream.peer_addr().ok().filter(|_| doubt.is_some());
+    let peer = stream.peer_addr().ok().filter(|_| plain_scheme.is_some());
     let connector = TlsConnector::from(config.for_node(names));
     let shaking = limit.keep(FailureKind::Tls, "no TLS handshake", connector.connect(names.asked.clone(), stream));
     let shaken = tokio::select! {
         biased;
         shaken = shaking => shaken,
-        () = answers_without_tls(peer, limit) => return Err(plain(doubt.unwrap_or_default())),
+        () = answers_without_tls(peer, limit) => return Err(plain(plain_scheme.unwrap_or_default())),
     };
     match shaken {
         Ok(Ok(stream)) => Ok(Socket::Tls(Box::new(stream))),
-        Ok(Err(error)) => Err(failure(&error, doubt)),
-        Err(late) => Err(Failure { message: late.message + &doubt.map(advice).unwrap_or_default(), ..late }),
+        Ok(Err(error)) => Err(failure(&error, plain_scheme)),
+        Err(late) => Err(Failure { message: late.message + &plain_scheme.map(advice).unwrap_or_default(), ..late }),
     }
 }
 
@@ -196,22 +197,22 @@ fn plain(plain: &str) -> Failure {
 }
 
 /// The failure of a handshake. A wrong certificate stays wrong, and a port without TLS too, so another attempt is of no use. Where
-/// the port may be one without TLS, `doubtful` is the scheme of a URL without TLS.
-fn failure(error: &io::Error, doubtful: Option<&str>) -> Failure {
+/// the port may be one without TLS, `plain_scheme` is the scheme of a URL without TLS.
+fn failure(error: &io::Error, plain_scheme: Option<&str>) -> Failure {
     let failed = |why: &str| Failure::not_applied(FailureKind::Tls, format!("the TLS handshake failed: {why}"));
     let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let said = quoted(&error.to_string());
-    match (refusal, doubtful) {
+    let message = quoted(&error.to_string());
+    match (refusal, plain_scheme) {
         (Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)), _) => failed(
             "the server's certificate was signed by an authority that is not trusted here; \
              the option tls_ca (in Node tlsCa) takes the file of its certificate",
         )
         .for_good(),
-        (Some(rustls::Error::InvalidCertificate(_)), _) => failed(&said).for_good(),
+        (Some(rustls::Error::InvalidCertificate(_)), _) => failed(&message).for_good(),
         // A server without TLS answers with other bytes, or hangs up.
         (Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(scheme)) => plain(scheme),
-        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(said + &advice(scheme))),
-        _ => failed(&said),
+        (Some(rustls::Error::InvalidMessage(_)) | None, Some(scheme)) => failed(&(message + &advice(scheme))),
+        _ => failed(&message),
     }
 }
 
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_and_a_plain_port_fail_for_good_and_a_port_that_is_known_is_not_doubted() {
+    fn a_certificate_and_a_plain_port_fail_for_good_and_a_port_that_is_known_is_not_suspected() {
         use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage as Garbled};
         use rustls::InvalidMessage::{InvalidContentType, MessageTooLarge};
         let alert = rustls::AlertDescription::HandshakeFailure;

@@ -1,4 +1,4 @@
-//! Job: an operation of a caller, on its way over a connection.
+//! InFlight: an operation of a caller, on its way over a connection.
 
 use crate::op::Answer;
 use crate::server::redis::connection::effect::Effect;
@@ -6,24 +6,24 @@ use crate::server::{Completion, Request};
 
 /// An operation, and the completion that gets its answer.
 #[derive(Debug)]
-pub struct Job {
+pub struct InFlight {
     pub(crate) request: Request,
     pub(crate) completion: Completion,
     /// Whether it was sent before, on a socket that broke.
     pub(crate) repeated: bool,
-    /// Whether it was refused before, and the server was asked for its era since, or greeted again.
-    pub(crate) doubted: bool,
+    /// Whether it was refused before, and the server was asked for its replication id since, or the handshake was repeated.
+    pub(crate) suspected: bool,
     /// Whether the node serves it only because it is asked to: its slot is moving there.
     pub(crate) asking: bool,
     /// Whether a transaction was tried, and whether it has taken the lock's key.
     pub(crate) tried: Option<bool>,
 }
 
-impl Job {
+impl InFlight {
     /// An operation that was not sent so far.
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
-        Self { request, completion, repeated: false, doubted: false, asking: false, tried: None }
+        Self { request, completion, repeated: false, suspected: false, asking: false, tried: None }
     }
 
     /// Ends the operation.

@@ -1,4 +1,4 @@
-//! Parcels: an operation on its way through a cluster, and where it has to go. Pure.
+//! Routed request: an operation on its way through a cluster, and where it has to go. Pure.
 
 use crate::io::reactor::Io;
 use crate::name::HISTORY;
@@ -8,7 +8,7 @@ use crate::server::redis::cluster::scanned::Scanned;
 use crate::server::{Completion, Request};
 
 /// An operation on its way.
-pub(super) struct Parcel {
+pub(super) struct Routed {
     pub(super) request: Request,
     pub(super) completion: Completion,
     /// From how many nodes it was sent on.
@@ -27,7 +27,7 @@ pub(super) enum Destination {
     Numbered(usize),
 }
 
-impl Parcel {
+impl Routed {
     pub(super) fn new(request: Request, completion: Completion) -> Self {
         Self { request, completion, hops: 0, waits: 0 }
     }

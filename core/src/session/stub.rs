@@ -1,4 +1,4 @@
-//! Puppet: a server for tests of the session that answers when the test says so, in the order that the test wants.
+//! Stub: a server for tests of the session that answers when the test says so, in the order that the test wants.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::sync::Mutex;
 use crate::{Client, EventKind, LockEvent};
 
-/// A server in this process. While it is held back, its operations wait for [`Puppet::answer`].
-pub(super) struct Puppet {
+/// A server in this process. While it is held back, its operations wait for [`Stub::answer`].
+pub(super) struct Stub {
     memory: MemoryServer,
     held_back: Mutex<Option<VecDeque<(Request, Completion)>>>,
     listener: Mutex<Option<Listener>>,
@@ -19,7 +19,7 @@ pub(super) struct Puppet {
     listens: bool,
 }
 
-impl Puppet {
+impl Stub {
     pub(super) fn new(name: &str) -> Arc<Self> {
         Self::with(name, true)
     }
@@ -69,13 +69,13 @@ impl Puppet {
     }
 
     /// Sends a notice to the client that listens; gives whether one listens.
-    pub(super) fn say(&self, notice: Notice) -> bool {
+    pub(super) fn publish(&self, notice: Notice) -> bool {
         let listener = self.listener.lock().clone();
         listener.map(|listener| listener(notice)).is_some()
     }
 }
 
-impl Server for Puppet {
+impl Server for Stub {
     fn address(&self) -> &str {
         self.memory.address()
     }
@@ -97,12 +97,12 @@ impl Server for Puppet {
     }
 }
 
-/// A client of the puppet, and the events that it emits.
-pub(super) fn client(puppet: &Arc<Puppet>) -> (Client, Arc<Mutex<Vec<LockEvent>>>) {
+/// A client of the stub, and the events that it emits.
+pub(super) fn client(stub: &Arc<Stub>) -> (Client, Arc<Mutex<Vec<LockEvent>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let events = Arc::clone(&seen);
     let sink = move |event: &LockEvent| events.lock().push(event.clone());
-    (Client::builder().server(Arc::clone(puppet) as Arc<dyn Server>).sink(Arc::new(sink)).build().unwrap(), seen)
+    (Client::builder().server(Arc::clone(stub) as Arc<dyn Server>).sink(Arc::new(sink)).build().unwrap(), seen)
 }
 
 /// The messages of the warnings among the events so far.

@@ -1,4 +1,4 @@
-//! Eras: a new primary is noticed, told of, and asked for every hold at once; an old one is not gone back to.
+//! Replication ids: a new primary is noticed, reported, and asked for every hold at once; the client doesn't return to an old one.
 
 use std::time::Instant;
 
@@ -29,32 +29,32 @@ fn exist(server: &RealServer) -> i64 {
     server.command(&words).int()
 }
 
-fn era(server: &RealServer) -> String {
+fn replid(server: &RealServer) -> String {
     let info = server.command(&["INFO", "replication"]).text().unwrap();
     info.lines().find_map(|line| line.strip_prefix("master_replid:")).unwrap().to_owned()
 }
 
 #[test]
-fn in_a_new_era_every_hold_is_confirmed_at_once() {
+fn after_a_failover_every_hold_is_confirmed_at_once() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(pair.builder());
     let held = holds(&client, &pair);
     eventually("all is replicated", PATIENCE, || exist(&pair.replica) == COUNT as i64);
-    let old_era = era(&pair.primary);
+    let old_replid = replid(&pair.primary);
     let begun = Instant::now();
     pair.fail_over();
     events.at_least(EventKind::FailedOver, 1);
     events.at_least(EventKind::Renewed, COUNT);
     assert!(begun.elapsed() < ms(10_000), "the first renewals would come after 20 s: {:?}", begun.elapsed());
     assert!(held.iter().all(Hold::is_valid));
-    let told = events.last(EventKind::FailedOver).unwrap();
-    assert_eq!((told.old_replication_id, told.new_replication_id), (Some(old_era), Some(era(&pair.replica))));
-    assert_eq!(told.address, Some(format!("127.0.0.1:{}", pair.address.port())));
-    assert_eq!((told.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
+    let event = events.last(EventKind::FailedOver).unwrap();
+    assert_eq!((event.old_replication_id, event.new_replication_id), (Some(old_replid), Some(replid(&pair.replica))));
+    assert_eq!(event.address, Some(format!("127.0.0.1:{}", pair.address.port())));
+    assert_eq!((event.server, events.count(EventKind::FailedOver)), (Some(pair.address.url()), 1));
 }
 
 #[test]
-fn a_hold_that_the_new_primary_never_heard_of_is_lost_long_before_its_renewal() {
+fn a_hold_that_the_new_primary_never_got_is_lost_long_before_its_renewal() {
     let mut pair = Pair::start();
     pair.cut_link();
     let (client, events) = Events::of(pair.builder());
@@ -152,11 +152,11 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
     pair.fail_over();
     events.at_least(EventKind::Renewed, COUNT);
     client.lock("b").acquire_blocking().unwrap().release().blocking().unwrap();
-    // The address leads back to the old primary, which nobody has told that it is none any more.
+    // The address leads back to the old primary, which doesn't know that it is none any more.
     pair.address.lead_to(pair.primary.port());
     let before = pair.address.connections();
     close_one(&pair.replica, 0);
-    eventually("the old primary is greeted", PATIENCE, || pair.address.connections() > before);
+    eventually("the old primary is connected", PATIENCE, || pair.address.connections() > before);
     let again = client.lock("c").acquire_blocking();
     let old = || pair.primary.command(&["EXISTS", "c"]).int();
     assert_eq!(old(), 0, "{again:?}");
@@ -167,7 +167,7 @@ fn an_old_primary_is_not_gone_back_to_while_the_new_one_is_there() {
 }
 
 #[test]
-fn a_frozen_primary_is_left_when_its_answers_are_late_and_not_gone_back_to_when_it_goes_on() {
+fn a_frozen_primary_is_left_when_its_answers_are_late_and_not_returned_to_when_it_continues() {
     let mut pair = Pair::start();
     let (client, events) = Events::of(pair.builder());
     let held = holds(&client, &pair);

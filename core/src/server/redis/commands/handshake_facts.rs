@@ -1,4 +1,4 @@
-//! Greeting: the facts that a server tells about itself when a connection is made. Pure.
+//! Handshake facts: what a server reports about itself when a connection is made. Pure.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::{info, refusal};
 
-/// The era of a node, as the node shows it.
+/// The replication id of a node, as the node shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Era {
+pub(crate) struct Replid {
     /// The node's `master_replid`.
     pub(crate) id: Arc<str>,
     /// The id of the node's process.
     pub(crate) run_id: Option<Arc<str>>,
-    /// Whether the node shows no era before this one.
+    /// Whether the node shows no replication id before this one.
     pub(crate) is_first: bool,
-    /// The era before this one, if the node shows it: its `master_replid2`.
+    /// The replication id before this one, if the node shows it: its `master_replid2`.
     pub(crate) before: Option<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Place {
 
 /// The facts about a server. A server that doesn't permit `INFO` shows none of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Greeting {
+pub(crate) struct HandshakeFacts {
     /// The id of the server's process.
     pub(crate) run_id: Option<Arc<str>>,
     /// Whether the server has what Redis 7.0 has, such as script flags.
@@ -50,25 +50,25 @@ pub(crate) struct Greeting {
     pub(crate) has_transactions: bool,
     /// Whether the user may not begin one.
     pub(crate) denies_transactions: bool,
-    /// The server's era.
-    pub(crate) era: Option<Era>,
+    /// The server's replication id.
+    pub(crate) replid: Option<Replid>,
     /// The server's clock, in microseconds since the epoch.
     pub(crate) time_us: Option<u64>,
     /// Whether it is a node of a cluster, and used as one.
     pub(crate) in_cluster: bool,
 }
 
-impl Greeting {
-    /// The name of the era, by which a server's marker tells whether the server may have forgotten something.
-    pub(crate) fn era_id(&self) -> Option<&str> {
-        self.era.as_ref().map(|era| &*era.id)
+impl HandshakeFacts {
+    /// The replication id, by which a server's marker shows whether the server may have forgotten something.
+    pub(crate) fn replid_text(&self) -> Option<&str> {
+        self.replid.as_ref().map(|replid| &*replid.id)
     }
 
     /// Takes the answer to `INFO server`.
     ///
     /// # Errors
-    /// `Mismatch` for a sentinel, for a node of a cluster among several servers, and for a server in place of such a node: whatever it
-    /// holds, it is no such server.
+    /// `Mismatch` for a sentinel, for a node of a cluster among several servers, and for a server in place of such a node: whatever
+    /// it holds, it is no such server.
     pub(crate) fn server(&mut self, info: &Value, place: Place) -> Result<(), Failure> {
         let Some(info) = text(info) else { return Ok(()) };
         // Valkey has a word of its own for the mode.
@@ -107,7 +107,7 @@ impl Greeting {
         let before = get("master_replid2");
         let is_first = before.as_ref().is_some_and(|before| before.bytes().all(|digit| digit == b'0'));
         let before = before.filter(|_| !is_first).map(Arc::from);
-        self.era = get("master_replid").map(|id| Era { id: id.into(), run_id: self.run_id.clone(), is_first, before });
+        self.replid = get("master_replid").map(|id| Replid { id: id.into(), run_id: self.run_id.clone(), is_first, before });
         Ok(())
     }
 }
@@ -139,11 +139,9 @@ mod tests {
         for (version, expected) in
             [("6.2.14", false), ("7.0.0", true), ("7.2.4", true), ("8.2.3", true), ("255.255.255", true), ("?", false)]
         {
-            let mut greeting = Greeting::default();
-            greeting
-                .server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), Place::OneOfSeveral)
-                .unwrap();
-            assert_eq!((greeting.is_since_7, greeting.run_id.as_deref()), (expected, Some("abc")), "{version}");
+            let mut facts = HandshakeFacts::default();
+            facts.server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), Place::OneOfSeveral).unwrap();
+            assert_eq!((facts.is_since_7, facts.run_id.as_deref()), (expected, Some("abc")), "{version}");
         }
     }
 
@@ -161,35 +159,35 @@ mod tests {
             ("redis_mode", "standalone", Place::Cluster, Some("no node of a cluster")),
             ("no_mode", "at_all", Place::Cluster, None),
         ] {
-            let judged = Greeting::default().server(&info(&[&format!("{field}:{mode}")]), place);
-            let said = judged.err().map(|failure| (failure.kind, failure.message));
-            assert_eq!(said.is_some(), words.is_some(), "{mode}");
-            if let (Some((kind, message)), Some(words)) = (said, words) {
+            let assessed = HandshakeFacts::default().server(&info(&[&format!("{field}:{mode}")]), place);
+            let message = assessed.err().map(|failure| (failure.kind, failure.message));
+            assert_eq!(message.is_some(), words.is_some(), "{mode}");
+            if let (Some((kind, message)), Some(words)) = (message, words) {
                 assert!(kind == FailureKind::Mismatch && message.contains(words), "{message}");
             }
         }
     }
 
     #[test]
-    fn only_a_primary_is_greeted() {
+    fn only_a_primary_passes_the_handshake() {
         let replica = info(&["# Replication", "role:slave", "master_host:10.0.0.1", "master_port:6380"]);
-        let failure = Greeting::default().replication(&replica).unwrap_err();
+        let failure = HandshakeFacts::default().replication(&replica).unwrap_err();
         assert_eq!((failure.kind, failure.maybe_applied), (FailureKind::ReadOnly, false));
         assert!(failure.message.contains("replica of 10.0.0.1:6380"), "{failure}");
         for (lines, is_primary) in [(&["role:master"][..], true), (&["a_proxy:knows_no_role"], false), (&[], false)] {
-            let mut greeting = Greeting::default();
-            greeting.replication(&info(lines)).unwrap();
-            assert_eq!(greeting.is_primary, is_primary, "{lines:?}");
+            let mut facts = HandshakeFacts::default();
+            facts.replication(&info(lines)).unwrap();
+            assert_eq!(facts.is_primary, is_primary, "{lines:?}");
         }
         let lines = [("master_replid2:0000", true, None), ("master_replid2:00a0", false, Some("00a0")), ("no:0", false, None)];
         for (line, is_first, before) in lines {
-            let mut greeting = Greeting { run_id: Some("r".into()), ..Greeting::default() };
-            greeting.replication(&info(&["role:master", "master_replid:abc", line])).unwrap();
+            let mut facts = HandshakeFacts { run_id: Some("r".into()), ..HandshakeFacts::default() };
+            facts.replication(&info(&["role:master", "master_replid:abc", line])).unwrap();
             let (run_id, before) = (Some("r".into()), before.map(Arc::from));
-            assert_eq!(greeting.era, Some(Era { id: "abc".into(), run_id, is_first, before }), "{line}");
+            assert_eq!(facts.replid, Some(Replid { id: "abc".into(), run_id, is_first, before }), "{line}");
         }
-        let mut unknown = Greeting::default();
+        let mut unknown = HandshakeFacts::default();
         unknown.replication(&Value::Nil).unwrap();
-        assert_eq!(unknown, Greeting::default());
+        assert_eq!(unknown, HandshakeFacts::default());
     }
 }

@@ -1,4 +1,4 @@
-//! Happenings: what is told to the thread that guards a command, by signals, calls, the lock and the command.
+//! Events: what the thread that guards a command gets, by signals, calls, the lock and the command.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const FORWARDED: [Signal; 8] = {
 };
 
 /// What happens while a lock is waited for and held.
-pub(super) enum Happening {
+pub(super) enum Event {
     Signal(Signal),
     /// There is an answer to a call.
     Answered,
@@ -36,33 +36,33 @@ pub(super) enum Happening {
     Seen(Option<Box<LockInfo>>),
     /// The standard input has ended.
     InputEnded,
-    /// All output was read, maybe before the end of the command is told.
+    /// All output was read, maybe before the end of the command is reported.
     Read,
 }
 
-/// Those who tell, and the thread that listens.
-pub(super) struct Happenings {
-    sender: Sender<Happening>,
-    receiver: Receiver<Happening>,
-    /// Locked by who waits for children, and while one is started: if that fails, the standard library waits for it.
+/// The senders, and the thread that listens.
+pub(super) struct Events {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+    /// Locked by the thread that waits for children, and while one is started: if that fails, the standard library waits for it.
     children: Arc<Mutex<()>>,
 }
 
-impl Happenings {
+impl Events {
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::channel();
         Self { sender, receiver, children: Arc::default() }
     }
 
-    /// For one who tells.
-    pub(super) fn sender(&self) -> Sender<Happening> {
+    /// For one sender.
+    pub(super) fn sender(&self) -> Sender<Event> {
         self.sender.clone()
     }
 
-    /// Tells from a thread.
-    pub(super) fn tell_from(&self, name: &str, tell: impl FnOnce(Sender<Happening>) + Send + 'static) -> io::Result<()> {
+    /// Sends from a thread.
+    pub(super) fn send_from(&self, name: &str, send: impl FnOnce(Sender<Event>) + Send + 'static) -> io::Result<()> {
         let sender = self.sender();
-        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || tell(sender)).map(drop)
+        thread::Builder::new().name(format!("locktender-{name}")).spawn(move || send(sender)).map(drop)
     }
 
     /// Starts a child of this process.
@@ -71,36 +71,36 @@ impl Happenings {
         start()
     }
 
-    /// Tells signals from now on, and what becomes of children. Who starts this program to ignore a signal gets that.
-    pub(super) fn tell_signals(&self) -> io::Result<()> {
-        let heard = FORWARDED.into_iter().filter(|signal| take(*signal));
-        let mut signals = Signals::new(heard.map(|signal| signal as i32))?;
-        // Nobody could wait for a child whose end is ignored. A signal that is heard is not ignored.
+    /// Sends signals from now on, and what becomes of children. A signal that this program was started to ignore stays ignored.
+    pub(super) fn watch_signals(&self) -> io::Result<()> {
+        let caught = FORWARDED.into_iter().filter(|signal| take(*signal));
+        let mut signals = Signals::new(caught.map(|signal| signal as i32))?;
+        // Nobody could wait for a child whose end is ignored. A signal that is caught is not ignored.
         signals.add_signal(Signal::SIGCHLD as i32)?;
         let children = Arc::clone(&self.children);
-        self.tell_from("signals", move |sender| {
+        self.send_from("signals", move |sender| {
             for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
                 if signal == Signal::SIGCHLD {
                     let _children = children.lock();
-                    tell_changes(&sender);
+                    send_changes(&sender);
                 } else {
-                    let _ = sender.send(Happening::Signal(signal));
+                    let _ = sender.send(Event::Signal(signal));
                 }
             }
         })
     }
 
     /// The next one, while the command runs.
-    pub(super) fn next(&self, patience: Duration) -> Result<Happening, RecvTimeoutError> {
+    pub(super) fn next(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
         self.receiver.recv_timeout(patience)
     }
 
     /// The next one, while no command runs: Ctrl-Z stops this process.
-    pub(super) fn next_alone(&self, patience: Duration) -> Result<Happening, RecvTimeoutError> {
+    pub(super) fn next_alone(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
         loop {
             match self.next(patience) {
-                Ok(Happening::Signal(Signal::SIGTSTP)) => suffer(Signal::SIGTSTP, To::Itself),
-                Ok(Happening::Signal(Signal::SIGWINCH)) => (),
+                Ok(Event::Signal(Signal::SIGTSTP)) => suffer(Signal::SIGTSTP, To::Itself),
+                Ok(Event::Signal(Signal::SIGWINCH)) => (),
                 next => return next,
             }
         }
@@ -109,19 +109,19 @@ impl Happenings {
     /// The signal of Ctrl-C, if that was typed after the command's end. Its shell got it, too.
     pub(super) fn interrupt(&self) -> Option<Signal> {
         self.receiver.try_iter().find_map(|next| match next {
-            Happening::Signal(signal @ (Signal::SIGINT | Signal::SIGQUIT)) => Some(signal),
+            Event::Signal(signal @ (Signal::SIGINT | Signal::SIGQUIT)) => Some(signal),
             _ => None,
         })
     }
 }
 
-/// Tells what has become of children. Those that were adopted are gone then, too, if they have ended.
-fn tell_changes(sender: &Sender<Happening>) {
+/// Sends what has become of children. Those that were adopted are gone then, too, if they have ended.
+fn send_changes(sender: &Sender<Event>) {
     loop {
         match family::next_change() {
-            Ok(Some((process, change))) => drop(sender.send(Happening::Child(process, change))),
+            Ok(Some((process, change))) => drop(sender.send(Event::Child(process, change))),
             Ok(None) => return,
-            Err(_) => return drop(sender.send(Happening::Childless)),
+            Err(_) => return drop(sender.send(Event::Childless)),
         }
     }
 }
