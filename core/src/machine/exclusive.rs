@@ -270,7 +270,7 @@ fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
     }
 }
 
-fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
+pub(super) fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
     match look(state, keys, now_us) {
         Ok(found) => {
             let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining() };
@@ -290,7 +290,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn value(&self) -> Option<&str> {
+    pub(super) fn value(&self) -> Option<&str> {
         self.value.as_deref()
     }
 

@@ -34,10 +34,10 @@ impl Members {
         self.from(low).take_while(|(score, _)| *score < high).count() as u64
     }
 
-    /// The highest score.
+    /// The last member, and its score.
     #[must_use]
-    pub fn last(&self) -> Option<i64> {
-        self.order.last().map(|(score, _)| *score)
+    pub fn last(&self) -> Option<(i64, &Arc<str>)> {
+        self.order.last().map(|(score, member)| (*score, member))
     }
 
     /// Adds a member, or moves it (`ZADD`).

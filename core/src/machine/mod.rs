@@ -44,6 +44,7 @@ mod part;
 mod queue;
 mod quorum;
 mod rules;
+mod shared;
 mod state;
 
 #[doc(hidden)]
@@ -68,6 +69,7 @@ use self::exclusive::Exclusive;
 use self::job::Job;
 use self::quorum::Quorum;
 use self::rules::Rules;
+use self::shared::Shared;
 use crate::name::{Keys, Kind};
 use crate::op::{LockOp, Op, Reply, ServerFacts, Verb, Verdict};
 
@@ -77,6 +79,7 @@ fn rules_of(kind: Kind) -> &'static dyn Rules {
         Kind::Exclusive => &Exclusive,
         Kind::Quorum => &Quorum,
         Kind::Job => &Job,
+        Kind::Read | Kind::Semaphore(_) => &Shared,
     }
 }
 
@@ -120,6 +123,9 @@ fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     let now_us = env.now_us;
     match op {
         Op::Lock(op) => {
+            if let Some(adopted) = shared::adopt(state, op, now_us) {
+                return adopted;
+            }
             let config = if let Verb::Acquire { quorum_config, .. } = &op.verb { quorum_config.as_ref() } else { None };
             let refused = config.and_then(|config| marker::admit(state, op.keys.marker(), config, env));
             refused.unwrap_or_else(|| rules_of(op.keys.kind()).apply(state, op, now_us))

@@ -1,6 +1,7 @@
 //! The queue of a lock's waiters: the server notifies the first waiter when the lock comes free, and may keep the lock for it.
 //!
-//! One sorted set per lock. An *entry* is a waiter, `<f|b>:<client>:<number> <who>` (fair, or barging). Its score is its arrival,
+//! One sorted set per lock. An *entry* is a waiter, `<mode>:<client>:<number> <who>`. Its mode is `b`, or `f` if it is fair; that of a reader
+//! is `r` or `s`, that of who wants a permit `p` or `q`. Its score is its arrival,
 //! in microseconds of the server's clock. Beside the entries there is one member per client, its id, whose score is minus the end
 //! of its life. A client whose waiters are silent for longer is dead, and so are its entries.
 //!
@@ -79,7 +80,7 @@ fn is_mode(mode: &str) -> bool {
 }
 
 fn is_fair(entry: &str) -> bool {
-    entry.starts_with('f')
+    entry.starts_with(['f', 's', 'q'])
 }
 
 /// The first waiter of a queue.
@@ -101,7 +102,7 @@ impl Head {
         newcomer_is_fair && !mutant!(FairNewcomerPasses) || self.is_served_directly(now_us)
     }
 
-    fn is_served_directly(&self, now_us: u64) -> bool {
+    pub(super) fn is_served_directly(&self, now_us: u64) -> bool {
         let is_patient = now_us.saturating_sub(self.arrival) >= PATIENT_US && !mutant!(PatientPassed);
         is_fair(&self.entry) && !mutant!(FairPassed) || is_patient
     }
@@ -162,7 +163,7 @@ pub(super) fn enqueue(state: &mut State, keys: &Keys, place: &QueuePlace, now_us
     if state.is_foreign_to_members(keys.queue(), now_us) {
         return Queued::Nothing;
     }
-    let tail = state.members(keys.queue(), now_us).and_then(|members| members.last()).map_or(0, |last| last.max(-1) + 1);
+    let tail = state.members(keys.queue(), now_us).and_then(|members| members.last()).map_or(0, |(last, _)| last.max(-1) + 1);
     let tail = tail.unsigned_abs().max(now_us);
     let known = state.members(keys.queue(), now_us).and_then(|members| members.score(&place.entry));
     let arrival = match known {
@@ -179,8 +180,8 @@ pub(super) fn enqueue(state: &mut State, keys: &Keys, place: &QueuePlace, now_us
     state.expire(keys.queue(), now_us, KEPT_MS);
     match keys.kind() {
         Kind::Quorum => fence::mark(state, keys.fence(), now_us),
-        Kind::Exclusive | Kind::Job if mutant!(WaiterNotMarked) || known.is_some() && mutant!(KnownWaiterNotMarked) => {}
-        Kind::Exclusive | Kind::Job => note_waiters(state, keys, now_us),
+        _ if mutant!(WaiterNotMarked) || known.is_some() && mutant!(KnownWaiterNotMarked) => {}
+        _ => note_waiters(state, keys, now_us),
     }
     if known.is_none() {
         drop_dead_clients(state, keys, now_us);
@@ -242,9 +243,9 @@ pub(super) fn notify_later(state: &mut State, keys: &Keys, left_ms: u64, now_us:
     }
 }
 
-fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str, window_ms: u64) {
+pub(super) fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str, window_ms: u64) {
     let Some((client, number)) = address(entry) else { return };
-    let mode = if is_fair(entry) { 'f' } else { 'b' };
+    let mode = &entry[..1];
     state.publish(channel_of(keys, client), format!("{kind} {window_ms} {mode}{} {}", cut(number), keys.lock()));
 }
 

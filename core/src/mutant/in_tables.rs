@@ -5,6 +5,19 @@ use super::Mutant;
 impl Mutant {
     /// Those that a table with the bug planted notices, where it would take the simulation too long.
     pub const IN_TABLES: &[Self] = &[
+        Self::EmptyGateJoined,
+        Self::NewcomerJoinsPastWriter,
+        Self::ClaimTakesPermit,
+        Self::PermitTooMany,
+        Self::JoinerHasOwnFence,
+        Self::OldMarksKept,
+        Self::MarkShortened,
+        Self::LeaverKeepsPermit,
+        Self::GateOutlivesMarks,
+        Self::EndedMarkLives,
+        Self::GateNotOfLast,
+        Self::AnyPeriodConfirms,
+        Self::ReadersNotLetIn,
         Self::MistakeLocksOut,
         Self::VoteLetsMarkerGo,
         Self::MarkerNotKept,

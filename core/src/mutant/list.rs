@@ -17,6 +17,34 @@ macro_rules! mutants {
 }
 
 mutants! {
+    // One server, several holders.
+    /// A gate without a living mark is joined.
+    EmptyGateJoined,
+    /// A newcomer joins past a first waiter of another kind.
+    NewcomerJoinsPastWriter,
+    /// The claim of a waiter counts against itself.
+    ClaimTakesPermit,
+    /// One permit more than the limit is given.
+    PermitTooMany,
+    /// A reader that joins has a fence of its own.
+    JoinerHasOwnFence,
+    /// The marks of an earlier period stay.
+    OldMarksKept,
+    /// A renewal shortens a mark.
+    MarkShortened,
+    /// A waiter that leaves keeps the permit that was kept for it.
+    LeaverKeepsPermit,
+    /// A release leaves the end of the gate as it was.
+    GateOutlivesMarks,
+    /// A mark that has ended counts as one that lives.
+    EndedMarkLives,
+    /// The gate ends with the mark that was written last.
+    GateNotOfLast,
+    /// A reader is confirmed in another period than its own.
+    AnyPeriodConfirms,
+    /// Readers that wait are not let in beside one that entered.
+    ReadersNotLetIn,
+
     // One server.
     /// A release deletes whatever is there.
     ReleaseUnowned,

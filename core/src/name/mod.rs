@@ -33,6 +33,9 @@ const CLOCK: &str = "clock";
 /// The last part of the key of a job's record.
 const RECORD: &str = "job";
 
+/// The last part of the key of the marks of a lock that several hold at once.
+const MARKS: &str = "shared";
+
 /// The longest name, in UTF-8 bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
 
@@ -58,6 +61,10 @@ pub enum Kind {
     Quorum,
     /// The lock of a job: exclusive, and beside it a record of the job's attempts and of its end.
     Job,
+    /// Any number of readers, and no writer beside them. On one server only.
+    Read,
+    /// At most so many holders. On one server only.
+    Semaphore(u32),
 }
 
 impl Kind {
@@ -65,6 +72,12 @@ impl Kind {
     #[must_use]
     pub const fn of_lock(servers: usize) -> Self {
         if servers > 1 { Self::Quorum } else { Self::Exclusive }
+    }
+
+    /// Whether several hold the lock at once, each with a mark.
+    #[must_use]
+    pub const fn is_shared(self) -> bool {
+        matches!(self, Self::Read | Self::Semaphore(_))
     }
 }
 
@@ -79,8 +92,8 @@ pub struct Keys {
     fence: String,
     queue: String,
     marker: String,
-    /// The record of a job; empty for other kinds.
-    record: String,
+    /// The record of a job, or the marks of a lock that several hold at once; empty for other kinds.
+    fifth: String,
 }
 
 impl Keys {
@@ -135,14 +148,20 @@ impl Keys {
         // One server may be a node of a cluster, where all keys of a script must share a slot. A server of a quorum never is.
         let beside = |what: &str| [base, what].concat();
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
-        let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
+        let fifth = match kind {
+            Kind::Job => beside(RECORD),
+            Kind::Read | Kind::Semaphore(_) => beside(MARKS),
+            Kind::Exclusive | Kind::Quorum => String::new(),
+        };
         let label = Label::of(kind, name);
         let fence = match kind {
             Kind::Quorum => beside(FENCE),
-            Kind::Exclusive | Kind::Job => format!("{{{}}}{SIDE}{CLOCK}", clock_tag::clock_tag(&lock)),
+            Kind::Exclusive | Kind::Job | Kind::Read | Kind::Semaphore(_) => {
+                format!("{{{}}}{SIDE}{CLOCK}", clock_tag::clock_tag(&lock))
+            }
         };
         let queue = beside("queue");
-        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record }
+        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, fifth }
     }
 
     /// The same keys, with another label.
@@ -207,13 +226,19 @@ impl Keys {
     /// The record of a job. Other kinds have none, and an empty text here.
     #[must_use]
     pub fn record(&self) -> &str {
-        &self.record
+        if self.kind == Kind::Job { &self.fifth } else { "" }
     }
 
-    /// The keys in the order of the scripts' `KEYS`: four, and a fifth one for a job.
+    /// The marks of those who share the lock. Other kinds have none, and an empty text here.
+    #[must_use]
+    pub fn marks(&self) -> &str {
+        if self.kind.is_shared() { &self.fifth } else { "" }
+    }
+
+    /// The keys in the order of the scripts' `KEYS`: four, and a fifth one for a job and for a lock that several hold at once.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
-        let all = [&*self.lock, &self.fence, &self.queue, &self.marker, &self.record];
-        all.into_iter().take(if self.kind == Kind::Job { 5 } else { 4 })
+        let all = [&*self.lock, &self.fence, &self.queue, &self.marker, &self.fifth];
+        all.into_iter().take(if self.fifth.is_empty() { 4 } else { 5 })
     }
 
     /// The marker's key on a server of a quorum. It belongs to no lock.

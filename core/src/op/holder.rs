@@ -1,6 +1,8 @@
 //! Holder: what the value of a lock's key says. It is an owner value, behind which a server writes more words, or begins with a word that
 //! this library has reserved for values that are no owner of a hold.
 
+use std::fmt;
+
 /// The beginning of a value that keeps the lock for a waiter.
 const CLAIM: &str = "claim ";
 
@@ -29,6 +31,37 @@ pub fn is_kept(value: &str) -> bool {
 #[must_use]
 pub fn is_claim(value: &str) -> bool {
     value.starts_with(CLAIM)
+}
+
+/// What the lock's key holds while several hold the lock at once, each with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Readers are inside, in the period with this fence.
+    Read(u64),
+    /// At most so many are inside.
+    Permits(u64),
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(period) => write!(f, "read {period}"),
+            Self::Permits(limit) => write!(f, "permits {limit}"),
+        }
+    }
+}
+
+/// The gate that the value of a lock's key is, if it is one.
+#[must_use]
+pub fn gate_of(value: &str) -> Option<Gate> {
+    let (kind, number) = value.split_once(' ')?;
+    let is_number = (1..=16).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse().ok().filter(|number| is_number && *number < 1 << 53)?;
+    match kind {
+        "read" => Some(Gate::Read(number)),
+        "permits" => Some(Gate::Permits(number)),
+        _ => None,
+    }
 }
 
 /// What stands before the id in an owner value, with its blank: `pid=` contains `id=`.

@@ -1,7 +1,8 @@
 -- The queue of waiters: stands before the part of a script that serves it.
 --
--- KEYS[3] is a sorted set. A waiter is a member '<f|b>:<client>:<number> <who>' (fair, or barging) with its arrival (µs, the
--- server's clock) as score. A client lives until the time that its member '<client>' has, negated, as score.
+-- KEYS[3] is a sorted set. A waiter is a member '<mode>:<client>:<number> <who>' with its arrival (µs, the server's clock) as score. The mode
+-- is 'b', or 'f' of a fair one; of a reader 'r' or 's', of who wants a permit 'p' or 'q'. A client lives until the time that its member
+-- '<client>' has, negated, as score.
 -- A notified waiter leaves the queue; if it comes too late it is enqueued again, at the arrival that it was given and names.
 -- The functions are made only where there is a waiter to serve: a lock that nobody waits for pays nothing for them.
 -- Everything here goes through pcall: a queue that can't be served never hides what happened to the lock.
@@ -59,7 +60,7 @@ local function queue()
 
   -- Whether the waiter is served before anybody else: it is a fair one, or has waited for a second.
   local function is_next(entry, arrival, now)
-    return string.sub(entry, 1, 1) == 'f' or now - arrival >= 1000000
+    return string.find('fsq', string.sub(entry, 1, 1), 1, true) or now - arrival >= 1000000
   end
 
   -- The waiter's rank, and its arrival; nothing if it can't be enqueued.

@@ -116,6 +116,33 @@ fn run_parts(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
     assert!(shown || missed.is_empty(), "{missed:?}: not compared");
 }
 
+/// What was done on locks that several hold at once.
+const DONE_SHARED: [&str; 10] = [
+    "acquire Vote",
+    "acquire Held",
+    "acquire No",
+    "acquire Conflict",
+    "acquire Quarantine",
+    "confirm Ok",
+    "extend Ok",
+    "extend No",
+    "release Ok",
+    "release No",
+];
+
+/// Runs sequences of operations on locks that several hold at once, among them some on plain locks of the same names.
+fn run_shared(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
+    let mut twins = Twins::start(binary);
+    for seed in seeds {
+        let steps = Steps::new(seed, PARTED).shared();
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, steps, shown)));
+        assert!(outcome.is_ok(), "{} differs from the machine on shared locks: DIFFERENTIAL_SEED={seed}", binary.name);
+    }
+    let missed: Vec<_> =
+        DONE_SHARED.into_iter().filter(|done| !twins.verdicts().iter().any(|verdict| verdict.starts_with(done))).collect();
+    assert!(shown || missed.is_empty(), "{missed:?}: not compared");
+}
+
 #[test]
 fn scripts_and_machine_agree_on_every_server_version() {
     let seeds = match number("DIFFERENTIAL_SEED") {
@@ -128,9 +155,10 @@ fn scripts_and_machine_agree_on_every_server_version() {
         for binary in Binary::ends() {
             let (seeds, alike) = (seeds.clone(), alike.clone());
             scope.spawn(move || {
-                run_all(&binary, seeds, LOCKS, shown);
+                run_all(&binary, seeds.clone(), LOCKS, shown);
                 run_all(&binary, alike.clone(), ALIKE, shown);
                 run_parts(&binary, alike, shown);
+                run_shared(&binary, seeds, shown);
             });
         }
     });

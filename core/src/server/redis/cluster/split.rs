@@ -61,7 +61,11 @@ pub(super) enum Next {
 
 impl Split {
     /// Begins an operation: gives its first part. An operation on several servers has no parts: none of them is in a cluster.
+    /// Neither has one on a lock that several hold at once: it needs the lock's key and the marks.
     pub(super) fn begin(whole: &LockOp) -> Option<(Self, Op)> {
+        if whole.keys.kind().is_shared() {
+            return None;
+        }
         let (stage, part) = match &whole.verb {
             Verb::Acquire { .. } => (Stage::Take, Part::Take),
             Verb::Extend { .. } => (Stage::Only, Part::Extend),

@@ -77,6 +77,10 @@ fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
         (Kind::Quorum, Verb::Release { .. } | Verb::Leave) => &QUORUM_RELEASE,
         (Kind::Quorum, _) => &QUORUM_INSPECT,
         (Kind::Job, Verb::Extend { .. }) => &JOB_EXTEND,
+        (Kind::Read | Kind::Semaphore(_), Verb::Acquire { .. }) => &SHARED_ACQUIRE,
+        (Kind::Read | Kind::Semaphore(_), Verb::Confirm { .. }) => &SHARED_CONFIRM,
+        (Kind::Read | Kind::Semaphore(_), Verb::Extend { .. } | Verb::Heal { .. }) => &SHARED_EXTEND,
+        (Kind::Read | Kind::Semaphore(_), Verb::Release { .. } | Verb::Leave) => &SHARED_RELEASE,
         (_, Verb::Acquire { .. }) => &ACQUIRE,
         (_, Verb::Confirm { .. }) => &CONFIRM,
         (_, Verb::Extend { .. }) => &EXTEND,
@@ -121,7 +125,7 @@ macro_rules! piece {
 
 static ACQUIRE: Script = script!(
     "#!lua\n": "exclusive/acquire.lua" "value.lua" "queue.lua" "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "clock.lua"
-    "exclusive/acquire_free.lua" "exclusive/acquire_taken.lua"
+    "exclusive/looked.lua" "exclusive/acquire_free.lua" "exclusive/acquire_taken.lua"
 );
 static CONFIRM: Script = script!(
     "#!lua flags=allow-oom\n": "exclusive/confirm.lua" "value.lua" "time.lua" "exclusive/held.lua" "last_fence.lua" "raise.lua" "exclusive/raised.lua"
@@ -158,10 +162,28 @@ static QUORUM_RELEASE: Script =
     script!("#!lua flags=allow-oom\n": "quorum/release.lua" "quorum/noted.lua" "queue.lua" "quorum/release_long.lua");
 static QUORUM_INSPECT: Script = script!("": "quorum/inspect.lua" "quorum/seen.lua" "inspected.lua");
 
+static SHARED_ACQUIRE: Script = script!(
+    "#!lua\n": "shared/acquire.lua" "value.lua" "queue.lua" "shared/acquire_args.lua" "time.lua" "shared/gate.lua" "shared/marks.lua"
+    "shared/admit.lua" "exclusive/looked.lua" "shared/adopted.lua" "read_marker.lua" "marker.lua" "clock.lua" "shared/acquire_free.lua"
+    "shared/acquire_taken.lua"
+);
+static SHARED_CONFIRM: Script = script!(
+    "#!lua flags=allow-oom\n": "shared/confirm.lua" "value.lua" "time.lua" "exclusive/held.lua" "shared/gate.lua" "shared/marks.lua"
+    "last_fence.lua" "raise.lua" "shared/confirmed.lua"
+);
+static SHARED_EXTEND: Script = script!(
+    "#!lua flags=allow-oom\n": "shared/extend.lua" "value.lua" "time.lua" "exclusive/held.lua" "shared/gate.lua" "shared/marks.lua"
+    "shared/extended.lua"
+);
+static SHARED_RELEASE: Script = script!(
+    "#!lua flags=allow-oom\n": "shared/release.lua" "value.lua" "queue.lua" "time.lua" "exclusive/held.lua" "last_fence.lua"
+    "shared/gate.lua" "shared/marks.lua" "shared/admit.lua" "shared/released.lua"
+);
+
 static JOB_BEGIN: Script = script!(
     "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/notify.lua" "job/not_begun.lua" "job/over_notified.lua" {
-        "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/acquire_free.lua"
-        "job/due.lua" "exclusive/acquire_taken.lua"
+        "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/looked.lua"
+        "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
     }
     "job/begun.lua"
 );

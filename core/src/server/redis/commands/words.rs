@@ -204,6 +204,20 @@ pub(crate) fn compare(comparison: Comparison, lock: &str, value: &str, by_text: 
     Words(words).write(out);
 }
 
+/// The word with which the gate of a lock begins that several hold at once.
+const fn gate(kind: Kind) -> &'static str {
+    if matches!(kind, Kind::Read) { "read" } else { "permits" }
+}
+
+/// The mode of a fair waiter.
+const fn fair_mode(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "s",
+        Kind::Semaphore(_) => "q",
+        Kind::Exclusive | Kind::Quorum | Kind::Job => "f",
+    }
+}
+
 /// A proposal that may be taken: any other one is 0.
 fn believable(proposal: u64) -> u64 {
     if machine::is_time(proposal) { proposal } else { 0 }
@@ -283,6 +297,8 @@ impl<'a> Words<'a> {
                     Kind::Quorum => {
                         command.number(believable(*proposal)).number(ttl_ms.saturating_add(machine::FENCE_KEPT_MS));
                     }
+                    Kind::Read => _ = command.text("").count(*proposal),
+                    Kind::Semaphore(limit) => _ = command.number(limit).count(*proposal),
                     Kind::Exclusive | Kind::Job => _ = command.count(*proposal),
                 }
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
@@ -291,7 +307,7 @@ impl<'a> Words<'a> {
                     _ if only_adopts => command.text("o").text("").text(""),
                     Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
                     // The mode alone: one attempt joins no queue.
-                    None => command.text(if *fair { "f" } else { "" }).text("").text(""),
+                    None => command.text(if *fair { fair_mode(keys.kind()) } else { "" }).text("").text(""),
                 };
                 command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
                 match quorum_config {
@@ -305,6 +321,19 @@ impl<'a> Words<'a> {
                     command.terms(terms);
                 }
             }
+            // While a slot of a cluster moves, no script names the queue.
+            Verb::Confirm { fence } if keys.kind().is_shared() => {
+                command.number(3_u64).text(keys.lock()).text(keys.clock()).text(keys.marks());
+                command.text(by).number(*fence).text(gate(keys.kind()));
+            }
+            Verb::Extend { ttl_ms, fence } | Verb::Heal { ttl_ms, fence } if keys.kind().is_shared() => {
+                command.number(2_u64).text(keys.lock()).text(keys.marks());
+                command.text(by).number(*ttl_ms).number(*fence).text(gate(keys.kind()));
+            }
+            Verb::Release { leave, .. } if keys.kind().is_shared() => {
+                command.keys(keys).text(by).text(leave.as_deref().unwrap_or_default()).text(gate(keys.kind()));
+            }
+            Verb::Leave if keys.kind().is_shared() => _ = command.keys(keys).text(by).text(by).text(gate(keys.kind())),
             Verb::Confirm { fence } => {
                 command.keys(keys).text(by).number(*fence);
             }

@@ -1,0 +1,446 @@
+//! Readers and permits: tables, and every sequence of steps up to a depth.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Remaining;
+use crate::machine::{CLAIM_MS, Env, State, Value, apply, claim};
+use crate::mutant::{Mutant, assert_noticed};
+use crate::name::{Keys, Kind};
+use crate::op::holder::named::{in_short, named};
+use crate::op::{Adoption, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict};
+
+const T: u64 = 1_800_000_000_000_000;
+const TTL: u64 = 10_000;
+
+/// One server with one lock, whose clock only the test moves.
+#[derive(Clone)]
+struct Bench {
+    state: State,
+    now_us: u64,
+}
+
+fn keys(kind: Kind) -> Arc<Keys> {
+    Arc::new(Keys::new(kind, "", "a", true).unwrap())
+}
+
+fn acquire(ttl_ms: u64, waiter: &str) -> Verb {
+    let fair = waiter.starts_with(['f', 's', 'q']);
+    let place = (waiter.len() > 1).then(|| QueuePlace { entry: waiter.into(), arrival: 0, stays: false });
+    Verb::Acquire { ttl_ms, proposal: 0, adopt: None, fair, place, quorum_config: None, job: None }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { state: State::new(), now_us: T }
+    }
+
+    fn apply(&mut self, kind: Kind, by: &str, verb: Verb) -> Reply {
+        let op = Op::Lock(LockOp { keys: keys(kind), by: named(by).into(), verb });
+        in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
+    }
+
+    /// Acquires; gives the fence, and 0 if others are in the way.
+    fn enter(&mut self, kind: Kind, by: &str, ttl_ms: u64) -> u64 {
+        self.wait(kind, by, ttl_ms, "")
+    }
+
+    fn wait(&mut self, kind: Kind, by: &str, ttl_ms: u64, waiter: &str) -> u64 {
+        let reply = self.apply(kind, by, acquire(ttl_ms, waiter));
+        if reply.verdict == Verdict::Vote { reply.fence } else { 0 }
+    }
+
+    fn renew(&mut self, kind: Kind, by: &str, ttl_ms: u64, fence: u64) -> bool {
+        self.apply(kind, by, Verb::Extend { ttl_ms, fence }).verdict == Verdict::Ok
+    }
+
+    fn release(&mut self, kind: Kind, by: &str) -> bool {
+        self.apply(kind, by, Verb::Release { leave: None, kept_ms: 0 }).verdict == Verdict::Ok
+    }
+
+    fn leave(&mut self, kind: Kind, waiter: &str) {
+        self.apply(kind, waiter, Verb::Leave);
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now_us += ms * 1_000;
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now_us / 1_000
+    }
+
+    /// The lock's key: its text, and the millisecond of its end.
+    fn gate(&self) -> Option<(String, u64)> {
+        let entry = self.state.get("a", self.now_us)?;
+        Some((entry.text()?.to_owned(), entry.expires_ms?))
+    }
+
+    /// The end of the last mark that lives.
+    fn last_mark(&self) -> Option<u64> {
+        let (end, _) = self.state.members(keys(Kind::Read).marks(), self.now_us)?.last()?;
+        Some(end.unsigned_abs()).filter(|end| *end >= self.now_ms())
+    }
+
+    /// Who was notified since the last call, and how.
+    fn notified(&mut self) -> Vec<String> {
+        let short = |payload: String| payload.trim_end_matches(" a").to_owned();
+        self.state.take_published().into_iter().map(|message| short(message.payload)).collect()
+    }
+
+    fn put(&mut self, value: &str, ttl_ms: u64) {
+        self.state.put("a", Value::Text(value.into()), self.now_us, Some(ttl_ms));
+    }
+}
+
+fn left(ms: u64) -> Remaining {
+    Remaining::For(Duration::from_millis(ms))
+}
+
+const TWO: Kind = Kind::Semaphore(2);
+const ONE: Kind = Kind::Semaphore(1);
+
+#[test]
+fn readers_share_a_period_and_a_writer_waits_for_the_last_of_them() {
+    a_writer_waits_for_the_last_reader();
+    assert_noticed(Mutant::JoinerHasOwnFence, a_writer_waits_for_the_last_reader);
+}
+
+fn a_writer_waits_for_the_last_reader() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.enter(Kind::Read, "r", TTL), T);
+    bench.pass(1_000);
+    assert_eq!(bench.enter(Kind::Read, "s", 2 * TTL), T, "the fence of the period");
+    assert_eq!(bench.gate(), Some((format!("read {T}"), bench.now_ms() + 2 * TTL)));
+    let refused = bench.apply(Kind::Semaphore(3), "p", acquire(TTL, "")).verdict;
+    assert_eq!(refused, Verdict::Held { holder: "s".into(), remaining: left(2 * TTL) }, "it ends last");
+    assert_eq!(bench.enter(Kind::Exclusive, "w", TTL), 0);
+    assert!(bench.release(Kind::Read, "s"));
+    assert_eq!(bench.gate().map(|(_, end)| end), bench.last_mark(), "the gate ends with the reader that is left");
+    assert!(bench.release(Kind::Read, "r") && bench.gate().is_none());
+    assert_eq!(bench.state.iter(bench.now_us).count(), 1, "nothing but the clock is left");
+    assert!(bench.enter(Kind::Exclusive, "w", TTL) > T);
+    assert_eq!(bench.enter(Kind::Read, "r", TTL), 0);
+}
+
+#[test]
+fn as_many_hold_permits_as_their_limit_says_and_a_crashed_one_costs_its_own_ttl() {
+    let mut bench = Bench::new();
+    let fences: Vec<u64> = ["p", "q"].map(|by| bench.enter(TWO, by, TTL)).into();
+    assert!(fences[0] == T && fences[1] > T);
+    assert_eq!(bench.gate(), Some(("permits 2".into(), bench.now_ms() + TTL)));
+    bench.pass(10);
+    let held = |holder: &str, ms| Verdict::Held { holder: holder.into(), remaining: left(ms) };
+    assert_eq!(bench.apply(TWO, "o", acquire(TTL, "")).verdict, held("p", TTL - 10), "it ends first");
+    assert!(bench.renew(TWO, "q", 2 * TTL, fences[1]));
+    assert!(!bench.renew(TWO, "o", TTL, fences[1]));
+    assert!(bench.enter(Kind::Semaphore(3), "o", TTL) > fences[1], "each names its own limit");
+    assert_eq!(bench.gate().unwrap().0, "permits 3");
+    bench.pass(TTL + 1);
+    assert_eq!(bench.gate().map(|(_, end)| end), bench.last_mark());
+    assert!(bench.enter(TWO, "p2", TTL) > 0, "q is left");
+    assert_eq!(bench.enter(TWO, "o2", TTL), 0);
+}
+
+#[test]
+fn a_gate_without_a_living_mark_is_a_holder_that_nobody_knows() {
+    a_gate_that_nobody_knows_is_waited_for();
+    assert_noticed(Mutant::EmptyGateJoined, a_gate_that_nobody_knows_is_waited_for);
+}
+
+fn a_gate_that_nobody_knows_is_waited_for() {
+    for (value, kind) in [("read 42", Kind::Read), ("permits 2", TWO)] {
+        let mut bench = Bench::new();
+        bench.put(value, 700);
+        assert_eq!(
+            bench.apply(kind, "r", acquire(TTL, "")).verdict,
+            Verdict::Held { holder: value.into(), remaining: left(700) }
+        );
+        assert!(!bench.renew(kind, "r", TTL, 42) && !bench.release(kind, "r"));
+        assert_eq!(bench.gate(), Some((value.into(), bench.now_ms() + 700)), "it is left alone");
+    }
+    // The marks are lost: those inside are lost, too, and nobody else enters before the gate ends.
+    let mut bench = Bench::new();
+    let fence = bench.enter(Kind::Read, "r", TTL);
+    bench.state.remove(keys(Kind::Read).marks());
+    assert!(!bench.renew(Kind::Read, "r", TTL, fence));
+    assert_eq!((bench.enter(Kind::Read, "s", TTL), bench.enter(Kind::Exclusive, "w", TTL)), (0, 0));
+    bench.pass(TTL + 1);
+    assert!(bench.enter(Kind::Read, "s", TTL) > 0);
+}
+
+#[test]
+fn marks_without_a_gate_are_those_of_an_earlier_period() {
+    marks_of_an_earlier_period_count_no_more();
+    assert_noticed(Mutant::OldMarksKept, marks_of_an_earlier_period_count_no_more);
+}
+
+fn marks_of_an_earlier_period_count_no_more() {
+    let mut bench = Bench::new();
+    let lost = bench.enter(ONE, "p", 2 * TTL);
+    bench.state.remove("a");
+    let fence = bench.enter(ONE, "q", TTL);
+    assert!(fence > lost && !bench.renew(ONE, "p", TTL, lost) && bench.renew(ONE, "q", TTL, fence));
+    assert_eq!(bench.gate().map(|(_, end)| end), bench.last_mark());
+}
+
+#[test]
+fn a_key_of_another_type_is_a_conflict_where_it_would_be_written() {
+    let mut bench = Bench::new();
+    bench.state.put(keys(Kind::Read).marks(), Value::Foreign("list".into()), T, None);
+    let found = Verdict::Conflict { found: "list at {a}:~lt:shared".into() };
+    assert_eq!(bench.apply(Kind::Read, "r", acquire(TTL, "")).verdict, found);
+    assert!(!bench.release(Kind::Read, "r"));
+    assert_eq!(bench.state.iter(T).count(), 1);
+}
+
+#[test]
+fn a_first_waiter_of_another_kind_stops_newcomers_and_readers_enter_together() {
+    newcomers_stop_behind_a_writer();
+    assert_noticed(Mutant::NewcomerJoinsPastWriter, newcomers_stop_behind_a_writer);
+    assert_noticed(Mutant::ReadersNotLetIn, newcomers_stop_behind_a_writer);
+}
+
+fn newcomers_stop_behind_a_writer() {
+    let mut bench = Bench::new();
+    bench.enter(Kind::Read, "r", TTL);
+    assert_eq!(bench.wait(Kind::Exclusive, "w", TTL, "b:one:1 w"), 0);
+    for number in 1..=10 {
+        assert_eq!(bench.wait(Kind::Read, "s", TTL, &format!("r:two:{number} s")), 0, "behind the writer");
+    }
+    assert!(bench.release(Kind::Read, "r"));
+    assert_eq!(bench.notified(), ["free 200 b1", "next 200 r1"]);
+    assert!(bench.wait(Kind::Exclusive, "w", TTL, "b:one:1 w") > 0);
+    assert!(bench.release(Kind::Exclusive, "w"));
+    assert_eq!(bench.notified(), ["free 200 r1", "next 200 r2"]);
+    let period = bench.wait(Kind::Read, "s1", TTL, "r:two:1 s");
+    assert_eq!(bench.notified(), (2..=9).map(|number| format!("free 200 r{number}")).collect::<Vec<_>>());
+    assert_eq!(bench.wait(Kind::Read, "s2", TTL, "r:two:2 s"), period);
+    assert_eq!(bench.notified(), ["free 200 r10"], "and so on");
+}
+
+#[test]
+fn a_patient_waiter_for_a_permit_has_one_kept_for_it() {
+    permits_are_kept_for_patient_waiters();
+    for mutant in [Mutant::ClaimTakesPermit, Mutant::LeaverKeepsPermit, Mutant::GateOutlivesMarks] {
+        assert_noticed(mutant, permits_are_kept_for_patient_waiters);
+    }
+}
+
+fn permits_are_kept_for_patient_waiters() {
+    let (one, two) = ("q:one:1 permits=1 x", "q:two:2 permits=1 y");
+    let mut bench = Bench::new();
+    bench.enter(ONE, "p", TTL);
+    let at = |reply: Reply| matches!(reply.queued, Queued::At { .. });
+    assert!(at(bench.apply(ONE, "q", acquire(TTL, one))) && at(bench.apply(ONE, "o", acquire(TTL, two))));
+    assert!(bench.release(ONE, "p"));
+    assert_eq!(bench.notified(), ["claim 200 q1", "next 200 q2"], "the lock is free, and kept as any other");
+    assert!(bench.wait(ONE, "q", TTL, one) > 0);
+    // A second permit, and who waits for it is kept one beside the first.
+    assert_eq!(bench.wait(TWO, "late", TTL, "p:three:3 permits=2 z"), 0, "not past the first waiter");
+    bench.leave(ONE, two);
+    assert_eq!(bench.notified(), ["free 200 p3"]);
+    bench.wait(TWO, "late", TTL, "p:three:3 permits=2 z");
+    assert_eq!(bench.wait(TWO, "f", TTL, "q:four:4 permits=2 f"), 0);
+    assert!(bench.release(TWO, "late"));
+    assert_eq!(bench.notified(), ["claim 200 q4"]);
+    assert_eq!(bench.enter(TWO, "newcomer", TTL), 0, "the claim counts");
+    assert!(bench.wait(TWO, "f", TTL, "q:four:4 permits=2 f") > 0);
+    // A claim that its waiter can't use any more.
+    assert_eq!(bench.wait(TWO, "g", TTL, "q:five:5 permits=2 g"), 0);
+    assert!(bench.release(TWO, "f"));
+    assert_eq!(bench.notified(), ["claim 200 q5"]);
+    assert!(bench.release(ONE, "q"));
+    assert_eq!(bench.gate().map(|(_, end)| end), Some(bench.now_ms() + CLAIM_MS), "the gate ends with the claim");
+    bench.leave(TWO, "q:five:5 permits=2 g");
+    assert_eq!(bench.gate(), None);
+}
+
+#[test]
+fn a_claim_that_a_smaller_limit_makes_useless_is_given_to_the_next() {
+    let mut bench = Bench::new();
+    for by in ["a", "b", "c"] {
+        bench.enter(Kind::Semaphore(3), by, TTL);
+    }
+    bench.wait(Kind::Semaphore(3), "d", TTL, "q:one:1 permits=3 d");
+    bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e");
+    bench.release(Kind::Semaphore(3), "a");
+    assert_eq!(bench.notified(), ["claim 200 q1"]);
+    // Its program has been told a smaller limit meanwhile.
+    assert_eq!(bench.wait(TWO, "d", TTL, "q:one:1 permits=3 d"), 0);
+    assert_eq!(bench.notified(), ["claim 200 q2"]);
+    assert!(bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e") > 0);
+    let score = |entry: &str| bench.state.members(keys(TWO).marks(), bench.now_us).unwrap().score(&claim(entry));
+    assert_eq!([score("q:one:1 permits=3 d"), score("q:two:2 permits=3 e")], [None, None]);
+}
+
+#[test]
+fn a_reader_that_was_handed_over_is_adopted_in_its_period_and_in_quarantine() {
+    let mut bench = Bench::new();
+    let period = bench.enter(Kind::Read, "r", 2 * TTL);
+    bench.wait(Kind::Exclusive, "w", TTL, "f:one:1 w");
+    let adopt = |by: &str, owner: &str, or_acquire| {
+        let adopt = Some(Adoption { owner: named(owner).into(), or_acquire });
+        let quorum_config = Some(QuorumConfig { servers: 1, max_ttl_ms: 60_000 });
+        let verb = Verb::Acquire { ttl_ms: TTL, proposal: 0, adopt, fair: false, place: None, quorum_config, job: None };
+        (by.to_owned(), verb)
+    };
+    let mut take = |(by, verb): (String, Verb)| bench.apply(Kind::Read, &by, verb);
+    assert_eq!(take(adopt("s", "r", false)), Reply::new(Verdict::Vote, T, period), "past the writer that waits");
+    assert_eq!(take(adopt("s", "r", false)).fence, period, "asked again");
+    assert_eq!(take(adopt("t", "r", false)).verdict, Verdict::No { holder: None, remaining: left(2 * TTL) }, "it is gone");
+    assert!(matches!(take(adopt("t", "r", true)).verdict, Verdict::Quarantine { .. }), "nobody else enters");
+    assert_eq!(bench.gate().map(|(_, end)| end), Some(T / 1_000 + 2 * TTL), "never ending earlier");
+    assert!(bench.renew(Kind::Read, "s", TTL, period) && !bench.renew(Kind::Read, "r", TTL, period));
+}
+
+#[test]
+fn a_confirmation_raises_the_clock_and_writes_no_mark() {
+    let mut bench = Bench::new();
+    let fence = bench.enter(Kind::Read, "r", TTL) + 7_000;
+    let no = bench.apply(Kind::Read, "r", Verb::Confirm { fence }).verdict;
+    assert_eq!(no, Verdict::No { holder: None, remaining: left(TTL) }, "of another period");
+    assert!(bench.release(Kind::Read, "r"));
+    assert!(bench.enter(Kind::Exclusive, "w", TTL) > fence);
+}
+
+#[test]
+fn a_reader_whose_acquire_comes_twice_has_no_hold_in_the_later_period() {
+    a_second_acquire_begins_another_period();
+    assert_noticed(Mutant::AnyPeriodConfirms, a_second_acquire_begins_another_period);
+}
+
+fn a_second_acquire_begins_another_period() {
+    let mut bench = Bench::new();
+    let period = bench.enter(Kind::Read, "r", TTL);
+    bench.state.remove("a");
+    assert!(bench.enter(Kind::Exclusive, "w", TTL) > period && bench.release(Kind::Exclusive, "w"));
+    // The server reads the acquire once more, and its reply is lost.
+    let later = bench.enter(Kind::Read, "r", TTL);
+    assert!(later > period && bench.renew(Kind::Read, "r", TTL, later));
+    assert!(!bench.renew(Kind::Read, "r", TTL, period), "a writer was there meanwhile");
+}
+
+/// What a client believes: until when it is inside, and its fence.
+type Belief = (u8, u64, u64);
+
+/// One state of the server and of its clients. The last client is a writer.
+#[derive(Clone)]
+struct Scene {
+    bench: Bench,
+    beliefs: Vec<Belief>,
+    largest: u64,
+}
+
+const TTLS: [u64; 4] = [2, 4, 1, 2];
+const LIMIT: u64 = 2;
+
+impl Scene {
+    fn valid(&self, client: usize) -> bool {
+        self.beliefs[client].1 >= self.bench.now_ms()
+    }
+
+    /// Does one thing; `None` if it makes no sense now.
+    fn after(&self, kind: Kind, act: usize) -> Option<Self> {
+        let mut next = self.clone();
+        let writer = self.beliefs.len() - 1;
+        if act == 0 {
+            next.bench.pass(1);
+            return Some(next);
+        }
+        let (client, act) = ((act - 1) / 3, (act - 1) % 3);
+        let (number, until, fence) = self.beliefs[client];
+        let (kind, ttl) = (if client == writer { Kind::Exclusive } else { kind }, TTLS[client]);
+        let owner = |number: u8| format!("c{client}-{number}");
+        let now = next.bench.now_ms();
+        match act {
+            0 if !self.valid(client) && number < 3 => {
+                let fence = next.bench.enter(kind, &owner(number + 1), ttl);
+                let until = if fence > 0 { now + ttl } else { 0 };
+                next.beliefs[client] = (number + 1, until, fence);
+                if fence > 0 {
+                    // A reader's is above those of writers, which is known of those that it may follow.
+                    let before = if kind == Kind::Read { self.beliefs[writer].2 } else { self.largest };
+                    assert!(fence > before, "a fence sinks");
+                    next.largest = self.largest.max(fence);
+                } else if number + 1 == 3 {
+                    return None;
+                }
+            }
+            1 if number > 0 => {
+                next.bench.release(kind, &owner(number));
+                next.beliefs[client].1 = 0;
+            }
+            // Also late, behind the end or the release.
+            2 if number > 0 => {
+                let ttl = TTLS[(client + 1) % TTLS.len()];
+                let done = next.bench.renew(kind, &owner(number), ttl, fence);
+                assert!(!done || until >= now, "a renewal behind the end or the release brought it back");
+                if until >= now {
+                    next.beliefs[client].1 = if done { until.max(now + ttl) } else { 0 };
+                }
+            }
+            _ => return None,
+        }
+        Some(next)
+    }
+
+    fn judge(&self, kind: Kind) {
+        let writer = self.beliefs.len() - 1;
+        let inside = (0..writer).filter(|client| self.valid(*client)).count();
+        assert!(inside == 0 || !self.valid(writer), "beside a writer");
+        assert!(kind == Kind::Read || inside as u64 <= LIMIT, "too many permits");
+        let gate = self.bench.gate().filter(|(value, _)| value.starts_with("read ") || value.starts_with("permits "));
+        assert_eq!(gate.map(|(_, end)| end), self.bench.last_mark(), "the gate ends with the last mark");
+        assert!(inside == 0 || self.bench.last_mark().is_some(), "a valid hold without a gate");
+    }
+
+    fn key(&self) -> String {
+        let entries: Vec<_> = self.bench.state.iter(self.bench.now_us).collect();
+        format!("{} {entries:?} {:?}", self.bench.now_us, self.beliefs)
+    }
+}
+
+fn every_sequence(kind: Kind, clients: usize, depth: usize) {
+    let start = Scene { bench: Bench::new(), beliefs: vec![(0, 0, 0); clients + 1], largest: 0 };
+    let (mut seen, mut scenes) = (HashSet::from([start.key()]), vec![start]);
+    for _ in 0..depth {
+        let mut next = Vec::new();
+        for scene in &scenes {
+            for after in (0..=3 * scene.beliefs.len()).filter_map(|act| scene.after(kind, act)) {
+                after.judge(kind);
+                if seen.insert(after.key()) {
+                    next.push(after);
+                }
+            }
+        }
+        scenes = next;
+    }
+}
+
+fn every_sequence_of_readers() {
+    every_sequence(Kind::Read, 2, 8);
+}
+
+fn every_sequence_of_permits() {
+    every_sequence(Kind::Semaphore(2), 3, 7);
+}
+
+#[test]
+fn no_sequence_of_steps_lets_a_reader_in_beside_a_writer() {
+    every_sequence_of_readers();
+}
+
+#[test]
+fn no_sequence_of_steps_gives_more_permits_than_the_limit() {
+    every_sequence_of_permits();
+}
+
+#[test]
+fn what_is_left_out_shows_in_some_sequence() {
+    for mutant in [Mutant::MarkShortened, Mutant::EndedMarkLives, Mutant::GateNotOfLast] {
+        assert_noticed(mutant, every_sequence_of_readers);
+    }
+    assert_noticed(Mutant::PermitTooMany, every_sequence_of_permits);
+}

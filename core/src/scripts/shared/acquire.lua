@@ -1,0 +1,13 @@
+-- Takes a lock that several may hold at once: as a reader, beside other readers, or with a permit, while fewer than the limit are inside.
+--
+-- KEYS     lock, clock, queue, marker, marks
+-- ARGV     owner, ttl (ms), the limit ('' = a reader), the fence that the client has seen,
+--          the waiter that joins the queue if it can't enter ('s' or 'q' = none, but of a fair lock; 'o' = none, and only the reader to
+--          adopt counts), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner of the reader to adopt,
+--          with quarantine: the marker as this client would write it; what there is none of is '', or left out at the end
+-- returns  as acquire of a lock with one holder; the fence of a reader is that of its period;
+--          'held' names the mark that ends last, and of permits the one that ends first
+-- always   readers of one period have one fence, above that of every holder before; a permit's is above all fences before;
+--          the gate ends with the last mark; a gate without a living mark is waited for, and never written;
+--          nobody enters past the first waiter of another kind, and no fair newcomer past anybody
+

@@ -1,0 +1,41 @@
+local fence = number
+if not (last and kind == 'read') then
+  local is_foreign = not last and redis.call('EXISTS', marks) == 1 and redis.call('TYPE', marks).ok
+  if is_foreign and is_foreign ~= 'zset' then
+    return { 'conflict', now, 0, is_foreign .. ' at ' .. marks, -2 }
+  end
+  local given, broken = tick(floor)
+  if not given then
+    return broken
+  end
+  fence = tonumber(given)
+end
+local ends = math.max(known or 0, ms + ARGV[2])
+if last then
+  drop_ended()
+  redis.call('ZADD', marks, whole(ends), ARGV[1])
+  if claim then
+    redis.call('ZREM', marks, claim)
+    end_at(last_mark())
+  else
+    last_until(ends)
+  end
+  if limit and limit ~= number then
+    redis.call('SET', KEYS[1], 'permits ' .. whole(limit), 'KEEPTTL')
+  end
+else
+  redis.call('DEL', marks)
+  redis.call('ZADD', marks, whole(ends), ARGV[1])
+  redis.call('SET', KEYS[1], mine .. ' ' .. whole(limit or fence), 'PXAT', whole(ends))
+  end_at(ends)
+end
+local reply = { 'vote', now, fence, ARGV[1], ends - ms }
+if waits then
+  redis.pcall('ZREM', KEYS[3], entry)
+  if ARGV[7] == '1' then
+    local _, _, enqueue = queue()
+    reply[6], reply[7] = enqueue(entry, 0, now)
+  end
+end
+admit(mine, limit)
+return reply
