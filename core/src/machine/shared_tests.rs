@@ -267,7 +267,7 @@ fn a_claim_that_a_smaller_limit_makes_useless_is_given_to_the_next() {
     bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e");
     bench.release(Kind::Semaphore(3), "a");
     assert_eq!(bench.notified(), ["claim 200 q1"]);
-    // Its program has been told a smaller limit meanwhile.
+    // Its program has another limit by now.
     assert_eq!(bench.wait(TWO, "d", TTL, "q:one:1 permits=3 d"), 0);
     assert_eq!(bench.notified(), ["claim 200 q2"]);
     assert!(bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e") > 0);
