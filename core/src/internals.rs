@@ -1,6 +1,14 @@
 //! Internals: the decisions without their I/O, for the simulation, the model and the differential test. It may change in any
 //! release.
 
+use crate::Lock;
+use crate::name::Kind;
+
+/// The lock as one that several hold at once: that of readers, or one with permits.
+pub fn held_by_several(lock: Lock, kind: Kind) -> Lock {
+    lock.of_several(kind)
+}
+
 pub mod clock {
     pub use crate::clock::*;
 }

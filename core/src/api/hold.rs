@@ -12,6 +12,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::{Call, Responder};
 use crate::io::reactor::Io;
+use crate::name::Kind;
 use crate::op::job::JobEnd;
 use crate::protocol::{Amount, Answered, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
@@ -281,6 +282,10 @@ impl Hold {
     pub fn hand_over(&self) -> Result<String, Error> {
         if self.grant.attempt.is_some() {
             let why = "an attempt of a job can't be handed over: give it back, and the next worker begins it again";
+            return Err(Error::invalid("hand_over", self.name(), why));
+        }
+        if let Kind::Semaphore(_) = self.actor.recipe.keys.kind() {
+            let why = "a permit can't be handed over: give it back, and the other process takes one";
             return Err(Error::invalid("hand_over", self.name(), why));
         }
         let actor = Arc::clone(&self.actor);

@@ -125,6 +125,11 @@ impl Lock {
         self.change(|spec| (spec.kind, spec.used_as) = (Kind::Job, LockKind::Job))
     }
 
+    /// The lock of readers, or one with permits.
+    pub(crate) fn of_several(self, kind: Kind) -> Self {
+        self.change(|spec| spec.kind = kind)
+    }
+
     /// The lock of something else, which metrics and events count apart.
     pub(super) fn used_as(self, used_as: LockKind) -> Self {
         self.change(|spec| spec.used_as = used_as)
@@ -167,6 +172,18 @@ impl Lock {
                 return Err(Error::invalid("name", &self.spec.name, Text::new(why, [])));
             }
             let is_of_quorum = quorum_config.is_some_and(|config| config.servers > 1);
+            if self.spec.kind.is_shared() {
+                if self.spec.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
+                    let why = Text::new("only a lock with one holder has it", []);
+                    return Err(Error::invalid_time("min_hold", options.min_hold, why));
+                }
+                options.min_hold = Duration::ZERO;
+                if is_of_quorum {
+                    let why = "a quorum has no locks that several hold at once: independent servers can't agree on how many hold it; \
+                               use one server";
+                    return Err(Error::invalid("name", &self.spec.name, Text::new(why, [])));
+                }
+            }
             let kind = if is_of_quorum { Kind::Quorum } else { self.spec.kind };
             let keys = Keys::new(kind, &base.prefix, &self.spec.name, quorum_config.is_none())?;
             let category = options.category.clone().unwrap_or_else(|| Arc::clone(&keys.label().category));

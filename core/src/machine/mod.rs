@@ -57,8 +57,8 @@ pub use fence::{KEPT_MS as FENCE_KEPT_MS, LIMIT as FENCE_LIMIT};
 pub use marker::UNKNOWN_REPLID;
 #[doc(hidden)]
 pub use members::Members;
-pub(crate) use queue::notified_by_lock;
 pub use queue::{ALIVE_MS, CLAIM_MS, channel, channel_of};
+pub(crate) use queue::{LIMIT as LIMIT_OF_PERMITS, mode_of, notified_by_lock};
 #[doc(hidden)]
 pub use state::{Entry, Value};
 pub use state::{Message, State};

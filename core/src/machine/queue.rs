@@ -1,7 +1,7 @@
 //! The queue of a lock's waiters: the server notifies the first waiter when the lock comes free, and may keep the lock for it.
 //!
 //! One sorted set per lock. An *entry* is a waiter, `<mode>:<client>:<number> <who>`. Its mode is `b`, or `f` if it is fair; that of a reader
-//! is `r` or `s`, that of who wants a permit `p` or `q`. Its score is its arrival,
+//! is `r` or `s`, that of who wants a permit `p` or `q`, with its limit behind the number. Its score is its arrival,
 //! in microseconds of the server's clock. Beside the entries there is one member per client, its id, whose score is minus the end
 //! of its life. A client whose waiters are silent for longer is dead, and so are its entries.
 //!
@@ -81,6 +81,33 @@ fn is_mode(mode: &str) -> bool {
 
 fn is_fair(entry: &str) -> bool {
     entry.starts_with(['f', 's', 'q'])
+}
+
+/// Whether a waiter wants a permit.
+pub(super) fn wants_permit(entry: &str) -> bool {
+    entry.starts_with(['p', 'q'])
+}
+
+/// The limit that a waiter for a permit names: at most five digits.
+pub(super) fn limit_in(entry: &str) -> Option<u64> {
+    let (_, after) = entry.split_once(LIMIT).filter(|_| wants_permit(entry))?;
+    let digits = &after[..after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len())];
+    digits.parse().ok().filter(|_| digits.len() <= 5)
+}
+
+/// How a waiter for a permit names its limit.
+pub(crate) const LIMIT: &str = " permits=";
+
+/// How the entry of a waiter begins that wants to hold a lock of this kind.
+pub(crate) const fn mode_of(kind: Kind, fair: bool) -> char {
+    match (kind, fair) {
+        (Kind::Read, false) => 'r',
+        (Kind::Read, true) => 's',
+        (Kind::Semaphore(_), false) => 'p',
+        (Kind::Semaphore(_), true) => 'q',
+        (Kind::Exclusive | Kind::Quorum | Kind::Job, false) => 'b',
+        (Kind::Exclusive | Kind::Quorum | Kind::Job, true) => 'f',
+    }
 }
 
 /// The first waiter of a queue.
@@ -245,8 +272,9 @@ pub(super) fn notify_later(state: &mut State, keys: &Keys, left_ms: u64, now_us:
 
 pub(super) fn notify(state: &mut State, keys: &Keys, entry: &str, kind: &str, window_ms: u64) {
     let Some((client, number)) = address(entry) else { return };
-    let mode = &entry[..1];
-    state.publish(channel_of(keys, client), format!("{kind} {window_ms} {mode}{} {}", cut(number), keys.lock()));
+    let waiter = [&entry[..1], cut(number)].concat();
+    let limit = limit_in(entry).map(|limit| format!("/{limit}")).unwrap_or_default();
+    state.publish(channel_of(keys, client), format!("{kind} {window_ms} {waiter}{limit} {}", keys.lock()));
 }
 
 /// The waiters of a lock: the number of entries, and the first ones whose client is alive.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::cut::cut;
 use super::exclusive::{Found, conflict, inspect, look};
-use super::queue::{self, CLAIM_MS};
+use super::queue::{self, CLAIM_MS, limit_in, wants_permit};
 use super::rules::Rules;
 use super::state::{State, Value};
 use super::{clock, fence};
@@ -247,16 +247,6 @@ fn is_of_kind(entry: &str, keys: &Keys) -> bool {
 
 fn reads(entry: &str) -> bool {
     entry.starts_with(['r', 's'])
-}
-
-fn wants_permit(entry: &str) -> bool {
-    entry.starts_with(['p', 'q'])
-}
-
-/// The limit that a waiter names.
-fn limit_in(entry: &str) -> Option<u64> {
-    let (_, after) = entry.split_once(" permits=")?;
-    after[..after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len())].parse().ok()
 }
 
 impl Gate {

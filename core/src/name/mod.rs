@@ -254,9 +254,13 @@ pub(crate) fn has_tag(prefix: &str) -> bool {
     matches!(tags(prefix), Tags::One)
 }
 
-/// The key of the record of the job whose lock has the key `lock`.
-pub(crate) fn record_of(lock: &str) -> String {
-    [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, RECORD].concat()
+/// The keys by which the local queues of a lock go, beside its own: its record and its marks.
+pub(crate) fn sides_of(lock: &str) -> [String; 2] {
+    [beside(lock, RECORD), beside(lock, MARKS)]
+}
+
+fn beside(lock: &str, what: &str) -> String {
+    [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, what].concat()
 }
 
 /// What keys are listed for.

@@ -71,7 +71,9 @@ fn the_prefix_is_part_of_every_key_and_of_no_name() {
     let four = ["prod:a", "{21262}:~lt:clock", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"];
     assert_eq!(keys.in_order().collect::<Vec<_>>(), four);
     let job = Keys::new(Kind::Job, "prod:", "a", true).unwrap();
-    assert_eq!(record_of(job.lock()), job.record());
+    assert_eq!(sides_of(job.lock())[0], job.record());
+    let readers = Keys::new(Kind::Read, "prod:", "a", true).unwrap();
+    assert_eq!((&*sides_of(job.lock())[1], readers.marks()), ("{prod:a}:~lt:shared", "{prod:a}:~lt:shared"));
     assert_eq!(job.in_order().collect::<Vec<_>>(), [&four[..], &["{prod:a}:~lt:job"]].concat());
     assert_eq!(keys.name(), "a");
     assert_eq!(Keys::new(Kind::Exclusive, "", "a", false).unwrap().marker(), Keys::server_marker());

@@ -174,7 +174,10 @@ impl Acquisition {
 
     fn answer(&mut self, recipe: &Recipe, (server, tag): (usize, Tag), answer: Answer, now: Tick, out: &mut Vec<Command>) {
         self.track_queue_place(recipe, (server, tag), &answer, now, out);
-        self.witness.receive(server, tag.step, &answer, self.state.owner());
+        // Holds beside others show a period in place of a fence.
+        if !recipe.keys.kind().is_shared() {
+            self.witness.receive(server, tag.step, &answer, self.state.owner());
+        }
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {

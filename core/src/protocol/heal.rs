@@ -56,7 +56,7 @@ impl Hold {
         let is_single = recipe.quorum_config.is_some_and(|config| config.servers == 1);
         let overtakes_heal = sent < self.healed_at && !mutant!(RefusalFromBeforeHeal);
         let is_suspect = self.suspected_at.is_some() || overtakes_heal || mutant!(DeletedKeyHealed);
-        is_single && is_suspect && !mutant!(LostKeyNotHealed)
+        is_single && is_suspect && !recipe.keys.kind().is_shared() && !mutant!(LostKeyNotHealed)
     }
 
     /// Writes the key again, which a round did not find. The answer decides. A round that timed out is not the last one, which

@@ -63,14 +63,14 @@ use crate::error::{Error, Loss, ServerFailure};
 use crate::event::LockEvent;
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::op::job::{AttemptNumber, Ending, JobEnd, Terms};
 use crate::op::{Adoption, Answer, HistoryNote, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait, wire_millis};
 use crate::owner::Signature;
 use crate::server::Request;
 use crate::validity;
-use crate::wait::{Hint, LeaveReason, Role};
+use crate::wait::{Hint, LeaveReason, Mode, Role};
 
 /// The number of servers, of which a majority decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,9 +145,9 @@ impl Recipe {
         !only_adopts && self.options.wait != Wait::For(Duration::ZERO)
     }
 
-    /// Whether holds are noted.
+    /// Whether holds are noted. Those beside others would push the ones of single holders out.
     fn logs(&self) -> bool {
-        self.history && self.servers.len() == 1
+        self.history && self.servers.len() == 1 && !self.keys.kind().is_shared()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -171,9 +171,17 @@ impl Recipe {
         span.saturating_add(self.options.grace)
     }
 
+    /// What its waiter wants.
+    pub(crate) fn mode(&self) -> Mode {
+        Mode { kind: self.keys.kind(), fair: self.options.fair }
+    }
+
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
     pub(crate) fn queue_key(&self) -> Cow<'_, str> {
         match self.job {
+            None if self.keys.kind() == Kind::Read => Cow::from(self.keys.marks()),
+            // Who has another limit may have to wait where this one need not.
+            None if let Kind::Semaphore(limit) = self.keys.kind() => format!("{}/{limit}", self.keys.marks()).into(),
             None => Cow::from(self.keys.lock()),
             Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
             // A later scheduled time may be left out while the earlier one is waited for.

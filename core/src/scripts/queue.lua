@@ -13,6 +13,12 @@ local CLAIM, ALIVE = 200, 3000
 -- A script drops so many dead waiters at once, so many times; and a waiter that is enqueued drops so many dead clients.
 local BATCH, BATCHES, CLIENTS = 100, 3, 10
 
+-- The limit that a waiter for a permit names.
+local function limit_of(entry)
+  local limit = string.find('pq', string.sub(entry, 1, 1), 1, true) and string.match(entry, ' permits=(%d+)')
+  return limit and #limit <= 5 and limit or nil
+end
+
 local function queue()
   local function number(n)
     return string.format('%.0f', n)
@@ -99,6 +105,10 @@ local function queue()
   local function notify(entry, client, kind, window)
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
     local waiter = string.sub(entry, 1, 1) .. string.sub(string.match(entry, '^%a:[^:]*:([^ ]*)'), 1, 1024)
+    local limit = limit_of(entry)
+    if limit then
+      waiter = waiter .. '/' .. limit
+    end
     -- In a cluster a script can publish on the channels of its own slot alone.
     local channel = (string.sub(client, 1, 1) == '@' and string.sub(KEYS[3], 1, -6) or '~lt:') .. 'wake:' .. client
     local message = kind .. ' ' .. window .. ' ' .. waiter .. ' ' .. KEYS[1]

@@ -90,7 +90,7 @@ impl LockActor {
         let actor = if recipe.waits_in_queues() {
             // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
             let waiter = |given: Waiter| if recipe.adopt.is_some() { given.may_try() } else { given };
-            session.join_queue(&recipe.queue_key(), id, recipe.options.fair, |given| new(Some(waiter(given))))
+            session.join_queue(&recipe.queue_key(), id, recipe.mode(), |given| new(Some(waiter(given))))
         } else {
             let actor = new(None);
             session.registry.insert(id, &actor);

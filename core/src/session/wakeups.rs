@@ -18,7 +18,7 @@ use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
-use crate::wait::{Hinted, LeaveReason, LocalQueues, Waiter, Wakeup};
+use crate::wait::{Hinted, LeaveReason, LocalQueues, Mode, Waiter, Wakeup};
 
 pub(super) struct Wakeups {
     queues: Mutex<LocalQueues>,
@@ -58,11 +58,11 @@ impl Session {
         &self,
         lock: &str,
         id: u64,
-        fair: bool,
+        mode: Mode,
         begin: impl FnOnce(Waiter) -> Arc<LockActor>,
     ) -> Arc<LockActor> {
         let mut queues = self.wakeups.queues.lock();
-        let actor = begin(queues.join(lock, id, fair));
+        let actor = begin(queues.join(lock, id, mode));
         self.registry.insert(id, &actor);
         actor
     }
@@ -184,7 +184,8 @@ impl Session {
     /// Takes a waiter that has left off the server's queue, so that the server wakes the next one. A message still named it.
     fn pass_on(&self, server: usize, hinted: &Hinted<'_>) {
         let name = hinted.lock.strip_prefix(&*self.options.prefix);
-        let (kind, has_marker) = (Kind::of_lock(self.server_count()), self.quorum_config.is_some());
+        let single = hinted.mode.kind;
+        let (kind, has_marker) = (if self.server_count() > 1 { Kind::Quorum } else { single }, self.quorum_config.is_some());
         let Some(Ok(keys)) = name.map(|name| Keys::new(kind, &self.options.prefix, name, !has_marker)) else {
             return;
         };
@@ -193,7 +194,7 @@ impl Session {
             if !queues.passes_on(server, hinted, Tick::now()) {
                 return;
             }
-            queues.entry(hinted.fair, hinted.number)
+            queues.entry(hinted.mode, hinted.number)
         };
         let op = Op::Lock(LockOp { keys: Arc::new(keys), by: entry, verb: Verb::Leave });
         let deadline = Tick::now().after(self.response_timeout());

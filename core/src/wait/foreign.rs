@@ -1,12 +1,12 @@
 //! Foreign holders: they use another library, and announce no release.
 
-use crate::op::holder::{is_claim, is_kept};
+use crate::op::holder::{gate_of, is_claim, is_kept};
 use crate::owner::Fields;
 
 /// Whether the holder with this value uses another library, which announces no release. An owner value of this library ends in
-/// `id=…`. A lock that is kept for a waiter, or after a release, had a holder of this library.
+/// `id=…`. A lock that is kept for a waiter, or after a release, had a holder of this library, and so has one that several hold.
 pub(crate) fn is_foreign(holder: &str) -> bool {
-    !is_claim(holder) && !is_kept(holder) && Fields::parse(holder).get("id").is_none()
+    !is_claim(holder) && !is_kept(holder) && gate_of(holder).is_none() && Fields::parse(holder).get("id").is_none()
 }
 
 #[cfg(test)]
@@ -17,9 +17,15 @@ mod tests {
     #[test]
     fn a_holder_is_known_by_its_value() {
         let ours = Signature::new(Some("a b=c"), "web-3", 4711).owner(1_800_000_000_000_000, 7);
-        for ours in
-            [&*ours, &format!("kept {ours}"), "claim f:0123456789abcdef:7 host=web-3 pid=1", "id=1", "host=x id=1 later=2"]
-        {
+        for ours in [
+            &*ours,
+            &format!("kept {ours}"),
+            "claim f:0123456789abcdef:7 host=web-3 pid=1",
+            "read 1800000000000000",
+            "permits 5",
+            "id=1",
+            "host=x id=1 later=2",
+        ] {
             assert!(!is_foreign(ours), "{ours}");
         }
         // redis-py and redlock, redsync and python-redis-lock, redis-semaphore, rslock, and values that people write by hand.

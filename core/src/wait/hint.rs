@@ -2,6 +2,24 @@
 
 use std::time::Duration;
 
+use crate::name::Kind;
+
+/// What a waiter wants: a lock of a kind, and whether it is fair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// The kind of the lock. The queues don't tell the kinds apart that have one holder.
+    pub kind: Kind,
+    /// Whether the waiter is a fair one.
+    pub fair: bool,
+}
+
+/// A waiter for a lock with one holder, fair or not.
+impl From<bool> for Mode {
+    fn from(fair: bool) -> Self {
+        Self { kind: Kind::Exclusive, fair }
+    }
+}
+
 /// The content of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
@@ -18,8 +36,8 @@ pub enum Hint {
 pub struct Hinted<'a> {
     /// The content.
     pub hint: Hint,
-    /// Whether the waiter is a fair one.
-    pub fair: bool,
+    /// What the waiter wants.
+    pub mode: Mode,
     /// The waiter's number.
     pub number: u64,
     /// The key of the lock.
@@ -27,7 +45,8 @@ pub struct Hinted<'a> {
 }
 
 impl<'a> Hinted<'a> {
-    /// Parses `<free|claim|next> <ms> <f|b><number> <lock key>`; `None` for any other message, such as one of a later version.
+    /// Parses `<free|claim|next> <ms> <mode><number> <lock key>`, where `/<limit>` follows the number of a waiter for a permit; `None` for any
+    /// other message, such as one of a later version.
     #[must_use]
     pub fn parse(message: &'a str) -> Option<Self> {
         let mut words = message.splitn(4, ' ');
@@ -39,12 +58,18 @@ impl<'a> Hinted<'a> {
             "next" => Hint::Next(window),
             _ => return None,
         };
-        let (fair, number) = match waiter.split_at_checked(1)? {
-            ("f", number) => (true, number),
-            ("b", number) => (false, number),
+        let (letter, number) = waiter.split_at_checked(1)?;
+        let (number, limit) = number.split_once('/').map_or((number, None), |(number, limit)| (number, limit.parse().ok()));
+        let (kind, fair) = match (letter, limit) {
+            ("b", None) => (Kind::Exclusive, false),
+            ("f", None) => (Kind::Exclusive, true),
+            ("r", None) => (Kind::Read, false),
+            ("s", None) => (Kind::Read, true),
+            ("p", Some(limit)) => (Kind::Semaphore(limit), false),
+            ("q", Some(limit)) => (Kind::Semaphore(limit), true),
             _ => return None,
         };
-        Some(Self { hint, fair, number: number.parse().ok()?, lock })
+        Some(Self { hint, mode: Mode { kind, fair }, number: number.parse().ok()?, lock })
     }
 }
 
@@ -54,9 +79,12 @@ mod tests {
 
     #[test]
     fn a_message_is_read() {
-        let next = Hinted { hint: Hint::Next(Duration::from_millis(200)), fair: true, number: 17, lock: "a b" };
+        let next = Hinted { hint: Hint::Next(Duration::from_millis(200)), mode: true.into(), number: 17, lock: "a b" };
         assert_eq!(Hinted::parse("next 200 f17 a b"), Some(next));
         assert_eq!(Hinted::parse("free 200 b0 x").map(|hinted| hinted.hint), Some(Hint::Free));
+        let mode = |message| Hinted::parse(message).map(|hinted| (hinted.mode.kind, hinted.mode.fair, hinted.number));
+        assert_eq!(mode("free 200 r3 x"), Some((Kind::Read, false, 3)));
+        assert_eq!(mode("claim 200 q3/5 x"), Some((Kind::Semaphore(5), true, 3)));
         for other in
             ["", "free", "free 200 b0", "later 200 b0 x", "free soon b0 x", "free 200 x0 x", "free 200  x", "free 200 b x"]
         {

@@ -6,11 +6,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::clock::Tick;
+use crate::machine;
 use crate::mutant::mutant;
-use crate::name;
+use crate::name::{self, Kind};
 use crate::wait::passed::PassedNotices;
 use crate::wait::shared_outage::SharedOutage;
-use crate::wait::{Hint, Hinted, ListenState, Role, Slot, Waiter};
+use crate::wait::{Hint, Hinted, ListenState, Mode, Role, Slot, Waiter};
 
 /// The local queues of one client: for every lock the waiters of this process, in the order in which they came.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ struct LocalQueue {
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
     waiters: VecDeque<(u64, Arc<Slot>)>,
+    /// Whether several hold the lock at once: after a grant the next one may get it, too.
+    holds_several: bool,
 }
 
 /// The reason why a waiter left its local queue.
@@ -87,10 +90,10 @@ impl LocalQueues {
         if let Some(state) = &self.listen_state {
             state.set(server, listens);
         }
-        let record = lock.map(name::record_of);
-        // The queues of a job's waiters go by the key of its record.
-        let concerns = |key: &str| match (lock, &record) {
-            (Some(lock), Some(record)) => key == lock || key.starts_with(&**record),
+        let sides = lock.map(name::sides_of);
+        // The queues of waiters for a job, for a read lock and for a permit go by other keys of the lock.
+        let concerns = |key: &str| match (lock, &sides) {
+            (Some(lock), Some(sides)) => key == lock || sides.iter().any(|side| key.starts_with(&**side)),
             _ => true,
         };
         let concerned = self.queues.iter().filter(|(key, _)| concerns(key)).map(|(_, queue)| queue);
@@ -108,9 +111,13 @@ impl LocalQueues {
 
     /// The entry of a waiter of this client.
     #[must_use]
-    pub fn entry(&self, fair: bool, number: u64) -> Arc<str> {
+    pub fn entry(&self, mode: Mode, number: u64) -> Arc<str> {
         let mut entry = String::with_capacity(self.client.len() + self.who.len() + 16);
-        let _ = write!(entry, "{}:{}:{number} {}", if fair { 'f' } else { 'b' }, self.client, self.who);
+        let _ = write!(entry, "{}:{}:{number}", machine::mode_of(mode.kind, mode.fair), self.client);
+        if let Kind::Semaphore(limit) = mode.kind {
+            let _ = write!(entry, "{}{limit}", machine::LIMIT_OF_PERMITS);
+        }
+        let _ = write!(entry, " {}", self.who);
         entry.into()
     }
 
@@ -122,19 +129,22 @@ impl LocalQueues {
             outage: Arc::default(),
             listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
             waiters: VecDeque::new(),
+            holds_several: false,
         })
     }
 
-    fn slot(&mut self, lock: &str, fair: bool) -> Arc<Slot> {
+    fn slot(&mut self, lock: &str, mode: Mode) -> Arc<Slot> {
         self.last_number += 1;
-        let (number, entry, servers) = (self.last_number, self.entry(fair, self.last_number), self.servers);
+        let (number, entry, servers) = (self.last_number, self.entry(mode, self.last_number), self.servers);
         let queue = self.queue(lock);
         let shared = (Arc::clone(&queue.outage), Arc::clone(&queue.listen_state));
-        Arc::new(Slot::new(number, fair, entry, servers, shared))
+        Arc::new(Slot::new(number, mode.fair, entry, servers, shared))
     }
 
     /// Puts a waiter at the end of the local queue of the lock with the key `lock`.
-    pub fn join(&mut self, lock: &str, waiter: u64, fair: bool) -> Waiter {
+    pub fn join(&mut self, lock: &str, waiter: u64, mode: impl Into<Mode>) -> Waiter {
+        let mode = mode.into();
+        let fair = mode.fair;
         let known = self.queues.get(lock);
         let is_first = known.is_none_or(|queue| queue.waiters.is_empty());
         let shared = known.and_then(|queue| queue.shared.clone()).filter(|_| !fair || mutant!(FairSharesPlace));
@@ -144,9 +154,10 @@ impl LocalQueues {
             (false, None) => Role::OneTry,
             (false, Some(_)) => Role::Parked,
         };
-        let slot = shared.unwrap_or_else(|| self.slot(lock, fair));
+        let slot = shared.unwrap_or_else(|| self.slot(lock, mode));
         slot.enter();
         let queue = self.queue(lock);
+        queue.holds_several = mode.kind.is_shared();
         if !fair {
             queue.shared = Some(Arc::clone(&slot));
         }
@@ -179,17 +190,19 @@ impl LocalQueues {
     /// The waiter that a hint names; `None` if that waiter has left.
     #[must_use]
     pub fn find(&self, hinted: &Hinted<'_>) -> Option<u64> {
-        let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.fair && !mutant!(HintMissed);
+        let is_meant = |slot: &Slot| slot.number == hinted.number && slot.fair == hinted.mode.fair && !mutant!(HintMissed);
         let find = |key: &str| {
             let waiters = &self.queues.get(key)?.waiters;
             waiters.iter().find(|(_, slot)| is_meant(slot)).map(|(waiter, _)| *waiter)
         };
-        // Waiters for a job stand in the same queue on the servers, and in queues of their own here: one for each scheduled time.
+        // All waiters stand in the same queue on the servers, and here in queues of their own: those for a job one for each scheduled time,
+        // those for permits one for each limit.
         find(hinted.lock).or_else(|| {
-            let record = name::record_of(hinted.lock);
-            let from = (Bound::Included(&*record), Bound::Unbounded);
-            let of_job = self.queues.range::<str, _>(from).take_while(|(key, _)| key.starts_with(&record));
-            of_job.map(|(key, _)| key).find_map(|key| find(key))
+            name::sides_of(hinted.lock).into_iter().find_map(|side| {
+                let from = (Bound::Included(&*side), Bound::Unbounded);
+                let of_side = self.queues.range::<str, _>(from).take_while(|(key, _)| key.starts_with(&side));
+                of_side.map(|(key, _)| key).find_map(|key| find(key))
+            })
         })
     }
 
@@ -230,7 +243,11 @@ impl LocalQueue {
             let same = Arc::ptr_eq(next, slot);
             let at = match reason {
                 // A waiter with a slot of its own is in the servers' queues already.
-                LeaveReason::Granted { until, stays } if stays || !same || mutant!(FirstRoleNotQueued) => Some(until),
+                LeaveReason::Granted { until, stays }
+                    if (stays || !same || mutant!(FirstRoleNotQueued)) && !self.holds_several =>
+                {
+                    Some(until)
+                }
                 LeaveReason::Granted { .. } | LeaveReason::GaveUp | LeaveReason::Failed => None,
             };
             Wakeup { waiter: *waiter, role: Role::First, at }

@@ -56,11 +56,11 @@ fn queues_of_different_locks_have_nothing_to_do_with_each_other() {
 #[test]
 fn a_hint_names_the_lock_and_finds_a_waiter_for_its_job_or_for_a_scheduled_time() {
     let mut queues = queues();
-    let record = crate::name::record_of(LOCK);
+    let [record, _] = crate::name::sides_of(LOCK);
     let keys = [LOCK.to_owned(), record.clone(), format!("{record}@60000"), format!("{record}@120000"), "orders:43".to_owned()];
     let joined: Vec<_> = keys.iter().zip(1..).map(|(key, waiter)| queues.join(key, waiter, false)).collect();
     for (joined, waiter) in joined.iter().zip(1..) {
-        let hinted = Hinted { hint: Hint::Free, fair: false, number: joined.slot.number, lock: LOCK };
+        let hinted = Hinted { hint: Hint::Free, mode: false.into(), number: joined.slot.number, lock: LOCK };
         assert_eq!(queues.find(&hinted), Some(waiter).filter(|waiter| *waiter < 5));
     }
 }
@@ -199,8 +199,9 @@ fn permutations(items: Vec<u64>) -> Vec<Vec<u64>> {
 fn a_hint_finds_the_first_of_its_place_and_nobody_once_they_are_gone() {
     let mut queues = queues();
     join(&mut queues, &[false, true, false]);
-    let find =
-        |queues: &LocalQueues, fair: bool, number: u64, lock: &str| queues.find(&Hinted { hint: Hint::Free, fair, number, lock });
+    let find = |queues: &LocalQueues, fair: bool, number: u64, lock: &str| {
+        queues.find(&Hinted { hint: Hint::Free, mode: fair.into(), number, lock })
+    };
     for (fair, number, lock, waiter) in [
         (false, 1, LOCK, Some(1)),
         (true, 2, LOCK, Some(2)),
@@ -255,7 +256,7 @@ fn a_client_receives_enough_while_a_majority_is_not_known_to_be_silent() {
 #[test]
 fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_are_notified_of_it() {
     let mut queues = LocalQueues::new("@c", "", 1).by_lock();
-    let record = name::record_of("a");
+    let [record, _] = name::sides_of("a");
     let keys = ["a", "b", &record, &format!("{record}@1700000000000")];
     let slots: Vec<_> = (1..).zip(keys).map(|(waiter, key)| queues.join(key, waiter, false).slot).collect();
     let mut first = queues.set_listening(0, false, Some("a"));

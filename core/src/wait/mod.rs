@@ -18,7 +18,7 @@ mod shared_outage;
 mod slot;
 
 pub(crate) use foreign::is_foreign;
-pub use hint::{Hint, Hinted};
+pub use hint::{Hint, Hinted, Mode};
 pub use local_queues::{LeaveReason, LocalQueues, Wakeup};
 pub(crate) use pause::{after_busy, after_expiry, after_failure, after_foreign, after_hint, after_split, soon};
 pub use slot::{ListenState, Role, Slot, Waiter};

@@ -39,7 +39,7 @@ impl World {
         self.trace(|| format!("c{client} receives from s{server}: {message}"));
         match self.processes[client].local_queues.find(&hinted) {
             Some(waiter) => {
-                let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
+                let entry = self.processes[client].local_queues.entry(hinted.mode, hinted.number);
                 self.is_notified(client, waiter as usize, entry, hinted.hint);
                 self.bring(client, waiter as usize, Input::Hint(server, hinted.hint));
             }
@@ -56,7 +56,7 @@ impl World {
 
     fn pass_on(&mut self, client: usize, server: usize, hinted: &Hinted<'_>) {
         let Some(keys) = self.keys.iter().find(|keys| keys.lock() == hinted.lock).cloned() else { return };
-        let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
+        let entry = self.processes[client].local_queues.entry(hinted.mode, hinted.number);
         let op = Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave });
         let sent = self.read_clocks(client).tick;
         let tag = Tag { round: 0, step: Step::Leave, sent };

@@ -47,7 +47,7 @@ impl World {
     /// A message to a waiter doesn't arrive.
     pub(super) fn notice_is_lost(&mut self, client: usize, message: &str) {
         let Some(hinted) = Hinted::parse(message) else { return };
-        let entry = self.processes[client].local_queues.entry(hinted.fair, hinted.number);
+        let entry = self.processes[client].local_queues.entry(hinted.mode, hinted.number);
         self.watch.handover.misses_notice(entry);
         self.watch.lost_notices.extend(self.name_of(hinted.lock));
     }

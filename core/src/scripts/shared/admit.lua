@@ -13,7 +13,7 @@ local function admit(kind, number)
       redis.call('ZREM', KEYS[3], head)
       failed = notify(head, client, 'free', CLAIM) or failed
     elseif kind == 'permits' and (letter == 'p' or letter == 'q') then
-      local limit = tonumber(string.match(head, ' permits=(%d+)') or number)
+      local limit = tonumber(limit_of(head) or number)
       if redis.call('ZCOUNT', marks, whole(ms), '+inf') >= limit then
         return failed
       end

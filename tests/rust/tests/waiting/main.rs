@@ -12,6 +12,7 @@ mod lost;
 mod many;
 mod outage;
 mod quorum;
+mod several;
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -266,7 +266,7 @@ impl World {
         let now = self.clocks(client).tick;
         let queues = &mut self.clients[client].queues;
         if queues.passes_on(0, &hinted, now) {
-            let by = queues.entry(hinted.fair, hinted.number);
+            let by = queues.entry(hinted.mode, hinted.number);
             let keys = Arc::new(Keys::new(Kind::Exclusive, "", hinted.lock, true).expect("it is the name of a lock"));
             let op = Op::Lock(LockOp { keys, by, verb: Verb::Leave });
             let tag = Tag { round: 0, step: Step::Leave, sent: now };

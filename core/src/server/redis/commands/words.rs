@@ -55,6 +55,11 @@ impl<'a> Words<'a> {
         self
     }
 
+    fn made(&mut self, text: String) -> &mut Self {
+        self.0.push(Word::Made(text));
+        self
+    }
+
     /// A number for which nothing stands in the place of zero.
     fn count(&mut self, count: u64) -> &mut Self {
         if count == 0 { self.text("") } else { self.number(count) }
@@ -209,15 +214,6 @@ const fn gate(kind: Kind) -> &'static str {
     if matches!(kind, Kind::Read) { "read" } else { "permits" }
 }
 
-/// The mode of a fair waiter.
-const fn fair_mode(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Read => "s",
-        Kind::Semaphore(_) => "q",
-        Kind::Exclusive | Kind::Quorum | Kind::Job => "f",
-    }
-}
-
 /// A proposal that may be taken: any other one is 0.
 fn believable(proposal: u64) -> u64 {
     if machine::is_time(proposal) { proposal } else { 0 }
@@ -307,7 +303,8 @@ impl<'a> Words<'a> {
                     _ if only_adopts => command.text("o").text("").text(""),
                     Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
                     // The mode alone: one attempt joins no queue.
-                    None => command.text(if *fair { fair_mode(keys.kind()) } else { "" }).text("").text(""),
+                    None if *fair => command.made(machine::mode_of(keys.kind(), true).to_string()).text("").text(""),
+                    None => command.text("").text("").text(""),
                 };
                 command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
                 match quorum_config {

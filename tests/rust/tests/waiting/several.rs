@@ -1,0 +1,131 @@
+//! Several holders at once: readers, and permits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use locktender::internals::held_by_several;
+use locktender::internals::name::Kind;
+use locktender::{Client, Code, EventKind, Lock};
+use locktender_tests::{RealServer, ServerOptions};
+
+use crate::{Watched, acquire, ms};
+
+/// The servers of both kinds, with the real one, which lives as long.
+fn servers(name: &str) -> (RealServer, [String; 2]) {
+    let server = ServerOptions::new().start();
+    let urls = [server.url(), format!("memory://{name}")];
+    (server, urls)
+}
+
+fn readers(client: &Client) -> Lock {
+    held_by_several(client.lock("a"), Kind::Read).ttl(ms(9_000))
+}
+
+fn permits(client: &Client, limit: u32) -> Lock {
+    held_by_several(client.lock("a"), Kind::Semaphore(limit)).ttl(ms(9_000))
+}
+
+#[test]
+fn a_permit_that_is_given_back_goes_to_the_first_who_waits_and_nothing_is_left() {
+    let (server, urls) = servers("several-permits");
+    for url in urls {
+        let [one, two] = [(); 2].map(|()| Watched::open(&url));
+        let held = [&one, &two].map(|watched| permits(&watched.client, 2).acquire_blocking().unwrap());
+        assert!(held[0].fence() < held[1].fence());
+        assert!(permits(&two.client, 2).try_acquire_blocking().unwrap().is_none());
+        let beside = permits(&two.client, 3).try_acquire_blocking().unwrap().expect("each names its own limit");
+        beside.release_blocking().unwrap();
+        let mut held = held;
+        for round in 1..=10 {
+            let waiting = acquire(permits(&two.client, 2));
+            two.queued(round);
+            held[0].release_blocking().unwrap();
+            held[0] = waiting.join().unwrap();
+        }
+        // The first one may have been notified before it listened.
+        assert!(two.events.notified() >= 9, "{} of 10 were notified", two.events.notified());
+        let [third, second] = held;
+        second.renew_now().blocking().unwrap();
+        assert!(third.is_valid() && second.is_valid());
+        let error = one.client.lock("a").wait(ms(1)).acquire_blocking().unwrap_err();
+        assert_eq!(error.code(), Code::AcquireTimeout);
+        third.release_blocking().unwrap();
+        second.release_blocking().unwrap();
+        one.client.lock("a").acquire_blocking().unwrap().release_blocking().unwrap();
+        assert_eq!((one.count(EventKind::Lost), two.count(EventKind::Lost)), (0, 0));
+        drop((one, two));
+    }
+    let left: Vec<_> =
+        ["a", "{a}:~lt:shared", "{a}:~lt:queue"].into_iter().filter(|key| server.command(&["EXISTS", key]).int() > 0).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn readers_enter_together_behind_a_writer_and_a_writer_behind_all_of_them() {
+    let (_server, urls) = servers("several-readers");
+    for url in urls {
+        let [writer, one, two] = [(); 3].map(|()| Watched::open(&url));
+        let writes = writer.client.lock("a").ttl(ms(9_000)).acquire_blocking().unwrap();
+        let mut waiting: Vec<_> = (0..6).map(|_| acquire(readers(&one.client))).collect();
+        one.queued(1);
+        waiting.extend((0..6).map(|_| acquire(readers(&two.client))));
+        two.queued(1);
+        writes.release_blocking().unwrap();
+        let held: Vec<_> = waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect();
+        let fences: Vec<u64> = held.iter().map(locktender::Hold::fence).collect();
+        assert!(fences.iter().all(|fence| *fence == fences[0] && *fence > writes.fence()), "{fences:?}");
+        let next = acquire(writer.client.lock("a"));
+        writer.queued(1);
+        assert!(readers(&one.client).try_acquire_blocking().unwrap().is_none(), "not past a writer that waits");
+        held.iter().for_each(|held| _ = held.release_blocking().unwrap());
+        let next = next.join().unwrap();
+        assert!(next.fence() > fences[0]);
+        next.release_blocking().unwrap();
+    }
+}
+
+#[test]
+fn nobody_holds_beside_a_writer_and_no_more_than_the_limit_hold_permits() {
+    const LIMIT: usize = 3;
+    let (_server, urls) = servers("several-many");
+    for url in urls {
+        let (inside, writing) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let threads: Vec<_> = (0..12)
+            .map(|number| {
+                let (url, inside, writing) = (url.clone(), Arc::clone(&inside), Arc::clone(&writing));
+                thread::spawn(move || {
+                    let client = Client::open(&*url).unwrap();
+                    for _ in 0..8 {
+                        let is_writer = number == 0;
+                        let lock = if is_writer { client.lock("a") } else { permits(&client, 3) };
+                        let held = lock.wait(Duration::from_secs(120)).acquire_blocking().unwrap();
+                        let mine = if is_writer { &writing } else { &inside };
+                        mine.fetch_add(1, Ordering::SeqCst);
+                        thread::sleep(ms(2));
+                        let (permits, writers) = (inside.load(Ordering::SeqCst), writing.load(Ordering::SeqCst));
+                        assert!(permits <= LIMIT && writers <= 1 && (permits == 0 || writers == 0), "{permits} beside {writers}");
+                        mine.fetch_sub(1, Ordering::SeqCst);
+                        held.release_blocking().unwrap();
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+#[test]
+fn a_permit_of_a_program_that_died_costs_its_own_ttl() {
+    let (_server, urls) = servers("several-dead");
+    for url in urls {
+        let [one, two] = [(); 2].map(|()| Watched::open(&url));
+        let dead = permits(&one.client, 1).ttl(ms(900)).renew(false).acquire_blocking().unwrap();
+        let waiting = acquire(permits(&two.client, 1));
+        let held = waiting.join().unwrap();
+        assert!(held.fence() > dead.fence() && !dead.is_valid());
+        assert_eq!(dead.release_blocking().unwrap().outcome.as_str(), "expired");
+        assert_eq!(held.release_blocking().unwrap().outcome.as_str(), "released");
+    }
+}
