@@ -235,22 +235,22 @@ fn permits_are_kept_for_patient_waiters() {
     let at = |reply: Reply| matches!(reply.queued, Queued::At { .. });
     assert!(at(bench.apply(ONE, "q", acquire(TTL, one))) && at(bench.apply(ONE, "o", acquire(TTL, two))));
     assert!(bench.release(ONE, "p"));
-    assert_eq!(bench.notified(), ["claim 200 q1", "next 200 q2"], "the lock is free, and kept as any other");
+    assert_eq!(bench.notified(), ["claim 200 q1/1", "next 200 q2/1"], "the lock is free, and kept as any other");
     assert!(bench.wait(ONE, "q", TTL, one) > 0);
     // A second permit, and who waits for it is kept one beside the first.
     assert_eq!(bench.wait(TWO, "late", TTL, "p:three:3 permits=2 z"), 0, "not past the first waiter");
     bench.leave(ONE, two);
-    assert_eq!(bench.notified(), ["free 200 p3"]);
+    assert_eq!(bench.notified(), ["free 200 p3/2"]);
     bench.wait(TWO, "late", TTL, "p:three:3 permits=2 z");
     assert_eq!(bench.wait(TWO, "f", TTL, "q:four:4 permits=2 f"), 0);
     assert!(bench.release(TWO, "late"));
-    assert_eq!(bench.notified(), ["claim 200 q4"]);
+    assert_eq!(bench.notified(), ["claim 200 q4/2"]);
     assert_eq!(bench.enter(TWO, "newcomer", TTL), 0, "the claim counts");
     assert!(bench.wait(TWO, "f", TTL, "q:four:4 permits=2 f") > 0);
     // A claim that its waiter can't use any more.
     assert_eq!(bench.wait(TWO, "g", TTL, "q:five:5 permits=2 g"), 0);
     assert!(bench.release(TWO, "f"));
-    assert_eq!(bench.notified(), ["claim 200 q5"]);
+    assert_eq!(bench.notified(), ["claim 200 q5/2"]);
     assert!(bench.release(ONE, "q"));
     assert_eq!(bench.gate().map(|(_, end)| end), Some(bench.now_ms() + CLAIM_MS), "the gate ends with the claim");
     bench.leave(TWO, "q:five:5 permits=2 g");
@@ -266,10 +266,10 @@ fn a_claim_that_a_smaller_limit_makes_useless_is_given_to_the_next() {
     bench.wait(Kind::Semaphore(3), "d", TTL, "q:one:1 permits=3 d");
     bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e");
     bench.release(Kind::Semaphore(3), "a");
-    assert_eq!(bench.notified(), ["claim 200 q1"]);
+    assert_eq!(bench.notified(), ["claim 200 q1/3"]);
     // Its program has another limit by now.
     assert_eq!(bench.wait(TWO, "d", TTL, "q:one:1 permits=3 d"), 0);
-    assert_eq!(bench.notified(), ["claim 200 q2"]);
+    assert_eq!(bench.notified(), ["claim 200 q2/3"]);
     assert!(bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e") > 0);
     let score = |entry: &str| bench.state.members(keys(TWO).marks(), bench.now_us).unwrap().score(&claim(entry));
     assert_eq!([score("q:one:1 permits=3 d"), score("q:two:2 permits=3 e")], [None, None]);

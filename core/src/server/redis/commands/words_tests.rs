@@ -87,6 +87,11 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         let (keys, owner) = (keys.clone(), owner.clone());
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms: 10, fence: 9 } })
     };
+    let shared = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:shared"];
+    let of_several = |kind, op| match op {
+        Op::Lock(op) => Op::Lock(LockOp { keys: Arc::new(Keys::new(kind, "", "k", true).unwrap()), ..op }),
+        other => other,
+    };
     let job = Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap());
     let five = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job"];
     let begin = {
@@ -120,6 +125,14 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         ),
         (extend(), [&four[..], &["me", "10", "9"]].concat()),
         (of_single(extend()), vec!["1", "k", "me", "10", "9"]),
+        (of_several(Kind::Read, extend()), vec!["2", "k", "{k}:~lt:shared", "me", "10", "9", "read"]),
+        (of_several(Kind::Semaphore(3), extend()), vec!["2", "k", "{k}:~lt:shared", "me", "10", "9", "permits"]),
+        (of_several(Kind::Read, acquire(None, None)), [&shared[..], &["me", "10", "", TIME]].concat()),
+        (of_several(Kind::Semaphore(3), waiting(false)), [&shared[..], &["me", "10", "3", TIME, "f:c:1 pid=7", "5"]].concat()),
+        (
+            of_several(Kind::Semaphore(3), Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Leave })),
+            [&shared[..], &["me", "me", "permits"]].concat(),
+        ),
         (of_single(acquire(None, None)), [&clock[..], &["me", "10", TIME]].concat()),
         (of_single(untimely(0)), [&clock[..], &["me", "10"]].concat()),
         (of_single(waiting(true)), [&clock[..], &["me", "10", TIME, "f:c:1 pid=7", "5", "1"]].concat()),
