@@ -71,11 +71,6 @@ impl FailureKind {
         Self::Other,
     ];
 
-    /// The kind that [`as_str`](Self::as_str) spells like that.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
-    }
-
     /// The kind as it is spelled in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -242,7 +242,7 @@ impl<'a> Words<'a> {
     }
 
     fn kind(&mut self) -> Result<FailureKind, Error> {
-        let kind = self.plain.first().and_then(|word| FailureKind::named(word));
+        let kind = FailureKind::ALL.iter().copied().find(|kind| self.plain.first().is_some_and(|word| *word == kind.as_str()));
         if kind.is_some() {
             self.plain.remove(0);
         }
