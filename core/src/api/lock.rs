@@ -1,6 +1,7 @@
 //! Lock: the recipe for holds.
 
 mod blocking;
+mod checks;
 mod force;
 mod host;
 mod options;
@@ -13,18 +14,16 @@ use std::time::Duration;
 pub use self::force::may_be_no_lock;
 use crate::api::client::Inner;
 use crate::api::hold::{Acquired, Hold};
-use crate::clock::millis;
 use crate::error::{Error, RunError};
 use crate::io::call::{Call, Undo};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, Answer, Op};
-use crate::options::{LockOptions, LockOverrides, Wait, wire_millis};
+use crate::options::{LockOptions, LockOverrides, Wait};
 use crate::protocol::{Input, LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::session::ask_all::AskAll;
-use crate::wording::{Part, Text};
 
 /// A lock, as a name and options: what a caller acquires, inspects, and acquires again.
 ///
@@ -140,50 +139,8 @@ impl Lock {
             let base = &self.spec.client.options;
             let mut options = self.spec.settings.over(&base.lock)?;
             let quorum_config = self.spec.client.quorum_config();
-            if quorum_config.is_some() && wire_millis(options.ttl) > millis(base.max_ttl) {
-                let why =
-                    Text::new("on a quorum a {ttl} is at most the client's {max_ttl}, which is {}", [Part::Time(base.max_ttl)]);
-                return Err(Error::invalid_time("ttl", options.ttl, why));
-            }
-            if self.spec.kind == Kind::Job {
-                if self.spec.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
-                    let why =
-                        Text::new("a job has none: it is done or not, and {retention} says how long that is remembered", []);
-                    return Err(Error::invalid_time("min_hold", options.min_hold, why));
-                }
-                options.min_hold = Duration::ZERO;
-            }
-            let longest = base.max_ttl;
-            if quorum_config.is_some() && wire_millis(options.ttl.saturating_add(options.grace)) > millis(longest) {
-                let why = "on a quorum a {ttl} and its {grace} are together at most the client's {max_ttl}, which is {}";
-                return Err(Error::invalid_time("grace", options.grace, Text::new(why, [Part::Time(longest)])));
-            }
-            if quorum_config.is_some() && wire_millis(options.min_hold) > millis(longest) {
-                let why = Text::new("on a quorum it is at most the client's {max_ttl}, which is {}", [Part::Time(longest)]);
-                return Err(Error::invalid_time("min_hold", options.min_hold, why));
-            }
-            if quorum_config.is_some_and(|config| config.servers > 1) && options.fair {
-                let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";
-                return Err(Error::invalid("fair", true, Text::new(why, [])));
-            }
-            if self.spec.kind == Kind::Job && quorum_config.is_some_and(|config| config.servers > 1) {
-                let why = "a quorum has no jobs: a server that loses its data votes again after {max_ttl}, and a job that is done \
-                           would run once more; use one server, with appendfsync always";
-                return Err(Error::invalid("name", &self.spec.name, Text::new(why, [])));
-            }
+            self.spec.check(&mut options, quorum_config)?;
             let is_of_quorum = quorum_config.is_some_and(|config| config.servers > 1);
-            if self.spec.kind.is_shared() {
-                if self.spec.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
-                    let why = Text::new("only a lock with one holder has it", []);
-                    return Err(Error::invalid_time("min_hold", options.min_hold, why));
-                }
-                options.min_hold = Duration::ZERO;
-                if is_of_quorum {
-                    let why = "a quorum has no locks that several hold at once: independent servers can't agree on how many hold it; \
-                               use one server";
-                    return Err(Error::invalid("name", &self.spec.name, Text::new(why, [])));
-                }
-            }
             let kind = if is_of_quorum { Kind::Quorum } else { self.spec.kind };
             let keys = Keys::new(kind, &base.prefix, &self.spec.name, quorum_config.is_none())?;
             let category = options.category.clone().unwrap_or_else(|| Arc::clone(&keys.label().category));

@@ -19,9 +19,9 @@ pub(super) struct AcquireArgs<'a> {
     pub(super) owner: &'a Arc<str>,
     pub(super) ttl_ms: u64,
     /// The fence that the client has seen: the new one is above it.
-    floor: u64,
+    pub(super) floor: u64,
     adopt: Option<&'a Adoption>,
-    fair: bool,
+    pub(super) fair: bool,
     pub(super) place: Option<&'a QueuePlace>,
 }
 

@@ -43,6 +43,7 @@ mod notes;
 mod part;
 mod queue;
 mod quorum;
+mod room;
 mod rules;
 mod shared;
 mod state;

@@ -10,26 +10,16 @@
 //! Readers of one period share its fence, which the first of them was given. It is above the fence of every writer before, and below that
 //! of every writer behind. A permit has a fence of its own.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::cut::cut;
-use super::exclusive::{Found, conflict, inspect, look};
-use super::queue::{self, CLAIM_MS, limit_in, wants_permit};
+use super::exclusive::{AcquireArgs, conflict, inspect, look};
+use super::queue::{self, wants_permit};
+use super::room::{Room, reads};
 use super::rules::Rules;
 use super::state::{State, Value};
 use super::{clock, fence};
-use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
 use crate::op::holder::{Gate, claim, gate_of};
-use crate::op::{LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
-
-/// The most waiters that one operation lets in.
-const ADMITTED: usize = 8;
-
-/// An operation drops so many marks that have ended.
-const DROPPED: usize = 100;
+use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 pub(super) struct Shared;
 
@@ -85,83 +75,108 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
 }
 
 fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
-    let LockOp { keys, by: owner, verb } = op;
-    let Verb::Acquire { ttl_ms, proposal: floor, fair, place, .. } = verb else { return Ok(inspect(state, keys, now_us)) };
-    let (limit, place) = (limit_of(keys), place.as_ref());
-    let found = look(state, keys, now_us)?;
-    let gate = found.value().and_then(gate_of).filter(|gate| gate.is_of(keys));
+    let keys = &*op.keys;
+    let Some(args) = AcquireArgs::of(op) else { return Ok(inspect(state, keys, now_us)) };
     let mut room = Room { state, keys, now_us };
-    let last = gate.and_then(|_| room.last_end());
-    let gate = gate.filter(|_| last.is_some() || mutant!(EmptyGateJoined));
+    let free = find_room(&mut room, &args)?;
+    enter(&mut room, &args, &free)
+}
+
+/// A lock that can be entered.
+struct Free {
+    /// The gate of those inside; `None` if nobody is.
+    gate: Option<Gate>,
+    /// The end of the mark that the owner has already.
+    known: Option<u64>,
+    /// The mark of the permit that is kept for the waiter.
+    claim: Option<String>,
+}
+
+/// The first half of an acquire: looks whether the owner may enter.
+///
+/// # Errors
+/// The refusal.
+fn find_room(room: &mut Room<'_>, args: &AcquireArgs<'_>) -> Result<Free, Reply> {
+    let (keys, now_us) = (room.keys, room.now_us);
+    let (limit, place) = (limit_of(keys), args.place);
+    let found = look(room.state, keys, now_us)?;
+    let gate = found.value().and_then(gate_of).filter(|gate| gate.is_of(keys));
+    let gate = gate.filter(|_| room.last_end().is_some() || mutant!(EmptyGateJoined));
     if found.is_held() && gate.is_none() && !place.is_some_and(|place| found.is_claimed_by(&place.entry)) {
-        return Err(room.held(&found, owner, place));
+        return Err(room.held(&found, args.owner, place));
     }
     let head = queue::first(room.state, keys, now_us);
-    let stands_behind = |head: &&queue::Head| !place.is_some_and(|place| head.is_or_came_after(place));
-    let head = head.as_ref().filter(stands_behind);
-    let known = gate.and_then(|_| room.end_of(owner));
-    let claimed = place.map(|place| claim(&place.entry)).filter(|claim| limit.is_some() && room.end_of(claim).is_some());
-    if gate.is_none() {
-        if !found.is_held() && head.is_some_and(|head| head.is_next(*fair, now_us)) {
+    let head = head.filter(|head| !place.is_some_and(|place| head.is_or_came_after(place)));
+    let Some(inside) = gate else {
+        if !found.is_held() && head.is_some_and(|head| head.is_next(args.fair, now_us)) {
             queue::wake(room.state, keys, true, true, now_us);
             let found = look(room.state, keys, now_us)?;
-            return Err(room.held(&found, owner, place));
+            return Err(room.held(&found, args.owner, place));
         }
-    } else if known.is_none() {
-        let is_stopped =
-            |head: &queue::Head| *fair || !is_of_kind(&head.entry, keys) || limit.is_some() && head.is_served_directly(now_us);
-        if claimed.is_none() && head.is_some_and(|head| is_stopped(head) && !mutant!(NewcomerJoinsPastWriter)) {
-            if limit.is_some() {
-                room.admit(gate);
-            }
-            return Err(room.held(&found, owner, place));
-        }
-        let others = room.count().saturating_sub(u64::from(claimed.is_some() && !mutant!(ClaimTakesPermit)));
-        if limit.is_some_and(|limit| others >= limit + u64::from(mutant!(PermitTooMany))) {
-            // Others were let in by a larger limit, and the claim is of no use.
-            if let Some(claim) = &claimed {
-                room.unmark(claim);
-                room.last_until_last();
-                room.admit(gate);
-            }
-            return Err(room.held(&found, owner, place));
-        }
+        return Ok(Free { gate, known: None, claim: None });
+    };
+    let known = room.end_of(args.owner);
+    let claim = place.map(|place| claim(&place.entry)).filter(|claim| limit.is_some() && room.end_of(claim).is_some());
+    if known.is_some() {
+        return Ok(Free { gate, known, claim });
     }
-    let joined = gate.filter(|gate| matches!(gate, Gate::Read(_)) && !mutant!(JoinerHasOwnFence));
-    if gate.is_none() && room.state.is_foreign_to_members(keys.marks(), now_us) {
+    let is_stopped =
+        |head: queue::Head| args.fair || !is_of_kind(&head.entry, keys) || limit.is_some() && head.is_served_directly(now_us);
+    if claim.is_none() && head.is_some_and(is_stopped) && !mutant!(NewcomerJoinsPastWriter) {
+        if limit.is_some() {
+            room.admit(inside);
+        }
+        return Err(room.held(&found, args.owner, place));
+    }
+    let others = room.count().saturating_sub(u64::from(claim.is_some() && !mutant!(ClaimTakesPermit)));
+    if limit.is_some_and(|limit| others >= limit + u64::from(mutant!(PermitTooMany))) {
+        // Others were let in by a larger limit, and the claim is of no use.
+        if let Some(claim) = &claim {
+            room.unmark(claim);
+            room.last_until_last();
+            room.admit(inside);
+        }
+        return Err(room.held(&found, args.owner, place));
+    }
+    Ok(Free { gate, known, claim })
+}
+
+/// The second half of an acquire: writes the mark, with the fence of the period or the next one.
+///
+/// # Errors
+/// The refusal, if the clock can give no fence, or if the key of the marks is of another type.
+fn enter(room: &mut Room<'_>, args: &AcquireArgs<'_>, free: &Free) -> Result<Reply, Reply> {
+    let (keys, now_us) = (room.keys, room.now_us);
+    if free.gate.is_none() && room.state.is_foreign_to_members(keys.marks(), now_us) {
         let found = room.state.get(keys.marks(), now_us).map(|entry| fence::at(entry, keys.marks()));
         return Err(conflict(0, found.unwrap_or_default(), now_us));
     }
-    let number = match joined {
-        Some(Gate::Read(period)) => period,
-        _ => clock::tick(room.state, keys.clock(), *floor, now_us).map_err(|broken| conflict(0, broken, now_us))?,
+    let number = match free.gate {
+        Some(Gate::Read(period)) if !mutant!(JoinerHasOwnFence) => period,
+        _ => clock::tick(room.state, keys.clock(), args.floor, now_us).map_err(|broken| conflict(0, broken, now_us))?,
     };
-    let end = known.unwrap_or_default().max(room.now_ms() + ttl_ms);
-    if gate.is_some() {
+    let gate = limit_of(keys).map_or(Gate::Read(number), Gate::Permits);
+    let end = free.known.unwrap_or_default().max(room.now_ms() + args.ttl_ms);
+    if free.gate.is_some() {
         room.drop_ended();
-        room.mark(owner, end);
-        if let Some(claim) = &claimed {
-            room.unmark(claim);
-            room.last_until_last();
-        } else {
-            room.last_until(end);
-        }
     } else if !mutant!(OldMarksKept) {
         room.state.remove(keys.marks());
-        room.mark(owner, end);
-    } else {
-        room.mark(owner, end);
     }
-    let now_gate = limit.map_or(Gate::Read(number), Gate::Permits);
-    if gate != Some(now_gate) {
-        let left_ms = if gate.is_some() { room.left_ms() } else { Some(end - room.now_ms()) };
-        room.state.put(keys.lock(), Value::Text(now_gate.to_string().into()), now_us, left_ms);
+    room.mark(args.owner, end);
+    if free.gate != Some(gate) {
+        let left_ms = if free.gate.is_some() { room.left_ms() } else { Some(end - room.now_ms()) };
+        room.state.put(keys.lock(), Value::Text(gate.to_string().into()), now_us, left_ms);
     }
-    if gate.is_none() {
-        room.end_at(end);
+    match &free.claim {
+        _ if free.gate.is_none() => room.end_at(end),
+        Some(claim) => {
+            room.unmark(claim);
+            room.last_until_last();
+        }
+        None => room.last_until(end),
     }
-    let queued = place.map_or(Queued::Nothing, |place| queue::served(room.state, keys, place, true, now_us));
-    room.admit(Some(now_gate));
+    let queued = args.place.map_or(Queued::Nothing, |place| queue::served(room.state, keys, place, true, now_us));
+    room.admit(gate);
     Ok(Reply { queued, ..Reply::new(Verdict::Vote, now_us, number) })
 }
 
@@ -210,26 +225,28 @@ fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, now
     let is_changed = is_ours || claim.is_some();
     let reply = if is_ours { Reply::new(Verdict::Ok, now_us, 0) } else { room.no(&found, owner, leave) };
     let last_fence = if is_ours { 0 } else { clock::last(room.state, keys.clock(), now_us) };
-    if gate.is_some() {
-        if is_changed || leave.is_some() {
-            room.drop_ended();
-            if room.last_end().is_some() {
-                if is_changed && !mutant!(GateOutlivesMarks) {
-                    room.last_until_last();
-                }
-                if matches!(gate, Some(Gate::Permits(_))) || leave.is_some() {
-                    room.admit(gate);
-                }
-            } else if is_changed {
-                room.state.remove(keys.lock());
-                room.state.remove(keys.marks());
-                queue::wake(room.state, keys, true, false, now_us);
+    let is_free = match (gate, leave) {
+        (Some(gate), _) => {
+            if is_changed || leave.is_some() {
+                room.drop_ended();
             }
+            let is_empty = room.last_end().is_none();
+            if is_changed && !mutant!(GateOutlivesMarks) {
+                room.last_until_last();
+            }
+            if !is_empty && (leave.is_some() || is_changed && matches!(gate, Gate::Permits(_))) {
+                room.admit(gate);
+            }
+            is_empty && is_changed
         }
-    } else if let Some(entry) = leave
-        && (!found.is_held() || found.is_claimed_by(entry))
-    {
+        (None, Some(entry)) => !found.is_held() || found.is_claimed_by(entry),
+        (None, None) => false,
+    };
+    if is_free {
         room.state.remove(keys.lock());
+        if gate.is_some() {
+            room.state.remove(keys.marks());
+        }
         queue::wake(room.state, keys, true, false, now_us);
     }
     Ok(Reply { last_fence, ..reply })
@@ -245,197 +262,10 @@ fn is_of_kind(entry: &str, keys: &Keys) -> bool {
     if keys.kind() == Kind::Read { reads(entry) } else { wants_permit(entry) }
 }
 
-fn reads(entry: &str) -> bool {
-    entry.starts_with(['r', 's'])
-}
-
-impl Gate {
-    /// Whether it is the gate of this kind of lock.
-    fn is_of(self, keys: &Keys) -> bool {
-        matches!((self, keys.kind()), (Self::Read(_), Kind::Read) | (Self::Permits(_), Kind::Semaphore(_)))
-    }
-}
-
-/// A lock and its marks, at one time.
-struct Room<'a> {
-    state: &'a mut State,
-    keys: &'a Keys,
-    now_us: u64,
-}
-
-impl Room<'_> {
-    fn now_ms(&self) -> u64 {
-        self.now_us / 1_000
-    }
-
-    fn score(&self, owner: &str) -> Option<u64> {
-        self.state.members(self.keys.marks(), self.now_us)?.score(owner).map(i64::unsigned_abs)
-    }
-
-    /// The end of a mark that lives.
-    fn end_of(&self, owner: &str) -> Option<u64> {
-        self.score(owner).filter(|end| *end >= self.now_ms() || mutant!(EndedMarkLives))
-    }
-
-    /// The last mark to end, if it lives.
-    fn last(&self) -> Option<(u64, &Arc<str>)> {
-        let (end, owner) = self.state.members(self.keys.marks(), self.now_us)?.last()?;
-        Some((end.unsigned_abs(), owner)).filter(|(end, _)| *end >= self.now_ms())
-    }
-
-    fn last_end(&self) -> Option<u64> {
-        self.last().map(|(end, _)| end)
-    }
-
-    /// The marks that live, in the order of their ends.
-    fn living(&self) -> impl Iterator<Item = (u64, &Arc<str>)> {
-        let members = self.state.members(self.keys.marks(), self.now_us);
-        let from = signed(self.now_ms());
-        members.into_iter().flat_map(move |members| members.from(from)).map(|(end, owner)| (end.unsigned_abs(), owner))
-    }
-
-    fn count(&self) -> u64 {
-        self.living().count() as u64
-    }
-
-    fn mark(&mut self, owner: &str, end: u64) {
-        self.state.put_member(self.keys.marks(), owner, signed(end), self.now_us);
-    }
-
-    fn unmark(&mut self, owner: &str) {
-        self.state.drop_members(self.keys.marks(), &[owner], self.now_us);
-    }
-
-    fn drop_ended(&mut self) {
-        let Some(members) = self.state.members(self.keys.marks(), self.now_us) else { return };
-        let before = signed(self.now_ms());
-        let ended = members.from(i64::MIN).take_while(|(end, _)| *end < before).take(DROPPED);
-        let ended: Vec<Arc<str>> = ended.map(|(_, owner)| Arc::clone(owner)).collect();
-        self.state.drop_members(self.keys.marks(), &ended.iter().map(|owner| &**owner).collect::<Vec<_>>(), self.now_us);
-    }
-
-    /// What remains of the lock's key.
-    fn left_ms(&self) -> Option<u64> {
-        self.state.get(self.keys.lock(), self.now_us).and_then(|entry| entry.left_ms(self.now_us))
-    }
-
-    /// Has gate and marks end then.
-    fn end_at(&mut self, end: u64) {
-        self.marks_end_at(end);
-        self.state.expire(self.keys.lock(), self.now_us, end.saturating_sub(self.now_ms()));
-    }
-
-    fn marks_end_at(&mut self, end: u64) {
-        self.state.expire(self.keys.marks(), self.now_us, end.saturating_sub(self.now_ms()));
-    }
-
-    /// Has gate and marks last until then at least.
-    fn last_until(&mut self, end: u64) {
-        if self.last_end().is_none_or(|last| end >= last) || mutant!(GateNotOfLast) {
-            self.end_at(end);
-        }
-    }
-
-    /// Has gate and marks end with the last mark.
-    fn last_until_last(&mut self) {
-        if let Some(end) = self.last_end() {
-            self.end_at(end);
-        }
-    }
-
-    /// Whether this hold is inside: its mark lives, and a reader's period is that of the gate.
-    fn is_inside(&self, found: &Found, owner: &str, fence: u64) -> bool {
-        let is_its_gate = match found.value().and_then(gate_of) {
-            Some(Gate::Read(period)) => self.keys.kind() == Kind::Read && (period == fence || mutant!(AnyPeriodConfirms)),
-            Some(Gate::Permits(_)) => self.keys.kind() != Kind::Read,
-            None => false,
-        };
-        is_its_gate && self.end_of(owner).is_some()
-    }
-
-    /// Lets waiters in that may enter beside those inside, at most eight. Nobody passes the first one.
-    fn admit(&mut self, gate: Option<Gate>) {
-        let (keys, now_us) = (self.keys, self.now_us);
-        for _ in 0..ADMITTED {
-            let Some(head) = queue::first(self.state, keys, now_us) else { return };
-            let entry = &head.entry;
-            match gate {
-                Some(Gate::Read(_)) if reads(entry) && !mutant!(ReadersNotLetIn) => {
-                    queue::leave(self.state, keys, entry, now_us);
-                    queue::notify(self.state, keys, entry, "free", CLAIM_MS);
-                }
-                Some(Gate::Permits(limit)) if wants_permit(entry) => {
-                    if self.count() >= limit_in(entry).unwrap_or(limit) {
-                        return;
-                    }
-                    queue::leave(self.state, keys, entry, now_us);
-                    if !head.is_served_directly(now_us) {
-                        queue::notify(self.state, keys, entry, "free", CLAIM_MS);
-                        if let Some(second) = queue::first(self.state, keys, now_us) {
-                            queue::notify(self.state, keys, &second.entry, "next", CLAIM_MS);
-                        }
-                        return;
-                    }
-                    let end = self.now_ms() + CLAIM_MS;
-                    self.last_until(end);
-                    self.mark(&claim(entry), end);
-                    queue::notify(self.state, keys, entry, "claim", CLAIM_MS);
-                }
-                _ => return,
-            }
-        }
-    }
-
-    /// The refusal of an acquire. It names the mark that ends last, and the one that ends first to who waits for a permit. That one may
-    /// wait in the queue from now on.
-    fn held(&mut self, found: &Found, owner: &str, place: Option<&QueuePlace>) -> Reply {
-        let gate = found.value().and_then(gate_of);
-        let waits_for_first = matches!(gate, Some(Gate::Permits(_))) && self.keys.kind() != Kind::Read;
-        let mark = if waits_for_first { self.living().next() } else { self.last() }.filter(|_| gate.is_some());
-        let holder = self.named(mark.map(|(_, owner)| &**owner), owner, found).unwrap_or_default();
-        let remaining = match mark {
-            Some((end, _)) if waits_for_first => for_ms(end - self.now_ms()),
-            _ => self.remaining(found),
-        };
-        let verdict = Verdict::Held { holder, remaining };
-        let queued = place.map_or(Queued::Nothing, |place| queue::enqueue(self.state, self.keys, place, self.now_us));
-        Reply { queued, ..Reply::new(verdict, self.now_us, 0) }
-    }
-
-    /// What is shown of a mark, or of the lock's value if there is none: a refusal never names who asks, whatever another program has
-    /// written.
-    fn named(&self, mark: Option<&str>, asks: &str, found: &Found) -> Option<String> {
-        mark.filter(|owner| *owner != asks).map(|owner| cut(owner).to_owned()).or_else(|| found.shown())
-    }
-
-    /// What remains of the lock's key by now.
-    fn remaining(&self, found: &Found) -> Remaining {
-        if found.is_held() { self.left_ms().map_or(Remaining::Forever, for_ms) } else { Remaining::Gone }
-    }
-
-    /// The refusal of a hold that isn't inside. Others that are inside in the same way are not in its place, so nobody is named then. The
-    /// fence is the period that the gate shows.
-    fn no(&self, found: &Found, owner: &str, leaves: Option<&str>) -> Reply {
-        let gate = found.value().and_then(gate_of);
-        let holder = match gate {
-            Some(gate) if gate.is_of(self.keys) => None,
-            Some(_) => self.named(self.last().map(|(_, owner)| &**owner), owner, found),
-            None => found.shown().filter(|_| !leaves.is_some_and(|entry| found.is_claimed_by(entry))),
-        };
-        let period = if let Some(Gate::Read(period)) = gate { period } else { 0 };
-        let remaining = if holder.is_none() && gate.is_none() { Remaining::Gone } else { self.remaining(found) };
-        Reply::new(Verdict::No { holder, remaining }, self.now_us, period)
-    }
-}
-
-fn for_ms(left_ms: u64) -> Remaining {
-    Remaining::For(Duration::from_millis(left_ms))
-}
-
-fn signed(ms: u64) -> i64 {
-    i64::try_from(ms).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 #[path = "shared_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "shared_sequences_tests.rs"]
+mod sequences_tests;

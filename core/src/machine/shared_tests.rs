@@ -1,6 +1,5 @@
 //! Readers and permits: tables, and every sequence of steps up to a depth.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +15,9 @@ const TTL: u64 = 10_000;
 
 /// One server with one lock, whose clock only the test moves.
 #[derive(Clone)]
-struct Bench {
-    state: State,
-    now_us: u64,
+pub(super) struct Bench {
+    pub(super) state: State,
+    pub(super) now_us: u64,
 }
 
 fn keys(kind: Kind) -> Arc<Keys> {
@@ -32,64 +31,64 @@ fn acquire(ttl_ms: u64, waiter: &str) -> Verb {
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { state: State::new(), now_us: T }
     }
 
-    fn apply(&mut self, kind: Kind, by: &str, verb: Verb) -> Reply {
+    pub(super) fn apply(&mut self, kind: Kind, by: &str, verb: Verb) -> Reply {
         let op = Op::Lock(LockOp { keys: keys(kind), by: named(by).into(), verb });
         in_short(apply(&mut self.state, &op, &Env { now_us: self.now_us, replid: "run", known_as: "run", is_renamed: false }))
     }
 
     /// Acquires; gives the fence, and 0 if others are in the way.
-    fn enter(&mut self, kind: Kind, by: &str, ttl_ms: u64) -> u64 {
+    pub(super) fn enter(&mut self, kind: Kind, by: &str, ttl_ms: u64) -> u64 {
         self.wait(kind, by, ttl_ms, "")
     }
 
-    fn wait(&mut self, kind: Kind, by: &str, ttl_ms: u64, waiter: &str) -> u64 {
+    pub(super) fn wait(&mut self, kind: Kind, by: &str, ttl_ms: u64, waiter: &str) -> u64 {
         let reply = self.apply(kind, by, acquire(ttl_ms, waiter));
         if reply.verdict == Verdict::Vote { reply.fence } else { 0 }
     }
 
-    fn renew(&mut self, kind: Kind, by: &str, ttl_ms: u64, fence: u64) -> bool {
+    pub(super) fn renew(&mut self, kind: Kind, by: &str, ttl_ms: u64, fence: u64) -> bool {
         self.apply(kind, by, Verb::Extend { ttl_ms, fence }).verdict == Verdict::Ok
     }
 
-    fn release(&mut self, kind: Kind, by: &str) -> bool {
+    pub(super) fn release(&mut self, kind: Kind, by: &str) -> bool {
         self.apply(kind, by, Verb::Release { leave: None, kept_ms: 0 }).verdict == Verdict::Ok
     }
 
-    fn leave(&mut self, kind: Kind, waiter: &str) {
+    pub(super) fn leave(&mut self, kind: Kind, waiter: &str) {
         self.apply(kind, waiter, Verb::Leave);
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub(super) fn pass(&mut self, ms: u64) {
         self.now_us += ms * 1_000;
     }
 
-    fn now_ms(&self) -> u64 {
+    pub(super) fn now_ms(&self) -> u64 {
         self.now_us / 1_000
     }
 
     /// The lock's key: its text, and the millisecond of its end.
-    fn gate(&self) -> Option<(String, u64)> {
+    pub(super) fn gate(&self) -> Option<(String, u64)> {
         let entry = self.state.get("a", self.now_us)?;
         Some((entry.text()?.to_owned(), entry.expires_ms?))
     }
 
     /// The end of the last mark that lives.
-    fn last_mark(&self) -> Option<u64> {
+    pub(super) fn last_mark(&self) -> Option<u64> {
         let (end, _) = self.state.members(keys(Kind::Read).marks(), self.now_us)?.last()?;
         Some(end.unsigned_abs()).filter(|end| *end >= self.now_ms())
     }
 
     /// Who was notified since the last call, and how.
-    fn notified(&mut self) -> Vec<String> {
+    pub(super) fn notified(&mut self) -> Vec<String> {
         let short = |payload: String| payload.trim_end_matches(" a").to_owned();
         self.state.take_published().into_iter().map(|message| short(message.payload)).collect()
     }
 
-    fn put(&mut self, value: &str, ttl_ms: u64) {
+    pub(super) fn put(&mut self, value: &str, ttl_ms: u64) {
         self.state.put("a", Value::Text(value.into()), self.now_us, Some(ttl_ms));
     }
 }
@@ -320,127 +319,4 @@ fn a_second_acquire_begins_another_period() {
     let later = bench.enter(Kind::Read, "r", TTL);
     assert!(later > period && bench.renew(Kind::Read, "r", TTL, later));
     assert!(!bench.renew(Kind::Read, "r", TTL, period), "a writer was there meanwhile");
-}
-
-/// What a client believes: until when it is inside, and its fence.
-type Belief = (u8, u64, u64);
-
-/// One state of the server and of its clients. The last client is a writer.
-#[derive(Clone)]
-struct Scene {
-    bench: Bench,
-    beliefs: Vec<Belief>,
-    largest: u64,
-}
-
-const TTLS: [u64; 4] = [2, 4, 1, 2];
-const LIMIT: u64 = 2;
-
-impl Scene {
-    fn valid(&self, client: usize) -> bool {
-        self.beliefs[client].1 >= self.bench.now_ms()
-    }
-
-    /// Does one thing; `None` if it makes no sense now.
-    fn after(&self, kind: Kind, act: usize) -> Option<Self> {
-        let mut next = self.clone();
-        let writer = self.beliefs.len() - 1;
-        if act == 0 {
-            next.bench.pass(1);
-            return Some(next);
-        }
-        let (client, act) = ((act - 1) / 3, (act - 1) % 3);
-        let (number, until, fence) = self.beliefs[client];
-        let (kind, ttl) = (if client == writer { Kind::Exclusive } else { kind }, TTLS[client]);
-        let owner = |number: u8| format!("c{client}-{number}");
-        let now = next.bench.now_ms();
-        match act {
-            0 if !self.valid(client) && number < 3 => {
-                let fence = next.bench.enter(kind, &owner(number + 1), ttl);
-                let until = if fence > 0 { now + ttl } else { 0 };
-                next.beliefs[client] = (number + 1, until, fence);
-                if fence > 0 {
-                    // A reader's is above those of writers, which is known of those that it may follow.
-                    let before = if kind == Kind::Read { self.beliefs[writer].2 } else { self.largest };
-                    assert!(fence > before, "a fence sinks");
-                    next.largest = self.largest.max(fence);
-                } else if number + 1 == 3 {
-                    return None;
-                }
-            }
-            1 if number > 0 => {
-                next.bench.release(kind, &owner(number));
-                next.beliefs[client].1 = 0;
-            }
-            // Also late, behind the end or the release.
-            2 if number > 0 => {
-                let ttl = TTLS[(client + 1) % TTLS.len()];
-                let done = next.bench.renew(kind, &owner(number), ttl, fence);
-                assert!(!done || until >= now, "a renewal behind the end or the release brought it back");
-                if until >= now {
-                    next.beliefs[client].1 = if done { until.max(now + ttl) } else { 0 };
-                }
-            }
-            _ => return None,
-        }
-        Some(next)
-    }
-
-    fn judge(&self, kind: Kind) {
-        let writer = self.beliefs.len() - 1;
-        let inside = (0..writer).filter(|client| self.valid(*client)).count();
-        assert!(inside == 0 || !self.valid(writer), "beside a writer");
-        assert!(kind == Kind::Read || inside as u64 <= LIMIT, "too many permits");
-        let gate = self.bench.gate().filter(|(value, _)| value.starts_with("read ") || value.starts_with("permits "));
-        assert_eq!(gate.map(|(_, end)| end), self.bench.last_mark(), "the gate ends with the last mark");
-        assert!(inside == 0 || self.bench.last_mark().is_some(), "a valid hold without a gate");
-    }
-
-    fn key(&self) -> String {
-        let entries: Vec<_> = self.bench.state.iter(self.bench.now_us).collect();
-        format!("{} {entries:?} {:?}", self.bench.now_us, self.beliefs)
-    }
-}
-
-fn every_sequence(kind: Kind, clients: usize, depth: usize) {
-    let start = Scene { bench: Bench::new(), beliefs: vec![(0, 0, 0); clients + 1], largest: 0 };
-    let (mut seen, mut scenes) = (HashSet::from([start.key()]), vec![start]);
-    for _ in 0..depth {
-        let mut next = Vec::new();
-        for scene in &scenes {
-            for after in (0..=3 * scene.beliefs.len()).filter_map(|act| scene.after(kind, act)) {
-                after.judge(kind);
-                if seen.insert(after.key()) {
-                    next.push(after);
-                }
-            }
-        }
-        scenes = next;
-    }
-}
-
-fn every_sequence_of_readers() {
-    every_sequence(Kind::Read, 2, 8);
-}
-
-fn every_sequence_of_permits() {
-    every_sequence(Kind::Semaphore(2), 3, 7);
-}
-
-#[test]
-fn no_sequence_of_steps_lets_a_reader_in_beside_a_writer() {
-    every_sequence_of_readers();
-}
-
-#[test]
-fn no_sequence_of_steps_gives_more_permits_than_the_limit() {
-    every_sequence_of_permits();
-}
-
-#[test]
-fn what_is_left_out_shows_in_some_sequence() {
-    for mutant in [Mutant::MarkShortened, Mutant::EndedMarkLives, Mutant::GateNotOfLast] {
-        assert_noticed(mutant, every_sequence_of_readers);
-    }
-    assert_noticed(Mutant::PermitTooMany, every_sequence_of_permits);
 }

@@ -152,3 +152,10 @@ local function queue()
   return first, is_next, enqueue, wake, notify
 end
 
+-- The reply of an acquire whose waiter joins the queue: it says where.
+local function enqueued(reply, entry, arrival, now)
+  local _, _, enqueue = queue()
+  reply[6], reply[7] = enqueue(entry, arrival, now)
+  return reply
+end
+

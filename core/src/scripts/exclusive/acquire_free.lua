@@ -18,8 +18,7 @@ end
 if value and not (owner == ARGV[1] or adopts or waits and value == 'claim ' .. entry) then
   local reply = { 'held', now, fence_of(value), shown(value), redis.call('PTTL', KEYS[1]) }
   if waits then
-    local _, _, enqueue = queue()
-    reply[6], reply[7] = enqueue(entry, came, now)
+    enqueued(reply, entry, came, now)
   end
   return reply
 end

@@ -17,7 +17,6 @@ end
 redis.call('SET', KEYS[1], ARGV[1] .. ' fence=' .. fence .. (is_queued and ' waiters=1' or ''), 'PX', remaining)
 local reply = { 'vote', now, tonumber(fence), ARGV[1], remaining }
 if waits and ARGV[6] == '1' then
-  local _, _, enqueue = queue()
-  reply[6], reply[7] = enqueue(entry, 0, now)
+  enqueued(reply, entry, 0, now)
 end
 return reply

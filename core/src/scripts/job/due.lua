@@ -12,8 +12,7 @@ if state and owner ~= ARGV[1] then
   if left > 0 then
     local reply = { 'later', now, fence_of(value), redis.call('HGET', KEYS[5], 'error') or '', left }
     if waits then
-      local _, _, enqueue = queue()
-      reply[6], reply[7] = enqueue(entry, came, now)
+      enqueued(reply, entry, came, now)
     end
     return reply
   end

@@ -36,8 +36,7 @@ local ours = holder and (holder == ARGV[1] or holder == adopted and holder ~= ''
 if holder and not ours then
   local reply = { 'held', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
   if waits then
-    local _, _, enqueue = queue()
-    reply[6], reply[7] = enqueue(entry, came, now)
+    enqueued(reply, entry, came, now)
   end
   return reply
 end

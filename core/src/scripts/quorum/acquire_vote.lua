@@ -18,7 +18,6 @@ if waits and queued then
   redis.pcall('ZREM', KEYS[3], entry)
 end
 if waits and ARGV[7] == '1' then
-  local _, _, enqueue = queue()
-  reply[6], reply[7] = enqueue(entry, 0, now)
+  enqueued(reply, entry, 0, now)
 end
 return reply

@@ -14,8 +14,7 @@ local function held()
   end
   local reply = { 'held', now, 0, holder, left }
   if waits then
-    local _, _, enqueue = queue()
-    reply[6], reply[7] = enqueue(entry, came, now)
+    enqueued(reply, entry, came, now)
   end
   return reply
 end

@@ -33,8 +33,7 @@ local reply = { 'vote', now, fence, ARGV[1], ends - ms }
 if waits then
   redis.pcall('ZREM', KEYS[3], entry)
   if ARGV[7] == '1' then
-    local _, _, enqueue = queue()
-    reply[6], reply[7] = enqueue(entry, 0, now)
+    enqueued(reply, entry, 0, now)
   end
 end
 admit(mine, limit)

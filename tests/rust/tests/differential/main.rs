@@ -8,6 +8,7 @@
 
 mod crowd;
 mod replies;
+mod shared;
 mod step;
 mod twins;
 

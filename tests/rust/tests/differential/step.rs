@@ -55,7 +55,7 @@ const NOTED: [&str; 6] = [
     "host=b id=short",
 ];
 /// Far apart, so that no tolerance hides a wrong one.
-const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
+pub(crate) const TTLS: [u64; 3] = [5_000, 20_000, 3_600_000];
 pub(crate) const FLEETS: [QuorumConfig; 4] = [
     QuorumConfig { servers: 3, max_ttl_ms: 60_000 },
     QuorumConfig { servers: 5, max_ttl_ms: 60_000 },
@@ -68,25 +68,6 @@ pub(crate) const FLEETS: [QuorumConfig; 4] = [
 pub(crate) const WAITERS: [&str; 6] =
     ["b:c1:1 host=a pid=1", "b:@c2:7 host=b pid=2", "f:c1:2 host=a", "f:@c2:8 ", "f:@c2:9 pid=2 x y", "b:c1:3"];
 
-/// Waiters of the same clients that read, or want a permit.
-const READERS: [&str; 4] = ["r:c1:1 host=a", "s:c1:2 host=a", "r:@c2:7 host=b", "s:@c2:8 "];
-const FOR_PERMITS: [&str; 4] = ["p:c1:3 permits=2 host=a", "q:c1:4 permits=1 host=a", "p:@c2:9 permits=3 x", "q:@c2:5 permits=2"];
-
-/// Readers, and owners of permits. An owner value has one hold, so a lock never refuses it by its own name.
-const READER_OWNERS: [&str; 3] = [
-    "host=r pid=1 id=0193d1d2-3c4d-7e5f-8a6b-000000000008",
-    "app=b host=r id=0193d1d2-3c4d-7e5f-8a6b-000000000009",
-    "host=ü id=0193d1d2-3c4d-7e5f-8a6b-000000000010",
-];
-const PERMIT_OWNERS: [&str; 3] = [
-    "host=c pid=1 id=0193d1d2-3c4d-7e5f-8a6b-000000000004",
-    "app=b host=c id=0193d1d2-3c4d-7e5f-8a6b-000000000005",
-    "host=ü id=0193d1d2-3c4d-7e5f-8a6b-000000000006",
-];
-
-/// The kinds of lock that several hold at once.
-const SHARED: [Kind; 4] = [Kind::Read, Kind::Semaphore(1), Kind::Semaphore(2), Kind::Semaphore(3)];
-
 /// How long what another client writes may be: in letters of two bytes, so that no cut is between two of them by chance.
 const LONG: usize = 50_000;
 
@@ -95,8 +76,8 @@ pub(crate) const CLIENTS: [&str; 2] = ["c1", "@c2"];
 
 /// The steps of one seed.
 pub(crate) struct Steps {
-    rng: Rng,
-    keys: Vec<Arc<Keys>>,
+    pub(crate) rng: Rng,
+    pub(crate) keys: Vec<Arc<Keys>>,
     /// The same names, as those of jobs.
     jobs: Vec<Arc<Keys>>,
     /// The job of the last operation on one.
@@ -104,7 +85,7 @@ pub(crate) struct Steps {
     /// Whether operations are done in parts.
     in_parts: bool,
     /// Whether several may hold a lock at once: the keys of each kind.
-    shared: Vec<Arc<Keys>>,
+    pub(crate) shared: Vec<Arc<Keys>>,
 }
 
 impl Steps {
@@ -119,13 +100,6 @@ impl Steps {
     /// The same operations, of which only a part is done.
     pub(crate) fn in_parts(self) -> Self {
         Self { in_parts: true, ..self }
-    }
-
-    /// Mostly operations on locks that several hold at once.
-    pub(crate) fn shared(self) -> Self {
-        let of = |kind: Kind| self.keys.iter().map(move |keys| Arc::new(Keys::new(kind, "", keys.name(), true).unwrap()));
-        let shared = SHARED.into_iter().flat_map(of).collect();
-        Self { shared, ..self }
     }
 
     /// The side keys and the lock keys of all locks but that of `step`, if it is an operation of the library.
@@ -223,76 +197,6 @@ impl Steps {
         Op::Lock(LockOp { keys, by, verb })
     }
 
-    /// An operation on a lock that several may hold at once.
-    fn shared_op(&mut self, now_us: u64, fences: &[u64]) -> Op {
-        let keys = self.shared[self.rng.usize(..self.shared.len())].clone();
-        let is_read = keys.kind() == Kind::Read;
-        let waiters = if is_read { READERS } else { FOR_PERMITS };
-        let owner: Arc<str> = self.pick(if is_read { &READER_OWNERS } else { &PERMIT_OWNERS }).into();
-        let (ttl_ms, fence) = (self.pick(&TTLS), self.fence(now_us, fences));
-        let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&waiters).into());
-        let verb = match self.rng.u8(..100) {
-            0..50 => {
-                let adopts = is_read && self.rng.u8(..5) == 0;
-                let adopt = adopts.then(|| Adoption { owner: self.pick(&READER_OWNERS).into(), or_acquire: self.rng.bool() });
-                let quorum_config = (self.rng.u8(..4) == 0).then_some(FLEETS[3]);
-                let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
-                let entry = self.pick(&waiters);
-                let place =
-                    (self.rng.u8(..3) > 0 && !only_adopts).then(|| QueuePlace { entry: entry.into(), ..self.place(now_us) });
-                let fair = if place.is_some() { entry.starts_with(['s', 'q']) } else { self.rng.u8(..4) == 0 };
-                Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt, fair, place, quorum_config, job: None }
-            }
-            50..55 => Verb::Confirm { fence },
-            55..72 => Verb::Extend { ttl_ms, fence },
-            72..75 => Verb::Heal { ttl_ms, fence },
-            75..94 => Verb::Release { leave, kept_ms: 0 },
-            _ => return Op::Lock(LockOp { keys, by: self.pick(&waiters).into(), verb: Verb::Leave }),
-        };
-        Op::Lock(LockOp { keys, by: owner, verb })
-    }
-
-    /// What others do to such a lock.
-    fn shared_disturbance(&mut self, now_us: u64) -> Step {
-        let keys = self.shared[self.rng.usize(..self.shared.len())].clone();
-        let (lock, marks, queue) = (keys.lock().to_owned(), keys.marks().to_owned(), keys.queue().to_owned());
-        let (now, now_ms) = (i64::try_from(now_us).unwrap(), i64::try_from(now_us / 1_000).unwrap());
-        match self.rng.u8(..16) {
-            0 => Step::Gone(lock),
-            1 => Step::Gone(marks),
-            2 => Step::List(marks),
-            3 => Step::Put(marks, "garbage".to_owned(), None),
-            4 => {
-                let gates = [
-                    "read 42",
-                    "permits 2",
-                    "permits 0",
-                    "read 9007199254740992",
-                    "read 12345678901234567",
-                    "read x",
-                    "permits  1",
-                ];
-                Step::Put(lock, self.pick(&gates).to_owned(), self.pick(&[None, Some(20_000)]))
-            }
-            5 => Step::Expire(lock, 2_500),
-            6 => Step::Expire(marks, 2_500),
-            // Marks that have ended, and one that lasts.
-            7 => Step::Member(marks, self.pick(&[READER_OWNERS[0], PERMIT_OWNERS[0]]).to_owned(), now_ms - 1_000),
-            8 => Step::Member(
-                marks,
-                "host=z id=0193d1d2-3c4d-7e5f-8a6b-000000000007".to_owned(),
-                now_ms + self.pick(&[-5, 7_000, 7_200_000]),
-            ),
-            9 | 10 => Step::Member(marks, format!("claim {}", self.pick(&FOR_PERMITS)), now_ms + self.pick(&[-1_000, 8_000])),
-            // Waiters that have waited long, or a moment.
-            11..14 => {
-                let waiter = self.pick(&[READERS[0], READERS[2], FOR_PERMITS[0], FOR_PERMITS[2], WAITERS[0]]);
-                Step::Member(queue, waiter.to_owned(), now + self.pick(&[-2_000_000, -100_000]))
-            }
-            _ => Step::Member(queue, self.pick(&CLIENTS).to_owned(), -now - 3_000_000_000),
-        }
-    }
-
     /// A scheduled time, of a quarter of the jobs: in the past or the future, and some of them often.
     fn scheduled_time(&mut self, now_us: u64) -> Option<ScheduledTime> {
         let minutes: i64 = self.pick(&[-90, -10, -1, 0, 0, 0, 0, 1, 9]);
@@ -345,13 +249,13 @@ impl Steps {
     }
 
     /// A waiter with whatever it remembers of its arrival.
-    fn place(&mut self, now_us: u64) -> QueuePlace {
+    pub(crate) fn place(&mut self, now_us: u64) -> QueuePlace {
         let arrival = self.pick(&[0, 0, now_us - 5_000_000, now_us - 900, now_us + 10_000_000]);
         QueuePlace { entry: self.pick(&WAITERS).into(), arrival, stays: self.rng.u8(..4) == 0 }
     }
 
     /// Mostly the same quorum.
-    fn quorum_config(&mut self) -> Option<QuorumConfig> {
+    pub(crate) fn quorum_config(&mut self) -> Option<QuorumConfig> {
         match self.rng.u8(..10) {
             0 => None,
             1 => Some(FLEETS[1]),
@@ -361,7 +265,7 @@ impl Steps {
         }
     }
 
-    fn proposal(&mut self, now_us: u64, fences: &[u64]) -> u64 {
+    pub(crate) fn proposal(&mut self, now_us: u64, fences: &[u64]) -> u64 {
         match self.rng.u8(..8) {
             0 => 0,
             1 => u64::MAX,
@@ -375,7 +279,7 @@ impl Steps {
         }
     }
 
-    fn fence(&mut self, now_us: u64, fences: &[u64]) -> u64 {
+    pub(crate) fn fence(&mut self, now_us: u64, fences: &[u64]) -> u64 {
         let last = fences.last().copied().unwrap_or(now_us);
         match self.rng.u8(..10) {
             0 => now_us + self.rng.u64(..1_000),
@@ -489,7 +393,7 @@ impl Steps {
         self.keys[self.rng.usize(..self.keys.len())].clone()
     }
 
-    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.rng.usize(..choices.len())]
     }
 }

@@ -1,0 +1,76 @@
+//! Checks: options that a kind of lock doesn't have, and those that a quorum bounds.
+
+use std::time::Duration;
+
+use super::Spec;
+use crate::clock::millis;
+use crate::error::Error;
+use crate::name::Kind;
+use crate::op::QuorumConfig;
+use crate::options::{LockOptions, wire_millis};
+use crate::wording::{Part, Text};
+
+impl Spec {
+    /// Checks the options, and takes out what this kind of lock ignores of the client's defaults.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`.
+    pub(super) fn check(&self, options: &mut LockOptions, quorum_config: Option<QuorumConfig>) -> Result<(), Error> {
+        self.check_min_hold(options)?;
+        if quorum_config.is_some() {
+            self.check_spans(options)?;
+        }
+        if quorum_config.is_some_and(|config| config.servers > 1) { self.check_quorum(options) } else { Ok(()) }
+    }
+
+    fn check_min_hold(&self, options: &mut LockOptions) -> Result<(), Error> {
+        let why = match self.kind {
+            Kind::Exclusive | Kind::Quorum => return Ok(()),
+            Kind::Job => "a job has none: it is done or not, and {retention} says how long that is remembered",
+            Kind::Read | Kind::Semaphore(_) => "only a lock with one holder has it",
+        };
+        if self.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
+            return Err(Error::invalid_time("min_hold", options.min_hold, Text::new(why, [])));
+        }
+        options.min_hold = Duration::ZERO;
+        Ok(())
+    }
+
+    /// A server with a marker forgets no hold that ends within `max_ttl`.
+    fn check_spans(&self, options: &LockOptions) -> Result<(), Error> {
+        let longest = self.client.options.max_ttl;
+        let LockOptions { ttl, grace, min_hold, .. } = *options;
+        let bounded = [
+            ("ttl", ttl, ttl, "on a quorum a {ttl} is at most the client's {max_ttl}, which is {}"),
+            (
+                "grace",
+                grace,
+                ttl.saturating_add(grace),
+                "on a quorum a {ttl} and its {grace} are together at most the client's {max_ttl}, which is {}",
+            ),
+            ("min_hold", min_hold, min_hold, "on a quorum it is at most the client's {max_ttl}, which is {}"),
+        ];
+        match bounded.into_iter().find(|(_, _, span, _)| wire_millis(*span) > millis(longest)) {
+            Some((option, given, _, why)) => Err(Error::invalid_time(option, given, Text::new(why, [Part::Time(longest)]))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_quorum(&self, options: &LockOptions) -> Result<(), Error> {
+        if options.fair {
+            let why = "a quorum has no fair locks: independent servers can't agree on who is first; leave it out";
+            return Err(Error::invalid("fair", true, Text::new(why, [])));
+        }
+        let why = match self.kind {
+            Kind::Exclusive | Kind::Quorum => return Ok(()),
+            Kind::Job => {
+                "a quorum has no jobs: a server that loses its data votes again after {max_ttl}, and a job that is done would run once \
+                 more; use one server, with appendfsync always"
+            }
+            Kind::Read | Kind::Semaphore(_) => {
+                "a quorum has no locks that several hold at once: independent servers can't agree on how many hold it; use one server"
+            }
+        };
+        Err(Error::invalid("name", &self.name, Text::new(why, [])))
+    }
+}

@@ -1,0 +1,211 @@
+//! Room: a lock that several hold at once, with its gate and its marks, at one time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cut::cut;
+use super::exclusive::Found;
+use super::queue::{self, CLAIM_MS, limit_in, wants_permit};
+use super::state::State;
+use crate::error::Remaining;
+use crate::mutant::mutant;
+use crate::name::{Keys, Kind};
+use crate::op::holder::{Gate, claim, gate_of};
+use crate::op::{QueuePlace, Queued, Reply, Verdict};
+
+/// The most waiters that one operation lets in.
+const ADMITTED: usize = 8;
+
+/// An operation drops so many marks that have ended.
+const DROPPED: usize = 100;
+
+pub(super) fn reads(entry: &str) -> bool {
+    entry.starts_with(['r', 's'])
+}
+
+impl Gate {
+    /// Whether it is the gate of this kind of lock.
+    pub(super) fn is_of(self, keys: &Keys) -> bool {
+        matches!((self, keys.kind()), (Self::Read(_), Kind::Read) | (Self::Permits(_), Kind::Semaphore(_)))
+    }
+}
+
+/// A lock and its marks, at one time.
+pub(super) struct Room<'a> {
+    pub(super) state: &'a mut State,
+    pub(super) keys: &'a Keys,
+    pub(super) now_us: u64,
+}
+
+impl Room<'_> {
+    pub(super) fn now_ms(&self) -> u64 {
+        self.now_us / 1_000
+    }
+
+    pub(super) fn score(&self, owner: &str) -> Option<u64> {
+        self.state.members(self.keys.marks(), self.now_us)?.score(owner).map(i64::unsigned_abs)
+    }
+
+    /// The end of a mark that lives.
+    pub(super) fn end_of(&self, owner: &str) -> Option<u64> {
+        self.score(owner).filter(|end| *end >= self.now_ms() || mutant!(EndedMarkLives))
+    }
+
+    /// The last mark to end, if it lives.
+    pub(super) fn last(&self) -> Option<(u64, &Arc<str>)> {
+        let (end, owner) = self.state.members(self.keys.marks(), self.now_us)?.last()?;
+        Some((end.unsigned_abs(), owner)).filter(|(end, _)| *end >= self.now_ms())
+    }
+
+    pub(super) fn last_end(&self) -> Option<u64> {
+        self.last().map(|(end, _)| end)
+    }
+
+    /// The marks that live, in the order of their ends.
+    pub(super) fn living(&self) -> impl Iterator<Item = (u64, &Arc<str>)> {
+        let members = self.state.members(self.keys.marks(), self.now_us);
+        let from = signed(self.now_ms());
+        members.into_iter().flat_map(move |members| members.from(from)).map(|(end, owner)| (end.unsigned_abs(), owner))
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.living().count() as u64
+    }
+
+    pub(super) fn mark(&mut self, owner: &str, end: u64) {
+        self.state.put_member(self.keys.marks(), owner, signed(end), self.now_us);
+    }
+
+    pub(super) fn unmark(&mut self, owner: &str) {
+        self.state.drop_members(self.keys.marks(), &[owner], self.now_us);
+    }
+
+    pub(super) fn drop_ended(&mut self) {
+        let Some(members) = self.state.members(self.keys.marks(), self.now_us) else { return };
+        let before = signed(self.now_ms());
+        let ended = members.from(i64::MIN).take_while(|(end, _)| *end < before).take(DROPPED);
+        let ended: Vec<Arc<str>> = ended.map(|(_, owner)| Arc::clone(owner)).collect();
+        self.state.drop_members(self.keys.marks(), &ended.iter().map(|owner| &**owner).collect::<Vec<_>>(), self.now_us);
+    }
+
+    /// What remains of the lock's key.
+    pub(super) fn left_ms(&self) -> Option<u64> {
+        self.state.get(self.keys.lock(), self.now_us).and_then(|entry| entry.left_ms(self.now_us))
+    }
+
+    /// Has gate and marks end then.
+    pub(super) fn end_at(&mut self, end: u64) {
+        self.marks_end_at(end);
+        self.state.expire(self.keys.lock(), self.now_us, end.saturating_sub(self.now_ms()));
+    }
+
+    pub(super) fn marks_end_at(&mut self, end: u64) {
+        self.state.expire(self.keys.marks(), self.now_us, end.saturating_sub(self.now_ms()));
+    }
+
+    /// Has gate and marks last until then at least.
+    pub(super) fn last_until(&mut self, end: u64) {
+        if self.last_end().is_none_or(|last| end >= last) || mutant!(GateNotOfLast) {
+            self.end_at(end);
+        }
+    }
+
+    /// Has gate and marks end with the last mark.
+    pub(super) fn last_until_last(&mut self) {
+        if let Some(end) = self.last_end() {
+            self.end_at(end);
+        }
+    }
+
+    /// Whether this hold is inside: its mark lives, and a reader's period is that of the gate.
+    pub(super) fn is_inside(&self, found: &Found, owner: &str, fence: u64) -> bool {
+        let is_its_gate = match found.value().and_then(gate_of) {
+            Some(Gate::Read(period)) => self.keys.kind() == Kind::Read && (period == fence || mutant!(AnyPeriodConfirms)),
+            Some(Gate::Permits(_)) => self.keys.kind() != Kind::Read,
+            None => false,
+        };
+        is_its_gate && self.end_of(owner).is_some()
+    }
+
+    /// Lets waiters in that may enter beside those inside, at most eight. Nobody passes the first one.
+    pub(super) fn admit(&mut self, gate: Gate) {
+        let (keys, now_us) = (self.keys, self.now_us);
+        for _ in 0..ADMITTED {
+            let Some(head) = queue::first(self.state, keys, now_us) else { return };
+            let entry = &head.entry;
+            match gate {
+                Gate::Read(_) if reads(entry) && !mutant!(ReadersNotLetIn) => {
+                    queue::leave(self.state, keys, entry, now_us);
+                    queue::notify(self.state, keys, entry, "free", CLAIM_MS);
+                }
+                Gate::Permits(limit) if wants_permit(entry) => {
+                    if self.count() >= limit_in(entry).unwrap_or(limit) {
+                        return;
+                    }
+                    queue::leave(self.state, keys, entry, now_us);
+                    if !head.is_served_directly(now_us) {
+                        queue::notify(self.state, keys, entry, "free", CLAIM_MS);
+                        if let Some(second) = queue::first(self.state, keys, now_us) {
+                            queue::notify(self.state, keys, &second.entry, "next", CLAIM_MS);
+                        }
+                        return;
+                    }
+                    let end = self.now_ms() + CLAIM_MS;
+                    self.last_until(end);
+                    self.mark(&claim(entry), end);
+                    queue::notify(self.state, keys, entry, "claim", CLAIM_MS);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The refusal of an acquire. It names the mark that ends last, and the one that ends first to who waits for a permit. That one may
+    /// wait in the queue from now on.
+    pub(super) fn held(&mut self, found: &Found, owner: &str, place: Option<&QueuePlace>) -> Reply {
+        let gate = found.value().and_then(gate_of);
+        let waits_for_first = matches!(gate, Some(Gate::Permits(_))) && self.keys.kind() != Kind::Read;
+        let mark = if waits_for_first { self.living().next() } else { self.last() }.filter(|_| gate.is_some());
+        let holder = self.named(mark.map(|(_, owner)| &**owner), owner, found).unwrap_or_default();
+        let remaining = match mark {
+            Some((end, _)) if waits_for_first => for_ms(end - self.now_ms()),
+            _ => self.remaining(found),
+        };
+        let verdict = Verdict::Held { holder, remaining };
+        let queued = place.map_or(Queued::Nothing, |place| queue::enqueue(self.state, self.keys, place, self.now_us));
+        Reply { queued, ..Reply::new(verdict, self.now_us, 0) }
+    }
+
+    /// What is shown of a mark, or of the lock's value if there is none: a refusal never names who asks, whatever another program has
+    /// written.
+    pub(super) fn named(&self, mark: Option<&str>, asks: &str, found: &Found) -> Option<String> {
+        mark.filter(|owner| *owner != asks).map(|owner| cut(owner).to_owned()).or_else(|| found.shown())
+    }
+
+    /// What remains of the lock's key by now.
+    pub(super) fn remaining(&self, found: &Found) -> Remaining {
+        if found.is_held() { self.left_ms().map_or(Remaining::Forever, for_ms) } else { Remaining::Gone }
+    }
+
+    /// The refusal of a hold that isn't inside. Others that are inside in the same way are not in its place, so nobody is named then. The
+    /// fence is the period that the gate shows.
+    pub(super) fn no(&self, found: &Found, owner: &str, leaves: Option<&str>) -> Reply {
+        let gate = found.value().and_then(gate_of);
+        let holder = match gate {
+            Some(gate) if gate.is_of(self.keys) => None,
+            Some(_) => self.named(self.last().map(|(_, owner)| &**owner), owner, found),
+            None => found.shown().filter(|_| !leaves.is_some_and(|entry| found.is_claimed_by(entry))),
+        };
+        let period = if let Some(Gate::Read(period)) = gate { period } else { 0 };
+        let remaining = if holder.is_none() && gate.is_none() { Remaining::Gone } else { self.remaining(found) };
+        Reply::new(Verdict::No { holder, remaining }, self.now_us, period)
+    }
+}
+
+fn for_ms(left_ms: u64) -> Remaining {
+    Remaining::For(Duration::from_millis(left_ms))
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}

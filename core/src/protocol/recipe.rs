@@ -1,0 +1,109 @@
+//! The recipe of an acquisition: what doesn't change while it runs.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::name::{Keys, Kind};
+use crate::op::job::Terms;
+use crate::op::{Adoption, LockOp, Op, QuorumConfig, Verb};
+use crate::options::{LockOptions, Wait};
+use crate::owner::Signature;
+use crate::protocol::Quorum;
+use crate::validity;
+use crate::wait::Mode;
+
+/// The parts of an acquisition that don't change while it runs.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The lock's keys.
+    pub keys: Arc<Keys>,
+    /// The servers' addresses, for messages; their number is N.
+    pub servers: Arc<[String]>,
+    /// The quorum as the markers know it; `None` with one server.
+    pub quorum_config: Option<QuorumConfig>,
+    /// The lock's options.
+    pub options: LockOptions,
+    /// Whether the first grant waits for the answers of all servers, at most a response timeout. So a server that is listed
+    /// twice, or is of another quorum, is found even if other servers are faster.
+    pub ask_all_first: bool,
+    /// Whether a busy lock is an answer, not an error. The time to wait for a busy lock is an option; zero is one attempt.
+    pub busy_is_none: bool,
+    /// The hold of another process to take over.
+    pub adopt: Option<Adoption>,
+    /// For a job: its terms. Each acquire begins an attempt then.
+    pub job: Option<Terms>,
+    /// Whether the hold is noted in the history of the server; on a quorum it never is.
+    pub history: bool,
+    /// The signature of this process in its owner values.
+    pub signature: Arc<Signature>,
+    /// The time in which a server has to answer.
+    pub response_timeout: Duration,
+    /// The time for which the acquire tolerates that no majority answers.
+    pub unavailable_after: Duration,
+}
+
+impl Recipe {
+    pub(crate) fn quorum(&self) -> Quorum {
+        Quorum::of(self.servers.len())
+    }
+
+    /// Whether the acquire waits in the queues. One attempt doesn't, and neither does an adopt that wants only the hold that was
+    /// handed over.
+    #[must_use]
+    pub fn waits_in_queues(&self) -> bool {
+        let only_adopts = self.adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
+        !only_adopts && self.options.wait != Wait::For(Duration::ZERO)
+    }
+
+    /// Whether holds are noted. Those beside others would push the ones of single holders out.
+    pub(super) fn logs(&self) -> bool {
+        self.history && self.servers.len() == 1 && !self.keys.kind().is_shared()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.keys.name()
+    }
+
+    /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from
+    /// the grant, whose answer comes within the response timeout.
+    pub(crate) fn first_ttl(&self) -> Duration {
+        let to_its_end = |span: Duration| validity::asking_for(span.saturating_add(self.response_timeout));
+        self.options.max_hold.map_or(self.options.ttl, |span| self.options.ttl.min(to_its_end(span)))
+    }
+
+    /// The time to live of the key behind a grant: longer than the holder believes in.
+    pub(crate) fn key_ttl(&self) -> Duration {
+        self.key_span(self.first_ttl()).max(self.options.min_hold)
+    }
+
+    /// What shall remain of the key, if `span` shall remain of the hold.
+    pub(crate) fn key_span(&self, span: Duration) -> Duration {
+        span.saturating_add(self.options.grace)
+    }
+
+    /// What its waiter wants.
+    pub(crate) fn mode(&self) -> Mode {
+        Mode { kind: self.keys.kind(), fair: self.options.fair }
+    }
+
+    /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
+    pub(crate) fn queue_key(&self) -> Cow<'_, str> {
+        match self.job {
+            None if self.keys.kind() == Kind::Read => Cow::from(self.keys.marks()),
+            // Who has another limit may have to wait where this one need not.
+            None if let Kind::Semaphore(limit) = self.keys.kind() => format!("{}/{limit}", self.keys.marks()).into(),
+            None => Cow::from(self.keys.lock()),
+            Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
+            // A later scheduled time may be left out while the earlier one is waited for.
+            Some(Terms { scheduled_time: Some(scheduled_time), .. }) => {
+                format!("{}@{}", self.keys.record(), scheduled_time.at_ms).into()
+            }
+        }
+    }
+
+    /// An operation on the lock.
+    pub(super) fn op(&self, by: Arc<str>, verb: Verb) -> Op {
+        Op::Lock(LockOp { keys: Arc::clone(&self.keys), by, verb })
+    }
+}
