@@ -1,12 +1,14 @@
 """Names that nothing has any more, in any of the three languages: none is in a list of public names, and each is answered with the new one."""
 
+import pickle
 import re
 import threading
+import traceback
 from pathlib import Path
 
 import locktender
 import pytest
-from locktender import Client, InvalidArgumentError
+from locktender import Client, InvalidArgumentError, LockLostError
 from support.help import help_texts
 
 ROOT = Path(__file__).parents[2]
@@ -114,9 +116,13 @@ def test_the_command_and_the_metrics_have_no_old_name(client: Client):
     assert "locktender_acquire_rounds_total" in names and "locktender_attempts_total" not in names and "family" not in labels
 
 
-@pytest.mark.parametrize(("old", "new"), [("once", "cron_job"), ("elect", "election")])
-def test_an_old_function_is_answered_with_the_new_one(old: str, new: str):
-    with pytest.raises(AttributeError, match=rf"^module 'locktender' has no attribute '{old}'; here it is {new}\(\)$"):
+# The classes that the module had. All others of `TYPES` are types of Node and Rust alone.
+CLASSES = {old: TYPES[old] for old in ("Event", "Held", "AsyncHeld", "Ran", "ServerError")}
+
+
+@pytest.mark.parametrize(("old", "new"), [("once", "cron_job()"), ("elect", "election()"), *CLASSES.items()])
+def test_an_old_name_of_the_module_is_answered_with_the_new_one(old: str, new: str):
+    with pytest.raises(AttributeError, match=rf"^module 'locktender' has no attribute '{old}'; here it is {re.escape(new)}$"):
         getattr(locktender, old)
     with pytest.raises(AttributeError, match=r"^module 'locktender' has no attribute 'nonsense'$"):
         _ = locktender.nonsense
@@ -146,6 +152,19 @@ def test_an_old_field_is_answered_with_the_new_one(name: str, value: str, old: s
     values = {"event": events[0], "release": release, "info": info, "status": Client("memory://old-fields").job("x").status()}
     with pytest.raises(AttributeError, match=rf"has no attribute '{old}'; here (it is|they are) .*{new}"):
         getattr(values[value], old)
+
+
+@pytest.mark.parametrize(("old", "new"), [("rival", "next_owner"), ("rival_fence", "next_fence"), ("no_expiry", "remaining")])
+def test_an_old_field_of_an_error_is_answered_with_the_new_one(old: str, new: str):
+    error = LockLostError("gone")
+    with pytest.raises(AttributeError, match=rf"^'LockLostError' object has no attribute '{old}'; here it is .*{new}"):
+        getattr(error, old)
+    with pytest.raises(AttributeError, match=r"^'LockLostError' object has no attribute '_x'$"):
+        _ = error._x
+    assert not hasattr(error, "exceptions") and getattr(error, "errno", None) is None
+    assert traceback.format_exception(error)[-1].endswith("LockLostError: gone\n")
+    copied = pickle.loads(pickle.dumps(error))
+    assert (copied.args, copied.next_owner) == (("gone",), None)
 
 
 def test_a_method_of_rust_is_answered_in_the_words_of_python(client: Client, name: str):

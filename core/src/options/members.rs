@@ -30,6 +30,15 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["giveback"], "here it is {release}(), which says whether the attempt counts"),
 ];
 
+/// The names that classes had before 0.1.0, and what they are called now.
+const CLASSES: &[(&str, &str)] = &[
+    ("AsyncHeld", "AsyncHold"),
+    ("Event", "LockEvent"),
+    ("Held", "Hold"),
+    ("Ran", "TryOutcome"),
+    ("ServerError", "ServerFailure"),
+];
+
 /// The names that events had before 0.1.0, and what they are called now.
 const EVENTS: &[(&str, EventKind)] = &[
     ("attempt", EventKind::Round),
@@ -49,6 +58,9 @@ const EVENTS: &[(&str, EventKind)] = &[
 /// ```
 #[must_use]
 pub fn instead_of_member(name: &str) -> Option<Text> {
+    if let Some((_, ours)) = CLASSES.iter().find(|(old, _)| *old == name) {
+        return Some(Text::new("here it is {}", [Part::Words((*ours).to_owned())]));
+    }
     let asked = plain(name);
     let (_, advice) = WORDS.iter().find(|(words, _)| words.contains(&asked.as_str()))?;
     Some(Text::new(advice, []))
