@@ -99,14 +99,14 @@ pub(super) fn limit_in(entry: &str) -> Option<u64> {
 pub(crate) const LIMIT: &str = " permits=";
 
 /// How the entry of a waiter begins that wants to hold a lock of this kind.
-pub(crate) const fn mode_of(kind: Kind, fair: bool) -> char {
+pub(crate) const fn mode_of(kind: Kind, fair: bool) -> &'static str {
     match (kind, fair) {
-        (Kind::Read, false) => 'r',
-        (Kind::Read, true) => 's',
-        (Kind::Semaphore(_), false) => 'p',
-        (Kind::Semaphore(_), true) => 'q',
-        (Kind::Exclusive | Kind::Quorum | Kind::Job, false) => 'b',
-        (Kind::Exclusive | Kind::Quorum | Kind::Job, true) => 'f',
+        (Kind::Read, false) => "r",
+        (Kind::Read, true) => "s",
+        (Kind::Semaphore(_), false) => "p",
+        (Kind::Semaphore(_), true) => "q",
+        (Kind::Exclusive | Kind::Quorum | Kind::Job, false) => "b",
+        (Kind::Exclusive | Kind::Quorum | Kind::Job, true) => "f",
     }
 }
 

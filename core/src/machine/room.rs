@@ -46,15 +46,15 @@ impl Room<'_> {
         self.state.members(self.keys.marks(), self.now_us)?.score(owner).map(i64::unsigned_abs)
     }
 
-    /// The end of a mark that lives.
+    /// The end of a mark that lives: until the millisecond of its end, through which the gate lives.
     pub(super) fn end_of(&self, owner: &str) -> Option<u64> {
-        self.score(owner).filter(|end| *end >= self.now_ms() || mutant!(EndedMarkLives))
+        self.score(owner).filter(|end| *end > self.now_ms() || mutant!(EndedMarkLives))
     }
 
     /// The last mark to end, if it lives.
     pub(super) fn last(&self) -> Option<(u64, &Arc<str>)> {
         let (end, owner) = self.state.members(self.keys.marks(), self.now_us)?.last()?;
-        Some((end.unsigned_abs(), owner)).filter(|(end, _)| *end >= self.now_ms())
+        Some((end.unsigned_abs(), owner)).filter(|(end, _)| *end > self.now_ms())
     }
 
     pub(super) fn last_end(&self) -> Option<u64> {
@@ -64,7 +64,7 @@ impl Room<'_> {
     /// The marks that live, in the order of their ends.
     pub(super) fn living(&self) -> impl Iterator<Item = (u64, &Arc<str>)> {
         let members = self.state.members(self.keys.marks(), self.now_us);
-        let from = signed(self.now_ms());
+        let from = signed(self.now_ms() + 1);
         members.into_iter().flat_map(move |members| members.from(from)).map(|(end, owner)| (end.unsigned_abs(), owner))
     }
 
@@ -82,7 +82,7 @@ impl Room<'_> {
 
     pub(super) fn drop_ended(&mut self) {
         let Some(members) = self.state.members(self.keys.marks(), self.now_us) else { return };
-        let before = signed(self.now_ms());
+        let before = signed(self.now_ms() + 1);
         let ended = members.from(i64::MIN).take_while(|(end, _)| *end < before).take(DROPPED);
         let ended: Vec<Arc<str>> = ended.map(|(_, owner)| Arc::clone(owner)).collect();
         self.state.drop_members(self.keys.marks(), &ended.iter().map(|owner| &**owner).collect::<Vec<_>>(), self.now_us);
@@ -130,6 +130,7 @@ impl Room<'_> {
     /// Lets waiters in that may enter beside those inside, at most eight. Nobody passes the first one.
     pub(super) fn admit(&mut self, gate: Gate) {
         let (keys, now_us) = (self.keys, self.now_us);
+        let mut is_kept = false;
         for _ in 0..ADMITTED {
             let Some(head) = queue::first(self.state, keys, now_us) else { return };
             let entry = &head.entry;
@@ -140,6 +141,10 @@ impl Room<'_> {
                 }
                 Gate::Permits(limit) if wants_permit(entry) => {
                     if self.count() >= limit_in(entry).unwrap_or(limit) {
+                        // Who has one kept may not come.
+                        if is_kept && !mutant!(LapsedClaimNotNotified) {
+                            queue::notify(self.state, keys, entry, "next", CLAIM_MS);
+                        }
                         return;
                     }
                     queue::leave(self.state, keys, entry, now_us);
@@ -154,6 +159,7 @@ impl Room<'_> {
                     self.last_until(end);
                     self.mark(&claim(entry), end);
                     queue::notify(self.state, keys, entry, "claim", CLAIM_MS);
+                    is_kept = true;
                 }
                 _ => return,
             }

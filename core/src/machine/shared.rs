@@ -55,10 +55,10 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
         Ok(found) => found,
         Err(conflict) => return Some(conflict),
     };
-    let adopt = adopt.as_ref().filter(|_| keys.kind() == Kind::Read)?;
+    let adopt = adopt.as_ref()?;
     let mut room = Room { state, keys, now_us };
     let period = match found.value().and_then(gate_of) {
-        Some(Gate::Read(period)) => Some(period),
+        Some(Gate::Read(period)) if keys.kind() == Kind::Read => Some(period),
         _ => None,
     };
     let ends = [room.end_of(&adopt.owner), room.end_of(by)];
@@ -123,9 +123,7 @@ fn find_room(room: &mut Room<'_>, args: &AcquireArgs<'_>) -> Result<Free, Reply>
     let is_stopped =
         |head: queue::Head| args.fair || !is_of_kind(&head.entry, keys) || limit.is_some() && head.is_served_directly(now_us);
     if claim.is_none() && head.is_some_and(is_stopped) && !mutant!(NewcomerJoinsPastWriter) {
-        if limit.is_some() {
-            room.admit(inside);
-        }
+        room.admit(inside);
         return Err(room.held(&found, args.owner, place));
     }
     let others = room.count().saturating_sub(u64::from(claim.is_some() && !mutant!(ClaimTakesPermit)));
@@ -168,15 +166,18 @@ fn enter(room: &mut Room<'_>, args: &AcquireArgs<'_>, free: &Free) -> Result<Rep
         room.state.put(keys.lock(), Value::Text(gate.to_string().into()), now_us, left_ms);
     }
     match &free.claim {
-        _ if free.gate.is_none() => room.end_at(end),
+        _ if free.gate.is_none() => room.marks_end_at(end),
         Some(claim) => {
             room.unmark(claim);
             room.last_until_last();
         }
         None => room.last_until(end),
     }
-    let queued = args.place.map_or(Queued::Nothing, |place| queue::served(room.state, keys, place, true, now_us));
+    if let Some(place) = args.place {
+        queue::leave(room.state, keys, &place.entry, now_us);
+    }
     room.admit(gate);
+    let queued = args.place.map_or(Queued::Nothing, |place| queue::served(room.state, keys, place, false, now_us));
     Ok(Reply { queued, ..Reply::new(Verdict::Vote, now_us, number) })
 }
 

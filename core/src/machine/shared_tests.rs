@@ -265,13 +265,44 @@ fn a_claim_that_a_smaller_limit_makes_useless_is_given_to_the_next() {
     bench.wait(Kind::Semaphore(3), "d", TTL, "q:one:1 permits=3 d");
     bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e");
     bench.release(Kind::Semaphore(3), "a");
-    assert_eq!(bench.notified(), ["claim 200 q1/3"]);
+    assert_eq!(bench.notified(), ["claim 200 q1/3", "next 200 q2/3"]);
     // Its program has another limit by now.
     assert_eq!(bench.wait(TWO, "d", TTL, "q:one:1 permits=3 d"), 0);
     assert_eq!(bench.notified(), ["claim 200 q2/3"]);
     assert!(bench.wait(Kind::Semaphore(3), "e", TTL, "q:two:2 permits=3 e") > 0);
     let score = |entry: &str| bench.state.members(keys(TWO).marks(), bench.now_us).unwrap().score(&claim(entry));
     assert_eq!([score("q:one:1 permits=3 d"), score("q:two:2 permits=3 e")], [None, None]);
+}
+
+#[test]
+fn who_waits_behind_a_kept_permit_looks_when_its_time_is_over() {
+    the_next_waits_for_the_end_of_a_claim();
+    assert_noticed(Mutant::LapsedClaimNotNotified, the_next_waits_for_the_end_of_a_claim);
+}
+
+fn the_next_waits_for_the_end_of_a_claim() {
+    let mut bench = Bench::new();
+    let holds = ["a", "b"].map(|by| bench.enter(TWO, by, TTL));
+    assert!(holds.iter().all(|fence| *fence > 0));
+    for (by, waiter) in [("c", "q:one:1 permits=2 c"), ("d", "q:two:2 permits=2 d"), ("e", "q:three:3 permits=2 e")] {
+        assert_eq!(bench.wait(TWO, by, TTL, waiter), 0);
+    }
+    bench.release(TWO, "a");
+    assert_eq!(bench.notified(), ["claim 200 q1/2", "next 200 q2/2"]);
+    bench.release(TWO, "b");
+    assert_eq!(bench.notified(), ["claim 200 q2/2", "next 200 q3/2"]);
+}
+
+#[test]
+fn the_last_mark_ends_with_its_gate_in_the_same_millisecond() {
+    let mut bench = Bench::new();
+    let (dead, fence) = (bench.enter(TWO, "dead", 1_000), bench.enter(TWO, "b", 2_000));
+    assert_eq!(bench.wait(ONE, "c", TTL, "q:one:1 permits=1 c"), 0);
+    bench.pass(1_000);
+    assert!(!bench.renew(TWO, "dead", TTL, dead) && bench.renew(TWO, "b", TTL, fence));
+    assert!(bench.release(TWO, "b"));
+    assert_eq!(bench.gate().map(|(value, _)| value), Some("claim q:one:1 permits=1 c".into()), "the lock was free, and is kept");
+    assert!(bench.state.get(keys(TWO).marks(), bench.now_us).is_none());
 }
 
 #[test]

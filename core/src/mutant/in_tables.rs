@@ -17,6 +17,7 @@ impl Mutant {
         Self::EndedMarkLives,
         Self::GateNotOfLast,
         Self::AnyPeriodConfirms,
+        Self::LapsedClaimNotNotified,
         Self::ReadersNotLetIn,
         Self::MistakeLocksOut,
         Self::VoteLetsMarkerGo,

@@ -42,6 +42,8 @@ mutants! {
     GateNotOfLast,
     /// A reader is confirmed in another period than its own.
     AnyPeriodConfirms,
+    /// Nobody is told when a permit that is kept for a waiter comes free again.
+    LapsedClaimNotNotified,
     /// Readers that wait are not let in beside one that entered.
     ReadersNotLetIn,
 

@@ -13,12 +13,6 @@ local CLAIM, ALIVE = 200, 3000
 -- A script drops so many dead waiters at once, so many times; and a waiter that is enqueued drops so many dead clients.
 local BATCH, BATCHES, CLIENTS = 100, 3, 10
 
--- The limit that a waiter for a permit names.
-local function limit_of(entry)
-  local limit = string.find('pq', string.sub(entry, 1, 1), 1, true) and string.match(entry, ' permits=(%d+)')
-  return limit and #limit <= 5 and limit or nil
-end
-
 local function queue()
   local function number(n)
     return string.format('%.0f', n)
@@ -101,6 +95,12 @@ local function queue()
     return redis.pcall('ZCOUNT', KEYS[3], 0, '(' .. number(arrival)), arrival
   end
 
+  -- The limit that a waiter for a permit names.
+  local function limit_of(entry)
+    local limit = string.find('pq', string.sub(entry, 1, 1), 1, true) and string.match(entry, ' permits=(%d+)')
+    return limit and #limit <= 5 and limit or nil
+  end
+
   -- Notifies a waiter of what it may do, and within which time (ms); the error if that is not allowed.
   local function notify(entry, client, kind, window)
     local publish = (redis.REDIS_VERSION_NUM or 0) >= 0x00070000 and 'SPUBLISH' or 'PUBLISH'
@@ -149,7 +149,7 @@ local function queue()
     return failed
   end
 
-  return first, is_next, enqueue, wake, notify
+  return first, is_next, enqueue, wake, notify, limit_of
 end
 
 -- The reply of an acquire whose waiter joins the queue: it says where.

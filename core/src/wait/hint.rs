@@ -59,14 +59,14 @@ impl<'a> Hinted<'a> {
             _ => return None,
         };
         let (letter, number) = waiter.split_at_checked(1)?;
-        let (number, limit) = number.split_once('/').map_or((number, None), |(number, limit)| (number, limit.parse().ok()));
+        let (number, limit) = number.split_once('/').map_or((number, None), |(number, limit)| (number, Some(limit)));
         let (kind, fair) = match (letter, limit) {
             ("b", None) => (Kind::Exclusive, false),
             ("f", None) => (Kind::Exclusive, true),
             ("r", None) => (Kind::Read, false),
             ("s", None) => (Kind::Read, true),
-            ("p", Some(limit)) => (Kind::Semaphore(limit), false),
-            ("q", Some(limit)) => (Kind::Semaphore(limit), true),
+            ("p", Some(limit)) => (Kind::Semaphore(limit.parse().ok()?), false),
+            ("q", Some(limit)) => (Kind::Semaphore(limit.parse().ok()?), true),
             _ => return None,
         };
         Some(Self { hint, mode: Mode { kind, fair }, number: number.parse().ok()?, lock })
@@ -85,9 +85,20 @@ mod tests {
         let mode = |message| Hinted::parse(message).map(|hinted| (hinted.mode.kind, hinted.mode.fair, hinted.number));
         assert_eq!(mode("free 200 r3 x"), Some((Kind::Read, false, 3)));
         assert_eq!(mode("claim 200 q3/5 x"), Some((Kind::Semaphore(5), true, 3)));
-        for other in
-            ["", "free", "free 200 b0", "later 200 b0 x", "free soon b0 x", "free 200 x0 x", "free 200  x", "free 200 b x"]
-        {
+        for other in [
+            "",
+            "free",
+            "free 200 b0",
+            "later 200 b0 x",
+            "free soon b0 x",
+            "free 200 x0 x",
+            "free 200  x",
+            "free 200 b x",
+            "free 200 b3/x x",
+            "free 200 r3/2 x",
+            "claim 200 p3 x",
+            "claim 200 p3/x x",
+        ] {
             assert_eq!(Hinted::parse(other), None, "{other:?}");
         }
     }

@@ -122,21 +122,21 @@ impl LocalQueues {
     }
 
     /// The local queue of a lock, which may be new.
-    fn queue(&mut self, lock: &str) -> &mut LocalQueue {
+    fn queue(&mut self, lock: &str, kind: Kind) -> &mut LocalQueue {
         let (known, servers) = (&self.listen_state, self.servers);
         self.queues.entry(lock.into()).or_insert_with(|| LocalQueue {
             shared: None,
             outage: Arc::default(),
             listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
             waiters: VecDeque::new(),
-            holds_several: false,
+            holds_several: kind.is_shared(),
         })
     }
 
     fn slot(&mut self, lock: &str, mode: Mode) -> Arc<Slot> {
         self.last_number += 1;
         let (number, entry, servers) = (self.last_number, self.entry(mode, self.last_number), self.servers);
-        let queue = self.queue(lock);
+        let queue = self.queue(lock, mode.kind);
         let shared = (Arc::clone(&queue.outage), Arc::clone(&queue.listen_state));
         Arc::new(Slot::new(number, mode.fair, entry, servers, shared))
     }
@@ -156,8 +156,7 @@ impl LocalQueues {
         };
         let slot = shared.unwrap_or_else(|| self.slot(lock, mode));
         slot.enter();
-        let queue = self.queue(lock);
-        queue.holds_several = mode.kind.is_shared();
+        let queue = self.queue(lock, mode.kind);
         if !fair {
             queue.shared = Some(Arc::clone(&slot));
         }

@@ -4,7 +4,7 @@ local last = kind == mine and last_mark()
 local function held()
   local left, holder = redis.call('PTTL', KEYS[1]), shown(value)
   if kind == 'permits' and limit then
-    local soonest = redis.pcall('ZRANGEBYSCORE', marks, whole(ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local soonest = redis.pcall('ZRANGEBYSCORE', marks, '(' .. whole(ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     if soonest[2] then
       holder, left = named(soonest[1], value), soonest[2] - ms
     end
@@ -46,13 +46,11 @@ if last and not known then
       is_of_kind = its == 'r' or its == 's'
     end
     if is_fair or not is_of_kind or limit and is_next(head, arrival, now) then
-      if limit then
-        admit(kind, number)
-      end
+      admit(kind, number)
       return held()
     end
   end
-  if limit and redis.call('ZCOUNT', marks, whole(ms), '+inf') - (claim and 1 or 0) >= limit then
+  if limit and redis.call('ZCOUNT', marks, '(' .. whole(ms), '+inf') - (claim and 1 or 0) >= limit then
     -- Others were let in by a larger limit, and the claim is of no use.
     if claim then
       redis.call('ZREM', marks, claim)

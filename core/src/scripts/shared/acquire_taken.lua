@@ -26,15 +26,15 @@ if last then
 else
   redis.call('DEL', marks)
   redis.call('ZADD', marks, whole(ends), ARGV[1])
+  redis.call('PEXPIREAT', marks, whole(ends))
   redis.call('SET', KEYS[1], mine .. ' ' .. whole(limit or fence), 'PXAT', whole(ends))
-  end_at(ends)
 end
 local reply = { 'vote', now, fence, ARGV[1], ends - ms }
 if waits then
   redis.pcall('ZREM', KEYS[3], entry)
-  if ARGV[7] == '1' then
-    enqueued(reply, entry, 0, now)
-  end
 end
 admit(mine, limit)
+if waits and ARGV[7] == '1' then
+  enqueued(reply, entry, 0, now)
+end
 return reply

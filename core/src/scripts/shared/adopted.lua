@@ -1,8 +1,8 @@
 local kind, number = gate_of(value)
 
 -- The place of a reader that was handed over, whatever stands in the way.
-if not limit and (adopted ~= '' or entry == 'o') then
-  local ends = kind == 'read' and math.max(living(adopted) or 0, living(ARGV[1]) or 0) or 0
+if adopted ~= '' or entry == 'o' then
+  local ends = kind == 'read' and not limit and math.max(living(adopted) or 0, living(ARGV[1]) or 0) or 0
   if ends > 0 then
     ends = math.max(ends, ms + ARGV[2])
     -- In this order: an emptied set would lose its expiry.

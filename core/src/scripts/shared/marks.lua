@@ -1,4 +1,5 @@
--- The marks: a sorted set, whose members are owners with the ends of their holds (ms) as scores. One lives through the millisecond of its end.
+-- The marks: a sorted set, whose members are owners with the ends of their holds (ms) as scores. One lives until the millisecond of its end,
+-- through which the gate lives: PEXPIREAT with the present millisecond would delete the keys.
 -- A key of another type shows no mark.
 
 local ms = math.floor(now / 1000)
@@ -10,13 +11,13 @@ end
 -- The end of a mark that lives, or nothing.
 local function living(owner)
   local score = redis.pcall('ZSCORE', marks, owner)
-  return type(score) == 'string' and tonumber(score) >= ms and tonumber(score) or nil
+  return type(score) == 'string' and tonumber(score) > ms and tonumber(score) or nil
 end
 
 -- The end and the owner of the last mark to end, if it lives.
 local function last_mark()
   local last = redis.pcall('ZREVRANGE', marks, 0, 0, 'WITHSCORES')
-  if last[2] and tonumber(last[2]) >= ms then
+  if last[2] and tonumber(last[2]) > ms then
     return tonumber(last[2]), last[1]
   end
 end
@@ -35,7 +36,7 @@ local function last_until(ends)
 end
 
 local function drop_ended()
-  local ended = redis.pcall('ZRANGEBYSCORE', marks, '-inf', '(' .. whole(ms), 'LIMIT', 0, 100)
+  local ended = redis.pcall('ZRANGEBYSCORE', marks, '-inf', whole(ms), 'LIMIT', 0, 100)
   if ended[1] then
     redis.call('ZREM', marks, unpack(ended))
   end

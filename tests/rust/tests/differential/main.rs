@@ -118,13 +118,14 @@ fn run_parts(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
 }
 
 /// What was done on locks that several hold at once.
-const DONE_SHARED: [&str; 10] = [
+const DONE_SHARED: [&str; 11] = [
     "acquire Vote",
     "acquire Held",
     "acquire No",
     "acquire Conflict",
     "acquire Quarantine",
     "confirm Ok",
+    "confirm No",
     "extend Ok",
     "extend No",
     "release Ok",

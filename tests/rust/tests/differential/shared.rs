@@ -44,7 +44,7 @@ impl Steps {
         let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&waiters).into());
         let verb = match self.rng.u8(..100) {
             0..50 => {
-                let adopts = is_read && self.rng.u8(..5) == 0;
+                let adopts = self.rng.u8(..if is_read { 5 } else { 20 }) == 0;
                 let adopt = adopts.then(|| Adoption { owner: self.pick(&READER_OWNERS).into(), or_acquire: self.rng.bool() });
                 let quorum_config = (self.rng.u8(..4) == 0).then_some(FLEETS[3]);
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);

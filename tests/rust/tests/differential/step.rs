@@ -106,7 +106,8 @@ impl Steps {
     pub(crate) fn others(&self, step: &Step) -> Vec<&str> {
         let Step::Op(op) = step else { return Vec::new() };
         let others = self.jobs.iter().filter(|keys| Some(keys.lock()) != op.keys().map(|keys| keys.lock()));
-        others.flat_map(|keys| [keys.lock(), keys.queue(), keys.record()]).collect()
+        let shared = self.shared.iter().filter(|keys| Some(keys.lock()) != op.keys().map(|keys| keys.lock()));
+        others.flat_map(|keys| [keys.lock(), keys.queue(), keys.record()]).chain(shared.map(|keys| keys.marks())).collect()
     }
 
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.

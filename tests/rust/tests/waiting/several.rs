@@ -1,6 +1,5 @@
 //! Several holders at once: readers, and permits.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -88,31 +87,34 @@ fn readers_enter_together_behind_a_writer_and_a_writer_behind_all_of_them() {
 
 #[test]
 fn nobody_holds_beside_a_writer_and_no_more_than_the_limit_hold_permits() {
-    const LIMIT: usize = 3;
     let (_server, urls) = servers("several-many");
-    for url in urls {
-        let (inside, writing) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let threads: Vec<_> = (0..12)
-            .map(|number| {
-                let (url, inside, writing) = (url.clone(), Arc::clone(&inside), Arc::clone(&writing));
-                thread::spawn(move || {
-                    let client = Client::open(&*url).unwrap();
-                    for _ in 0..8 {
-                        let is_writer = number == 0;
-                        let lock = if is_writer { client.lock("a") } else { permits(&client, 3) };
-                        let held = lock.wait(Duration::from_secs(120)).acquire_blocking().unwrap();
-                        let mine = if is_writer { &writing } else { &inside };
-                        mine.fetch_add(1, Ordering::SeqCst);
-                        thread::sleep(ms(2));
-                        let (permits, writers) = (inside.load(Ordering::SeqCst), writing.load(Ordering::SeqCst));
-                        assert!(permits <= LIMIT && writers <= 1 && (permits == 0 || writers == 0), "{permits} beside {writers}");
-                        mine.fetch_sub(1, Ordering::SeqCst);
-                        held.release_blocking().unwrap();
-                    }
+    for (url, kind, limit) in urls.iter().flat_map(|url| [(url, Kind::Semaphore(3), 3), (url, Kind::Read, 12)]) {
+        let (inside, writing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = |is_writer: bool| {
+            let client = Client::open(&**url).unwrap();
+            for _ in 0..8 {
+                let lock = client.lock("a").wait(Duration::from_secs(120));
+                let held = if is_writer { lock } else { held_by_several(lock, kind) }.acquire_blocking().unwrap();
+                let mine = if is_writer { &writing } else { &inside };
+                mine.fetch_add(1, Ordering::SeqCst);
+                thread::sleep(ms(2));
+                let (others, writers) = (inside.load(Ordering::SeqCst), writing.load(Ordering::SeqCst));
+                assert!(
+                    others <= limit && writers <= 1 && (others == 0 || writers == 0),
+                    "{others} of {kind:?} beside {writers}"
+                );
+                mine.fetch_sub(1, Ordering::SeqCst);
+                held.release_blocking().unwrap();
+            }
+        };
+        thread::scope(|scope| {
+            (0..12).for_each(|number| {
+                _ = scope.spawn({
+                    let work = &work;
+                    move || work(number < 2)
                 })
             })
-            .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
     }
 }
 

@@ -55,11 +55,6 @@ impl<'a> Words<'a> {
         self
     }
 
-    fn made(&mut self, text: String) -> &mut Self {
-        self.0.push(Word::Made(text));
-        self
-    }
-
     /// A number for which nothing stands in the place of zero.
     fn count(&mut self, count: u64) -> &mut Self {
         if count == 0 { self.text("") } else { self.number(count) }
@@ -303,7 +298,7 @@ impl<'a> Words<'a> {
                     _ if only_adopts => command.text("o").text("").text(""),
                     Some(place) => command.text(&place.entry).count(place.arrival).count(u64::from(place.stays)),
                     // The mode alone: one attempt joins no queue.
-                    None if *fair => command.made(machine::mode_of(keys.kind(), true).to_string()).text("").text(""),
+                    None if *fair => command.text(machine::mode_of(keys.kind(), true)).text("").text(""),
                     None => command.text("").text("").text(""),
                 };
                 command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
