@@ -130,3 +130,14 @@ if not TYPE_CHECKING:  # a type checker knows each name
         from ._native import _missing
 
         _missing(modules[__name__], name)
+
+    def _missing_of_error(error, name):
+        # What Python itself looks for in an exception begins with an underscore, also while the interpreter ends.
+        if name.startswith("_"):
+            raise AttributeError(f"'{type(error).__name__}' object has no attribute '{name}'", name=name, obj=error)
+        from ._native import _missing
+
+        _missing(error, name)
+
+    # Not in its own module, which the native one imports.
+    LockError.__getattr__ = _missing_of_error

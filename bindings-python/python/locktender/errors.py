@@ -25,16 +25,6 @@ class LockError(Exception):
         super().__init__(message)
         self.lock_name = lock_name
 
-    if not TYPE_CHECKING:  # a type checker knows each name
-
-        def __getattr__(self, name):
-            # What Python itself looks for in an exception begins with an underscore, also while the interpreter ends.
-            if name.startswith("_"):
-                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
-            from ._native import _missing
-
-            _missing(self, name)
-
 
 class AcquireTimeoutError(LockError, TimeoutError):
     """``wait`` ran out while the lock was held.
