@@ -131,7 +131,7 @@ impl CompletionQueue {
                 (Kind::Released, id, ms(release.overrun))
             }
             Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,
-            Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(info))?,
+            Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(*info))?,
             Item::Settled(id, Ok(Value::Locks(locks))) => {
                 rich.with(Kind::Resolved, id, locks.into_iter().map(LockInfo::from).collect::<Vec<_>>())?
             }

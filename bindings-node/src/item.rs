@@ -53,7 +53,7 @@ pub(crate) enum Value {
     Led(Box<Leadership>),
     Observed(Box<Observation>),
     Released(Release),
-    Info(LockInfo),
+    Info(Box<LockInfo>),
     Locks(Vec<LockInfo>),
     Grants(Vec<Grant>),
     Status(Box<JobStatus>),

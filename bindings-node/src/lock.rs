@@ -57,13 +57,13 @@ impl Lock {
 
     #[napi]
     pub fn inspect(&self, env: Env) -> i64 {
-        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, Value::Info);
+        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, |info| Value::Info(Box::new(info)));
         self.queue.call(&env, Ok(self.core.inspect()), info)
     }
 
     #[napi]
     pub fn force_release(&self, env: Env, owner: Option<String>) -> i64 {
-        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, Value::Info);
+        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, |info| Value::Info(Box::new(info)));
         self.queue.call(&env, Ok(self.core.force_release(owner.as_deref())), info)
     }
 }

@@ -4,9 +4,9 @@
 use crate::Lock;
 use crate::name::Kind;
 
-/// The lock as one that several hold at once: that of readers, or one with permits.
-pub fn held_by_several(lock: Lock, kind: Kind) -> Lock {
-    lock.of_several(kind)
+/// The lock as one that readers hold at once.
+pub fn of_readers(lock: Lock) -> Lock {
+    lock.of_several(Kind::Read)
 }
 
 pub mod clock {

@@ -24,7 +24,8 @@ pub(super) struct Break {
     #[arg(short, long)]
     yes: bool,
 
-    /// End only the hold with this value of the key; needed for one that no locktender wrote
+    /// End only the hold with this owner value; needed for a value that no locktender wrote. Without it all holds are ended, if several
+    /// programs hold the lock
     #[arg(long, value_name = "VALUE")]
     owner: Option<String>,
 
@@ -41,7 +42,7 @@ pub(super) fn break_hold(options: &Break) -> u8 {
             return Ok(exit::NOTHING);
         };
         match &options.owner {
-            Some(owner) if *owner != seen.owner => {
+            Some(owner) if *owner != seen.owner && !seen.holders.contains(owner) => {
                 messages.note(&format!("{:?} is held by another value: {}", options.name, on_one_line(&seen.owner)));
                 return Ok(exit::NOTHING);
             }
@@ -52,7 +53,9 @@ pub(super) fn break_hold(options: &Break) -> u8 {
             messages.note("nothing was changed");
             return Ok(exit::DECLINED);
         }
-        match lock.force_release_blocking(Some(&seen.owner))? {
+        // Several holds are ended together, unless one of them is named.
+        let owner = options.owner.as_deref().or(Some(&*seen.owner)).filter(|_| !seen.is_shared || options.owner.is_some());
+        match lock.force_release_blocking(owner)? {
             Some(ended) if options.asked.json => print(&shown::lock_json(&ended))?,
             Some(ended) => {
                 let fence = ended.fence.map(|fence| format!(" with the fence {fence}")).unwrap_or_default();
@@ -75,7 +78,8 @@ impl Break {
             self.asked.messages().error(Code::InvalidArgument.as_str(), text);
             return Err(Stop::Reported(exit::USAGE));
         }
-        let question = format!("{}\nEnd this hold? [y/N] ", shown::lines(seen));
+        let what = if self.owner.is_none() && seen.holder_count > 1 { "these holds" } else { "this hold" };
+        let question = format!("{}\nEnd {what}? [y/N] ", shown::lines(seen));
         // Standard output may be a file.
         let _ = io::stderr().write_all(question.as_bytes());
         let mut answer = String::new();

@@ -19,6 +19,7 @@ fn shown() -> (LockInfo, Grant) {
 pub(crate) fn lock_info(name: &str, owner: &str, fence: u64, remaining: Remaining, queue: &[&str]) -> LockInfo {
     let (mut lock, _) = shown();
     (lock.name, lock.owner, lock.fields) = (name.to_owned(), owner.to_owned(), OwnerFields::parse(owner));
+    lock.holders = vec![owner.to_owned()];
     (lock.fence, lock.remaining) = (Some(fence), remaining);
     (lock.waiters, lock.queue) = (queue.len() as u64, queue.iter().copied().map(str::to_owned).collect());
     lock

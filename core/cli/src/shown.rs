@@ -30,8 +30,11 @@ pub(super) fn lines(lock: &LockInfo) -> String {
         ("remaining", format!("{}, unless it is renewed", remaining(lock))),
         ("fence", lock.fence.map_or_else(|| "not shown".to_owned(), |fence| fence.to_string())),
         ("owner", on_one_line(&lock.owner)),
-        ("waiters", lock.waiters.to_string()),
     ];
+    let others = lock.holders.iter().filter(|owner| **owner != lock.owner);
+    lines.extend(others.map(|owner| ("", on_one_line(owner))));
+    lines.extend(lock.available.map(|permits| ("available", format!("{permits} more may hold it"))));
+    lines.push(("waiters", lock.waiters.to_string()));
     // Behind the number of a waiter is its process.
     let process = |waiter: &str| on_one_line(waiter.split_once(' ').map_or(waiter, |(_, process)| process));
     lines.extend(lock.queue.iter().map(|waiter| ("", process(waiter))));
@@ -154,12 +157,18 @@ fn of_lock(lock: &LockInfo) -> Value {
     json!({
         "name": lock.name, "owner": lock.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "since": fields.at.map(at),
         "remaining_ms": remaining_ms, "fence": lock.fence, "waiters": lock.waiters, "queue": lock.queue,
+        "holder_count": lock.holder_count, "holders": lock.holders, "available": lock.available,
     })
 }
 
-/// Who holds a lock, in short: `billing@web-3:4711`.
+/// Who holds a lock, in short: `billing@web-3:4711`, and the number of others that hold it at once.
 pub(super) fn holder(lock: &LockInfo) -> String {
-    who(lock.fields.as_ref(), &lock.owner)
+    let one = who(lock.fields.as_ref(), &lock.owner);
+    match lock.holder_count.saturating_sub(1) {
+        0 => one,
+        1 => format!("{one} and 1 other"),
+        others => format!("{one} and {others} others"),
+    }
 }
 
 pub(super) fn who(fields: Option<&OwnerFields>, owner: &str) -> String {

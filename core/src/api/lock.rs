@@ -126,7 +126,8 @@ impl Lock {
 
     /// The lock of readers, or one with permits.
     pub(crate) fn of_several(self, kind: Kind) -> Self {
-        self.change(|spec| spec.kind = kind)
+        let used_as = if kind == Kind::Read { LockKind::ReadLock } else { LockKind::Semaphore };
+        self.change(|spec| (spec.kind, spec.used_as) = (kind, used_as))
     }
 
     /// The lock of something else, which metrics and events count apart.
@@ -189,8 +190,8 @@ impl Lock {
             unavailable_after: session.options.unavailable_after,
         };
         let may_be_itself = recipe.waits_in_queues() && !self.spec.is_suspended;
-        let enclosing = || session.tasks.bodies.enclosing(&self.spec.contexts, recipe.keys.lock());
-        if let Some(body) = may_be_itself.then(enclosing).flatten() {
+        let itself = || session.tasks.bodies.waited_for(&self.spec.contexts, recipe.keys.lock(), recipe.keys.kind());
+        if let Some(body) = may_be_itself.then(itself).flatten() {
             return Err(Error::deadlock(&self.spec.name, body.place.as_deref()));
         }
         Ok((session, Arc::new(recipe)))

@@ -27,7 +27,7 @@ macro_rules! setters_of_its_lock {
             /// [`Lock::caller_in`](crate::Lock::caller_in).
             #[doc(hidden)]
             #[must_use]
-            pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
+            pub fn caller_in(self, task: u64, runs: impl Fn(u64) -> bool) -> Self {
                 self.with_lock(|lock| lock.caller_in(task, runs))
             }
         }

@@ -1,17 +1,17 @@
 //! The exclusive lock on one server: one holder, and nobody beside it. The clock of its slot gives the fences.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::cut::cut;
+use super::found::{Found, conflict, look};
 use super::notes::show_fence;
+use super::room::{Room, holder, inside};
 use super::rules::Rules;
 use super::state::{State, Value};
 use super::{clock, queue};
-use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::{claim, fence_of, is_claim, kept, owner_of, shows_waiters, with_fence, with_waiters};
+use crate::op::holder::{claim, is_claim, kept, owner_of, shows_waiters, with_fence, with_waiters};
 use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
@@ -105,7 +105,7 @@ pub(super) struct Free {
 pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Free, Reply> {
     let mut found = look(state, keys, now_us)?;
     if args.comes_too_late(found.value()) {
-        return Err(found.no());
+        return Err(refusal(state, keys, &found, args.owner));
     }
     let is_queued = state.get(keys.queue(), now_us).is_some();
     if found.value.is_none() && is_queued {
@@ -116,8 +116,9 @@ pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, 
             found = look(state, keys, now_us)?;
         }
     }
-    if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
-        let verdict = Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() };
+    if found.value().is_some_and(|holder| !args.counts_as_free(holder)) {
+        let holder = holder(state, keys, &found, args.owner).unwrap_or_default();
+        let verdict = Verdict::Held { holder, remaining: found.remaining() };
         let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
         return Err(Reply { queued, ..found.reply(verdict) });
     }
@@ -238,8 +239,8 @@ fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>),
     };
     if !found.is_owned_by(owner) && !mutant!(ReleaseUnowned) {
         return match leave {
-            Some(entry) => pass_on(state, keys, entry, found),
-            None => found.no(),
+            Some(entry) => pass_on(state, keys, owner, entry, found),
+            None => refusal(state, keys, &found, owner),
         };
     }
     if kept_ms > 0 {
@@ -265,7 +266,7 @@ fn with_last_fence(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Rep
 fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
     queue::leave(state, keys, entry, now_us);
     match look(state, keys, now_us) {
-        Ok(found) => pass_on(state, keys, entry, found),
+        Ok(found) => pass_on(state, keys, entry, entry, found),
         Err(conflict) => conflict,
     }
 }
@@ -273,82 +274,16 @@ fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
 pub(super) fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
     match look(state, keys, now_us) {
         Ok(found) => {
-            let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining() };
-            Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) }
+            let (holder, inside) = (holder(state, keys, &found, ""), inside(state, keys, &found).map(Box::new));
+            let verdict = Verdict::Seen { holder, remaining: found.remaining(), inside };
+            Reply { queued: queue::view(state, keys, now_us), ..found.seen(verdict) }
         }
         Err(conflict) => conflict,
     }
 }
 
-/// The state of a lock before the operation.
-pub(super) struct Found {
-    /// The value of the key, with everything that stands behind the owner.
-    value: Option<Arc<str>>,
-    /// `None` without a holder, and for one without expiry.
-    left_ms: Option<u64>,
-    now_us: u64,
-}
-
-impl Found {
-    pub(super) fn value(&self) -> Option<&str> {
-        self.value.as_deref()
-    }
-
-    pub(super) fn is_held(&self) -> bool {
-        self.value.is_some()
-    }
-
-    /// Whether the value has this owner.
-    pub(super) fn is_owned_by(&self, owner: &str) -> bool {
-        self.value().is_some_and(|value| owner_of(value) == owner)
-    }
-
-    /// Whether the lock is kept for this waiter.
-    pub(super) fn is_claimed_by(&self, entry: &str) -> bool {
-        self.value() == Some(&claim(entry))
-    }
-
-    /// Whether the value shows that a client waits.
-    pub(super) fn shows_waiters(&self) -> bool {
-        self.value().is_some_and(shows_waiters)
-    }
-
-    pub(super) fn no(&self) -> Reply {
-        self.reply(Verdict::No { holder: self.shown(), remaining: self.remaining() })
-    }
-
-    pub(super) fn reply(&self, verdict: Verdict) -> Reply {
-        Reply::new(verdict, self.now_us, self.value().and_then(fence_of).unwrap_or_default())
-    }
-
-    /// The part of the owner that a reply shows.
-    pub(super) fn shown(&self) -> Option<String> {
-        self.value().map(|value| cut(owner_of(value)).to_owned())
-    }
-
-    pub(super) fn remaining(&self) -> Remaining {
-        match (&self.value, self.left_ms) {
-            (None, _) => Remaining::Gone,
-            (Some(_), None) => Remaining::Forever,
-            (Some(_), Some(left)) => Remaining::For(Duration::from_millis(left)),
-        }
-    }
-}
-
-/// Looks at the lock's key.
-///
-/// # Errors
-/// The refusal, if it is no string.
-pub(super) fn look(state: &State, keys: &Keys, now_us: u64) -> Result<Found, Reply> {
-    let Some(entry) = state.get(keys.lock(), now_us) else { return Ok(Found { value: None, left_ms: None, now_us }) };
-    match &entry.value {
-        Value::Text(text) => Ok(Found { value: Some(text.clone()), left_ms: entry.left_ms(now_us), now_us }),
-        foreign => Err(conflict(0, foreign.type_name().to_owned(), now_us)),
-    }
-}
-
 /// Wakes the next waiter in the place of one that has left: the server may have notified that one, or kept the lock for it.
-fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found) -> Reply {
+fn pass_on(state: &mut State, keys: &Keys, asks: &str, entry: &str, mut found: Found) -> Reply {
     if found.is_claimed_by(entry) && !mutant!(LeaverKeepsClaim) {
         state.remove(keys.lock());
         found = Found { value: None, left_ms: None, ..found };
@@ -356,11 +291,22 @@ fn pass_on(state: &mut State, keys: &Keys, entry: &str, mut found: Found) -> Rep
     if !found.is_held() && !mutant!(LeaverKeepsHint) {
         queue::wake(state, keys, true, false, found.now_us);
     }
-    found.no()
+    let reply = refusal(state, keys, &found, asks);
+    let_in(state, keys, &found);
+    reply
 }
 
-pub(super) fn conflict(fence: u64, found: String, now_us: u64) -> Reply {
-    Reply::new(Verdict::Conflict { found }, now_us, fence)
+/// Lets those in that a waiter has stopped, and who may enter beside those inside: it has left.
+pub(super) fn let_in(state: &mut State, keys: &Keys, found: &Found) {
+    let mut room = Room { state, keys, now_us: found.now_us };
+    if let Some(gate) = found.gate().filter(|_| room.last_end().is_some() && !mutant!(LeaverStopsReaders)) {
+        room.admit(gate);
+    }
+}
+
+/// The refusal of a hold that the lock's key doesn't show.
+pub(super) fn refusal(state: &State, keys: &Keys, found: &Found, asks: &str) -> Reply {
+    found.reply(Verdict::No { holder: holder(state, keys, found, asks), remaining: found.remaining() })
 }
 
 /// Writes the lock's value again. It shows whether a client waits.

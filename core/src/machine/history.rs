@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::exclusive::conflict;
 use super::fence::at;
+use super::found::conflict;
 use super::state::{State, Value};
 use crate::name::HISTORY;
 use crate::op::history::HISTORY_LENGTH;

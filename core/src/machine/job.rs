@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use self::ending::end;
 use self::record::{DEAD, DONE, KEPT_MS, RUNNING, Record};
-use super::exclusive::{AcquireArgs, Exclusive, conflict, find_free, look, take};
+use super::exclusive::{AcquireArgs, Exclusive, find_free, refusal, take};
+use super::found::{conflict, look};
 use super::queue;
+use super::room::holder;
 use super::rules::Rules;
 use super::state::State;
 use crate::mutant::mutant;
@@ -176,7 +178,7 @@ fn reset(state: &mut State, keys: &Keys, now_us: u64) -> Reply {
     };
     let runs = record.text("state") == RUNNING && found.is_owned_by(record.text("by"));
     if runs || !record.exists() {
-        return found.no();
+        return refusal(state, keys, &found, "");
     }
     state.remove(keys.record());
     if !found.is_held() {
@@ -195,7 +197,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         Err(conflict) => return conflict,
     };
     let text = |field: &str| record.text(field).to_owned();
-    found.reply(Verdict::Recorded(Box::new(JobRecord {
+    found.seen(Verdict::Recorded(Box::new(JobRecord {
         state: text("state"),
         attempts: record.count("attempts"),
         max_attempts: record.count("max"),
@@ -206,7 +208,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         not_before_ms: record.number("not_before"),
         scheduled_time_ms: record.number("scheduled_time"),
         done_at_us: record.number("done_at"),
-        holder: found.shown(),
+        holder: holder(state, keys, &found, ""),
         remaining: found.remaining(),
     })))
 }

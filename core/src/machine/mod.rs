@@ -34,6 +34,7 @@ mod clock;
 mod cut;
 mod exclusive;
 mod fence;
+mod found;
 mod history;
 mod job;
 mod listing;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::clock;
-use super::exclusive::{conflict, take_alone};
+use super::exclusive::take_alone;
+use super::found::conflict;
 use super::state::{State, Value};
 use super::{Env, apply as apply_whole};
 use crate::error::Remaining;

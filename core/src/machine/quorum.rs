@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cut::cut;
-use super::exclusive::conflict;
 use super::fence::Fence;
+use super::found::conflict;
 use super::rules::Rules;
 use super::state::{State, Value};
 use super::{fence, queue};
@@ -224,7 +224,7 @@ fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
 fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
     match look(state, keys, now_us) {
         Ok(found) => {
-            let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining() };
+            let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining(), inside: None };
             Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) }
         }
         Err(conflict) => conflict,

@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cut::cut;
-use super::exclusive::Found;
+use super::found::Found;
 use super::queue::{self, CLAIM_MS, limit_in, wants_permit};
 use super::state::State;
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
-use crate::op::holder::{Gate, claim, gate_of};
-use crate::op::{QueuePlace, Queued, Reply, Verdict};
+use crate::op::holder::{Gate, claim, is_claim};
+use crate::op::{Inside, QueuePlace, Queued, Reply, Verdict};
 
 /// The most waiters that one operation lets in.
 const ADMITTED: usize = 8;
+
+/// A look shows so many of those inside.
+const SHOWN: usize = 100;
 
 /// An operation drops so many marks that have ended.
 const DROPPED: usize = 100;
@@ -53,8 +56,7 @@ impl Room<'_> {
 
     /// The last mark to end, if it lives.
     pub(super) fn last(&self) -> Option<(u64, &Arc<str>)> {
-        let (end, owner) = self.state.members(self.keys.marks(), self.now_us)?.last()?;
-        Some((end.unsigned_abs(), owner)).filter(|(end, _)| *end > self.now_ms())
+        last(self.state, self.keys, self.now_us)
     }
 
     pub(super) fn last_end(&self) -> Option<u64> {
@@ -63,9 +65,7 @@ impl Room<'_> {
 
     /// The marks that live, in the order of their ends.
     pub(super) fn living(&self) -> impl Iterator<Item = (u64, &Arc<str>)> {
-        let members = self.state.members(self.keys.marks(), self.now_us);
-        let from = signed(self.now_ms() + 1);
-        members.into_iter().flat_map(move |members| members.from(from)).map(|(end, owner)| (end.unsigned_abs(), owner))
+        living(self.state, self.keys, self.now_us)
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -78,6 +78,13 @@ impl Room<'_> {
 
     pub(super) fn unmark(&mut self, owner: &str) {
         self.state.drop_members(self.keys.marks(), &[owner], self.now_us);
+    }
+
+    /// Takes every mark out. A key of another type stays.
+    pub(super) fn unmark_all(&mut self) {
+        if self.state.members(self.keys.marks(), self.now_us).is_some() {
+            self.state.remove(self.keys.marks());
+        }
     }
 
     pub(super) fn drop_ended(&mut self) {
@@ -119,7 +126,7 @@ impl Room<'_> {
 
     /// Whether this hold is inside: its mark lives, and a reader's period is that of the gate.
     pub(super) fn is_inside(&self, found: &Found, owner: &str, fence: u64) -> bool {
-        let is_its_gate = match found.value().and_then(gate_of) {
+        let is_its_gate = match found.gate() {
             Some(Gate::Read(period)) => self.keys.kind() == Kind::Read && (period == fence || mutant!(AnyPeriodConfirms)),
             Some(Gate::Permits(_)) => self.keys.kind() != Kind::Read,
             None => false,
@@ -169,10 +176,10 @@ impl Room<'_> {
     /// The refusal of an acquire. It names the mark that ends last, and the one that ends first to who waits for a permit. That one may
     /// wait in the queue from now on.
     pub(super) fn held(&mut self, found: &Found, owner: &str, place: Option<&QueuePlace>) -> Reply {
-        let gate = found.value().and_then(gate_of);
+        let gate = found.gate();
         let waits_for_first = matches!(gate, Some(Gate::Permits(_))) && self.keys.kind() != Kind::Read;
         let mark = if waits_for_first { self.living().next() } else { self.last() }.filter(|_| gate.is_some());
-        let holder = self.named(mark.map(|(_, owner)| &**owner), owner, found).unwrap_or_default();
+        let holder = named(mark.map(|(_, owner)| &**owner), owner, found).unwrap_or_default();
         let remaining = match mark {
             Some((end, _)) if waits_for_first => for_ms(end - self.now_ms()),
             _ => self.remaining(found),
@@ -180,12 +187,6 @@ impl Room<'_> {
         let verdict = Verdict::Held { holder, remaining };
         let queued = place.map_or(Queued::Nothing, |place| queue::enqueue(self.state, self.keys, place, self.now_us));
         Reply { queued, ..Reply::new(verdict, self.now_us, 0) }
-    }
-
-    /// What is shown of a mark, or of the lock's value if there is none: a refusal never names who asks, whatever another program has
-    /// written.
-    pub(super) fn named(&self, mark: Option<&str>, asks: &str, found: &Found) -> Option<String> {
-        mark.filter(|owner| *owner != asks).map(|owner| cut(owner).to_owned()).or_else(|| found.shown())
     }
 
     /// What remains of the lock's key by now.
@@ -196,16 +197,49 @@ impl Room<'_> {
     /// The refusal of a hold that isn't inside. Others that are inside in the same way are not in its place, so nobody is named then. The
     /// fence is the period that the gate shows.
     pub(super) fn no(&self, found: &Found, owner: &str, leaves: Option<&str>) -> Reply {
-        let gate = found.value().and_then(gate_of);
+        let gate = found.gate();
         let holder = match gate {
             Some(gate) if gate.is_of(self.keys) => None,
-            Some(_) => self.named(self.last().map(|(_, owner)| &**owner), owner, found),
+            Some(_) => holder(self.state, self.keys, found, owner),
             None => found.shown().filter(|_| !leaves.is_some_and(|entry| found.is_claimed_by(entry))),
         };
         let period = if let Some(Gate::Read(period)) = gate { period } else { 0 };
         let remaining = if holder.is_none() && gate.is_none() { Remaining::Gone } else { self.remaining(found) };
         Reply::new(Verdict::No { holder, remaining }, self.now_us, period)
     }
+}
+
+fn last<'a>(state: &'a State, keys: &Keys, now_us: u64) -> Option<(u64, &'a Arc<str>)> {
+    let (end, owner) = state.members(keys.marks(), now_us)?.last()?;
+    Some((end.unsigned_abs(), owner)).filter(|(end, _)| *end > now_us / 1_000)
+}
+
+fn living<'a>(state: &'a State, keys: &Keys, now_us: u64) -> impl Iterator<Item = (u64, &'a Arc<str>)> + use<'a> {
+    let members = state.members(keys.marks(), now_us);
+    let from = signed(now_us / 1_000 + 1);
+    members.into_iter().flat_map(move |members| members.from(from)).map(|(end, owner)| (end.unsigned_abs(), owner))
+}
+
+/// What is shown of a mark, or of the lock's value if there is none: a refusal never names who asks, whatever another program has written.
+fn named(mark: Option<&str>, asks: &str, found: &Found) -> Option<String> {
+    mark.filter(|owner| *owner != asks).map(|owner| cut(owner).to_owned()).or_else(|| found.shown())
+}
+
+/// Who has the lock, as a reply shows it: of a gate the owner of the mark that ends last.
+pub(super) fn holder(state: &State, keys: &Keys, found: &Found, asks: &str) -> Option<String> {
+    let mark = found.gate().and_then(|_| last(state, keys, found.now_us));
+    named(mark.map(|(_, owner)| &**owner), asks, found)
+}
+
+/// Those who hold the lock at once; nobody does while the gate has no mark that lives.
+pub(super) fn inside(state: &State, keys: &Keys, found: &Found) -> Option<Inside> {
+    let gate = found.gate()?;
+    let all = living(state, keys, found.now_us).count() as u64;
+    let first = living(state, keys, found.now_us).take(SHOWN).map(|(_, owner)| owner);
+    let (claims, owners): (Vec<_>, Vec<_>) = first.partition(|owner| is_claim(owner));
+    let available = if let Gate::Permits(limit) = gate { Some(limit.saturating_sub(all)) } else { None };
+    let owners = owners.into_iter().map(|owner| cut(owner).to_owned()).collect();
+    Some(Inside { holders: all - claims.len() as u64, owners, available }).filter(|_| all > 0)
 }
 
 fn for_ms(left_ms: u64) -> Remaining {

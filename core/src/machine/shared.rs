@@ -10,7 +10,8 @@
 //! Readers of one period share its fence, which the first of them was given. It is above the fence of every writer before, and below that
 //! of every writer behind. A permit has a fence of its own.
 
-use super::exclusive::{AcquireArgs, conflict, inspect, look};
+use super::exclusive::{AcquireArgs, inspect};
+use super::found::{conflict, look};
 use super::queue::{self, wants_permit};
 use super::room::{Room, reads};
 use super::rules::Rules;
@@ -18,7 +19,7 @@ use super::state::{State, Value};
 use super::{clock, fence};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
-use crate::op::holder::{Gate, claim, gate_of};
+use crate::op::holder::{Gate, claim};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 pub(super) struct Shared;
@@ -57,7 +58,7 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
     };
     let adopt = adopt.as_ref()?;
     let mut room = Room { state, keys, now_us };
-    let period = match found.value().and_then(gate_of) {
+    let period = match found.gate() {
         Some(Gate::Read(period)) if keys.kind() == Kind::Read => Some(period),
         _ => None,
     };
@@ -100,7 +101,7 @@ fn find_room(room: &mut Room<'_>, args: &AcquireArgs<'_>) -> Result<Free, Reply>
     let (keys, now_us) = (room.keys, room.now_us);
     let (limit, place) = (limit_of(keys), args.place);
     let found = look(room.state, keys, now_us)?;
-    let gate = found.value().and_then(gate_of).filter(|gate| gate.is_of(keys));
+    let gate = found.gate().filter(|gate| gate.is_of(keys));
     let gate = gate.filter(|_| room.last_end().is_some() || mutant!(EmptyGateJoined));
     if found.is_held() && gate.is_none() && !place.is_some_and(|place| found.is_claimed_by(&place.entry)) {
         return Err(room.held(&found, args.owner, place));
@@ -215,9 +216,14 @@ fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, now
         queue::leave(state, keys, entry, now_us);
     }
     let found = look(state, keys, now_us)?;
-    let gate = found.value().and_then(gate_of);
+    let gate = found.gate();
     let mut room = Room { state, keys, now_us };
-    let is_ours = gate.is_some_and(|gate| gate.is_of(keys)) && room.end_of(owner).is_some();
+    // Without an owner everybody's.
+    let is_all = owner.is_empty();
+    let is_ours = gate.is_some_and(|gate| gate.is_of(keys)) && (is_all || room.end_of(owner).is_some());
+    if is_ours && is_all {
+        room.unmark_all();
+    }
     room.unmark(owner);
     let claim = leave.map(claim).filter(|claim| gate.is_some() && room.score(claim).is_some() && !mutant!(LeaverKeepsPermit));
     if let Some(claim) = &claim {
@@ -246,7 +252,7 @@ fn release(state: &mut State, keys: &Keys, owner: &str, leave: Option<&str>, now
     if is_free {
         room.state.remove(keys.lock());
         if gate.is_some() {
-            room.state.remove(keys.marks());
+            room.unmark_all();
         }
         queue::wake(room.state, keys, true, false, now_us);
     }

@@ -8,7 +8,7 @@ use crate::machine::{CLAIM_MS, Env, State, Value, apply, claim};
 use crate::mutant::{Mutant, assert_noticed};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
-use crate::op::{Adoption, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict};
+use crate::op::{Adoption, Inside, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict};
 
 const T: u64 = 1_800_000_000_000_000;
 const TTL: u64 = 10_000;
@@ -217,6 +217,52 @@ fn newcomers_stop_behind_a_writer() {
     assert_eq!(bench.notified(), (2..=9).map(|number| format!("free 200 r{number}")).collect::<Vec<_>>());
     assert_eq!(bench.wait(Kind::Read, "s2", TTL, "r:two:2 s"), period);
     assert_eq!(bench.notified(), ["free 200 r10"], "and so on");
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_those_in_that_it_has_stopped() {
+    a_writer_gives_up();
+    assert_noticed(Mutant::LeaverStopsReaders, a_writer_gives_up);
+}
+
+fn a_writer_gives_up() {
+    let writer = "b:one:1 w";
+    let leaves = || Verb::Release { leave: Some(writer.into()), kept_ms: 0 };
+    let [gives_up, begins_no_more] = [(Kind::Exclusive, writer, Verb::Leave), (Kind::Job, "w", leaves())];
+    for (kind, by, verb) in [gives_up, (Kind::Exclusive, "w", leaves()), begins_no_more] {
+        let mut bench = Bench::new();
+        bench.enter(Kind::Read, "r", TTL);
+        assert_eq!(bench.wait(Kind::Exclusive, "w", TTL, writer), 0);
+        assert_eq!(bench.wait(Kind::Read, "s", TTL, "r:two:1 s"), 0);
+        let refused = bench.apply(kind, by, verb).verdict;
+        assert_eq!(refused, Verdict::No { holder: Some("r".into()), remaining: left(TTL) });
+        assert_eq!(bench.notified(), ["free 200 r1"]);
+    }
+}
+
+#[test]
+fn a_look_shows_those_inside_and_no_claim() {
+    let mut bench = Bench::new();
+    let look = |bench: &mut Bench| match bench.apply(Kind::Exclusive, "", Verb::Inspect) {
+        Reply { verdict: Verdict::Seen { holder, inside, .. }, fence, .. } => (holder, inside.map(|inside| *inside), fence),
+        other => panic!("{other:?}"),
+    };
+    let inside = |holders, owners: &[&str], available| {
+        Some(Inside { holders, owners: owners.iter().map(|owner| (*owner).to_owned()).collect(), available })
+    };
+    bench.put("read 42", 10);
+    assert_eq!(look(&mut bench), (Some("read 42".into()), None, 42), "another program's");
+    bench.pass(20);
+    let period = bench.enter(Kind::Read, "r", 2 * TTL);
+    bench.enter(Kind::Read, "s", TTL);
+    assert_eq!(look(&mut bench), (Some("r".into()), inside(2, &["s", "r"], None), period), "in the order of their ends");
+    for reader in ["r", "s"] {
+        bench.release(Kind::Read, reader);
+    }
+    bench.enter(Kind::Semaphore(4), "p", TTL);
+    let end = i64::try_from(bench.now_ms() + CLAIM_MS).unwrap();
+    bench.state.put_member(keys(TWO).marks(), "claim q:one:1 permits=4 x", end, bench.now_us);
+    assert_eq!(look(&mut bench), (Some("p".into()), inside(1, &["p"], Some(2)), 0), "what is kept for a waiter is not available");
 }
 
 #[test]

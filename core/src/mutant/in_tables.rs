@@ -19,6 +19,7 @@ impl Mutant {
         Self::AnyPeriodConfirms,
         Self::LapsedClaimNotNotified,
         Self::ReadersNotLetIn,
+        Self::LeaverStopsReaders,
         Self::MistakeLocksOut,
         Self::VoteLetsMarkerGo,
         Self::MarkerNotKept,

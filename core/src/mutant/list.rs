@@ -46,6 +46,8 @@ mutants! {
     LapsedClaimNotNotified,
     /// Readers that wait are not let in beside one that entered.
     ReadersNotLetIn,
+    /// A plain waiter that gives up lets nobody in that it has stopped.
+    LeaverStopsReaders,
 
     // One server.
     /// A release deletes whatever is there.

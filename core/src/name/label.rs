@@ -21,6 +21,10 @@ pub enum LockKind {
     CronJob,
     /// The lock of an election.
     Election,
+    /// A lock that several hold at once, as many as it has permits.
+    Semaphore,
+    /// A lock that any number of readers hold at once.
+    ReadLock,
 }
 
 impl LockKind {
@@ -32,6 +36,8 @@ impl LockKind {
             Self::Job => "job",
             Self::CronJob => "cron_job",
             Self::Election => "election",
+            Self::Semaphore => "semaphore",
+            Self::ReadLock => "read_lock",
         }
     }
 }
@@ -54,7 +60,12 @@ pub struct Label {
 impl Label {
     /// The label of a lock without an option: its category is its name up to the first colon.
     pub(super) fn of(kind: Kind, name: &str) -> Self {
-        let kind = if kind == Kind::Job { LockKind::Job } else { LockKind::Lock };
+        let kind = match kind {
+            Kind::Exclusive | Kind::Quorum => LockKind::Lock,
+            Kind::Job => LockKind::Job,
+            Kind::Read => LockKind::ReadLock,
+            Kind::Semaphore(_) => LockKind::Semaphore,
+        };
         let first = name.split(':').next().filter(|first| !first.is_empty()).unwrap_or(name);
         Self::new(kind, first)
     }

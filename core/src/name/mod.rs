@@ -92,8 +92,10 @@ pub struct Keys {
     fence: String,
     queue: String,
     marker: String,
-    /// The record of a job, or the marks of a lock that several hold at once; empty for other kinds.
-    fifth: String,
+    /// The record of a job; empty for other kinds.
+    record: String,
+    /// The marks of those who hold the lock at once; empty on a quorum.
+    marks: String,
 }
 
 impl Keys {
@@ -148,11 +150,8 @@ impl Keys {
         // One server may be a node of a cluster, where all keys of a script must share a slot. A server of a quorum never is.
         let beside = |what: &str| [base, what].concat();
         let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
-        let fifth = match kind {
-            Kind::Job => beside(RECORD),
-            Kind::Read | Kind::Semaphore(_) => beside(MARKS),
-            Kind::Exclusive | Kind::Quorum => String::new(),
-        };
+        let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
+        let marks = if kind == Kind::Quorum { String::new() } else { beside(MARKS) };
         let label = Label::of(kind, name);
         let fence = match kind {
             Kind::Quorum => beside(FENCE),
@@ -161,13 +160,18 @@ impl Keys {
             }
         };
         let queue = beside("queue");
-        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, fifth }
+        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record, marks }
     }
 
     /// The same keys, with another label.
     #[must_use]
     pub(crate) fn labelled(self, label: Label) -> Self {
         Self { label, ..self }
+    }
+
+    /// The keys of the same lock as one of another kind, on one server and no job's.
+    pub(crate) fn of_kind(&self, kind: Kind) -> Self {
+        Self { kind, record: String::new(), ..self.clone() }
     }
 
     /// What events and metrics call the lock.
@@ -226,19 +230,19 @@ impl Keys {
     /// The record of a job. Other kinds have none, and an empty text here.
     #[must_use]
     pub fn record(&self) -> &str {
-        if self.kind == Kind::Job { &self.fifth } else { "" }
+        &self.record
     }
 
-    /// The marks of those who share the lock. Other kinds have none, and an empty text here.
+    /// The marks of those who share the lock. A lock with one holder meets them, too; a lock of a quorum has none, and an empty text here.
     #[must_use]
     pub fn marks(&self) -> &str {
-        if self.kind.is_shared() { &self.fifth } else { "" }
+        &self.marks
     }
 
-    /// The keys in the order of the scripts' `KEYS`: four, and a fifth one for a job and for a lock that several hold at once.
+    /// The keys in the order of the scripts' `KEYS`: four, the record of a job, and on one server the marks, which are the last key.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
-        let all = [&*self.lock, &self.fence, &self.queue, &self.marker, &self.fifth];
-        all.into_iter().take(if self.fifth.is_empty() { 4 } else { 5 })
+        let all = [&*self.lock, &self.fence, &self.queue, &self.marker, &self.record, &self.marks];
+        all.into_iter().filter(|key| !key.is_empty())
     }
 
     /// The marker's key on a server of a quorum. It belongs to no lock.

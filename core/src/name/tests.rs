@@ -69,12 +69,14 @@ fn no_two_locks_share_a_key() {
 fn the_prefix_is_part_of_every_key_and_of_no_name() {
     let keys = Keys::new(Kind::Exclusive, "prod:", "a", true).unwrap();
     let four = ["prod:a", "{21262}:~lt:clock", "{prod:a}:~lt:queue", "{prod:a}:~lt:marker"];
-    assert_eq!(keys.in_order().collect::<Vec<_>>(), four);
+    let marks = "{prod:a}:~lt:shared";
+    assert_eq!(keys.in_order().collect::<Vec<_>>(), [&four[..], &[marks]].concat());
     let job = Keys::new(Kind::Job, "prod:", "a", true).unwrap();
     assert_eq!(sides_of(job.lock())[0], job.record());
-    let readers = Keys::new(Kind::Read, "prod:", "a", true).unwrap();
-    assert_eq!((&*sides_of(job.lock())[1], readers.marks()), ("{prod:a}:~lt:shared", "{prod:a}:~lt:shared"));
-    assert_eq!(job.in_order().collect::<Vec<_>>(), [&four[..], &["{prod:a}:~lt:job"]].concat());
+    assert_eq!((&*sides_of(job.lock())[1], keys.marks()), (marks, marks));
+    assert_eq!(job.in_order().collect::<Vec<_>>(), [&four[..], &["{prod:a}:~lt:job", marks]].concat());
+    let of_quorum = Keys::new(Kind::Quorum, "prod:", "a", false).unwrap();
+    assert_eq!((of_quorum.in_order().count(), of_quorum.marks()), (4, ""));
     assert_eq!(keys.name(), "a");
     assert_eq!(Keys::new(Kind::Exclusive, "", "a", false).unwrap().marker(), Keys::server_marker());
 }

@@ -160,7 +160,13 @@ pub(crate) mod named {
         let verdict = match reply.verdict {
             Verdict::Held { holder, remaining } => Verdict::Held { holder: plain(&holder), remaining },
             Verdict::No { holder, remaining } => Verdict::No { holder: shown(holder), remaining },
-            Verdict::Seen { holder, remaining } => Verdict::Seen { holder: shown(holder), remaining },
+            Verdict::Seen { holder, remaining, inside } => {
+                let inside = inside.map(|mut inside| {
+                    inside.owners.iter_mut().for_each(|owner| *owner = plain(owner));
+                    inside
+                });
+                Verdict::Seen { holder: shown(holder), remaining, inside }
+            }
             Verdict::Recorded(mut record) => {
                 (record.by, record.error) = (plain(&record.by), plain(&record.error));
                 record.holder = shown(record.holder.take());

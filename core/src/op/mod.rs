@@ -15,7 +15,7 @@ pub(crate) use self::failure::Redirect;
 pub use self::failure::{Failure, FailureKind};
 pub use self::history::{HistoryEntry, HistoryNote, HoldState};
 pub use self::part::{Part, PartOp};
-pub use self::reply::{ClusterFacts, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
+pub use self::reply::{ClusterFacts, Inside, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind, Listed, LockKind};
 use crate::op::job::{Ending, OpenAttempt, Terms};

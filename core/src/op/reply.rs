@@ -54,6 +54,8 @@ pub enum Verdict {
         holder: Option<String>,
         /// How long the key remains.
         remaining: Remaining,
+        /// Those who hold the lock at once, if several may.
+        inside: Option<Box<Inside>>,
     },
     /// Acquire: no attempt of the job begins for the client that asks. It is done or dead, or its scheduled time is over.
     Over(Box<JobEnd>),
@@ -91,6 +93,17 @@ pub enum Verdict {
     Peeked(bool),
     /// History: these entries, the last one first.
     Logged(Arc<[HistoryEntry]>),
+}
+
+/// Those who hold a lock that several hold at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inside {
+    /// How many they are.
+    pub holders: u64,
+    /// The owner values of the first hundred whose holds end.
+    pub owners: Vec<String>,
+    /// Of a semaphore: how many more may hold it.
+    pub available: Option<u64>,
 }
 
 /// What a server reports about itself.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Remaining, ServerFailure};
-use crate::op::{Answer, FailureKind, Queued, Reply, Verdict};
+use crate::op::{Answer, FailureKind, Inside, Queued, Reply, Verdict};
 use crate::owner::OwnerFields;
 use crate::protocol::{Quorum, failures};
 
@@ -13,7 +13,8 @@ use crate::protocol::{Quorum, failures};
 pub struct LockInfo {
     /// The lock's name, without the client's prefix.
     pub name: String,
-    /// The value of the key, up to its first 1,024 bytes.
+    /// The owner value of the holder, or the value that another library wrote, up to its first 1,024 bytes. If several hold the lock, that of
+    /// the holder whose hold ends last.
     pub owner: String,
     /// The value's fields, if a locktender client wrote it.
     pub fields: Option<OwnerFields>,
@@ -21,6 +22,15 @@ pub struct LockInfo {
     pub remaining: Remaining,
     /// The fence of the hold, if its value shows it: on one server mostly from the first renewal on. On a quorum the last one issued.
     pub fence: Option<u64>,
+    /// The number of holders: 1, but for a semaphore and for readers.
+    pub holder_count: u64,
+    /// The owner values of the holders, the first hundred whose holds end.
+    pub holders: Vec<String>,
+    /// The permits that nobody has, of a semaphore; `None` for any other lock.
+    pub available: Option<u64>,
+    /// Whether several may hold the lock, as readers or with permits.
+    #[doc(hidden)]
+    pub is_shared: bool,
     /// The number of waiters in the queue. The waiters of one process count as one, unless the lock is fair.
     pub waiters: u64,
     /// The first hundred waiters, in the order of the queue, each with the readable fields of its process.
@@ -56,7 +66,7 @@ pub fn inspect(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Op
 /// The value of the lock's key, and the time for which it remains.
 fn holder(reply: &Reply) -> Option<(&str, Remaining)> {
     match &reply.verdict {
-        Verdict::Seen { holder, remaining } => Some((holder.as_deref()?, *remaining)),
+        Verdict::Seen { holder, remaining, .. } => Some((holder.as_deref()?, *remaining)),
         _ => None,
     }
 }
@@ -89,9 +99,20 @@ fn shown(name: &str, replies: &[&Reply], quorum: Quorum) -> Option<LockInfo> {
     });
     let (waiters, queue) =
         queues.max_by_key(|(count, _)| *count).map_or((0, Vec::new()), |(count, first)| (count, first.clone()));
+    let inside = replies.iter().find_map(|reply| match &reply.verdict {
+        Verdict::Seen { inside, .. } => inside.as_deref().cloned(),
+        _ => None,
+    });
+    let is_shared = inside.is_some();
+    let one = || Inside { holders: 1, owners: vec![owner.to_owned()], available: None };
+    let Inside { holders: holder_count, owners: holders, available } = inside.unwrap_or_else(one);
     Some(LockInfo {
         name: name.to_owned(),
         owner: owner.to_owned(),
+        holder_count,
+        holders,
+        available,
+        is_shared,
         fields: OwnerFields::parse(owner),
         remaining: remaining.unwrap_or_default(),
         fence: replies.iter().map(|reply| reply.fence).max().filter(|fence| *fence > 0),
@@ -116,7 +137,7 @@ mod tests {
 
     fn reply(holder: Option<&str>, fence: u64) -> Option<Answer> {
         let remaining = if holder.is_some() { Remaining::For(Duration::from_secs(1)) } else { Remaining::Gone };
-        Some(Ok(Reply::new(Verdict::Seen { holder: holder.map(str::to_owned), remaining }, 0, fence)))
+        Some(Ok(Reply::new(Verdict::Seen { holder: holder.map(str::to_owned), remaining, inside: None }, 0, fence)))
     }
 
     fn failed() -> Option<Answer> {

@@ -77,9 +77,9 @@ pub(crate) fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]
 
 /// The leader that a server shows, or none; `None` if its answer shows neither. What another library holds is no leader.
 fn shown(reply: &Reply) -> Option<Option<Leader>> {
-    let Verdict::Seen { holder, remaining } = &reply.verdict else { return None };
-    // A lock that is kept after a release has no holder.
-    let leader = holder.as_deref().filter(|owner| !is_kept(owner)).and_then(|owner| {
+    let Verdict::Seen { holder, remaining, inside } = &reply.verdict else { return None };
+    // A lock that is kept after a release has no holder, and those who share one don't lead.
+    let leader = holder.as_deref().filter(|owner| !is_kept(owner) && inside.is_none()).and_then(|owner| {
         let since = OwnerFields::parse(owner)?.at;
         Some(Leader { owner: owner.to_owned(), term: reply.fence, since, remaining: *remaining })
     });
@@ -150,7 +150,7 @@ mod tests {
 
     fn reply(holder: Option<String>, fence: u64) -> Option<Answer> {
         let remaining = if holder.is_some() { Remaining::For(ms(300)) } else { Remaining::Gone };
-        Some(Ok(Reply::new(Verdict::Seen { holder, remaining }, 0, fence)))
+        Some(Ok(Reply::new(Verdict::Seen { holder, remaining, inside: None }, 0, fence)))
     }
 
     fn leads(id: &str, term: u64) -> Option<Answer> {

@@ -1,4 +1,3 @@
-local reply = { 'info', now, fence, holder, redis.call('PTTL', KEYS[1]) }
 local shown = redis.pcall('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'LIMIT', 0, 100)
 if #shown > 0 then
   local count, alive = redis.call('ZCOUNT', KEYS[3], 0, '+inf'), {}

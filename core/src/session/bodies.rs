@@ -5,12 +5,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use crate::name::Kind;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
 
 /// The open bodies of one client.
 #[derive(Default)]
-pub(crate) struct Bodies(Mutex<HashMap<u64, HashMap<Box<str>, Body>>>);
+pub(crate) struct Bodies(Mutex<HashMap<u64, OfTask>>);
+
+/// The bodies of one task, by the keys of their locks.
+type OfTask = HashMap<Box<str>, Vec<Body>>;
 
 /// One body, found by its task and by its lock's key. A body that has ended without being forgotten does no harm: its hold is
 /// over.
@@ -27,25 +31,48 @@ impl Bodies {
     /// Notes a body of `task` under the hold of `actor`.
     pub(crate) fn open(&self, task: u64, lock: &str, actor: &Arc<LockActor>, (place, number): (Option<&str>, u64)) {
         let body = Body { actor: Arc::downgrade(actor), place: place.map(Arc::from), number };
-        self.0.lock().entry(task).or_default().insert(lock.into(), body);
+        let mut bodies = self.0.lock();
+        let own = bodies.entry(task).or_default().entry(lock.into()).or_default();
+        own.retain(|body| body.actor.strong_count() > 0);
+        own.push(body);
     }
 
     /// Forgets the body of `task` under the hold of `actor`.
     pub(crate) fn close(&self, task: u64, lock: &str, actor: &Arc<LockActor>) {
         let mut bodies = self.0.lock();
         let Some(own) = bodies.get_mut(&task) else { return };
-        if own.get(lock).is_some_and(|body| std::ptr::eq(body.actor.as_ptr(), Arc::as_ptr(actor))) {
-            own.remove(lock);
+        if let Some(of_lock) = own.get_mut(lock) {
+            of_lock.retain(|body| !std::ptr::eq(body.actor.as_ptr(), Arc::as_ptr(actor)));
+            if of_lock.is_empty() {
+                own.remove(lock);
+            }
         }
         if own.is_empty() {
             bodies.remove(&task);
         }
     }
 
-    /// The body of one of `tasks` that holds `lock` now: not released, not handed over, not lost.
-    pub(crate) fn enclosing(&self, tasks: &[u64], lock: &str) -> Option<Body> {
-        let find = |task| self.0.lock().get(task)?.get(lock).cloned();
-        tasks.iter().filter_map(find).find(|body| body.actor.upgrade().is_some_and(|actor| actor.check().is_ok()))
+    /// The bodies of `tasks` that hold `lock` now: not released, not handed over, not lost. Each with the kind of its hold.
+    pub(crate) fn enclosing(&self, tasks: &[u64], lock: &str) -> Vec<(Kind, Body)> {
+        let find = |task| self.0.lock().get(task).and_then(|own| own.get(lock)).cloned().unwrap_or_default();
+        let held = |body: Body| {
+            let actor = body.actor.upgrade().filter(|actor| actor.check().is_ok())?;
+            Some((actor.recipe.keys.kind(), body))
+        };
+        tasks.iter().flat_map(find).filter_map(held).collect()
+    }
+
+    /// The body for whose end an acquire of this kind would wait, if it is sure that one of `tasks` would wait for itself.
+    pub(crate) fn waited_for(&self, tasks: &[u64], lock: &str, kind: Kind) -> Option<Body> {
+        let inside = self.enclosing(tasks, lock);
+        let is_beside = |(of, _): &(Kind, Body)| match kind {
+            Kind::Semaphore(_) => matches!(of, Kind::Semaphore(_)),
+            Kind::Read => *of == Kind::Read,
+            Kind::Exclusive | Kind::Quorum | Kind::Job => false,
+        };
+        let most = if let Kind::Semaphore(limit) = kind { usize::try_from(limit).unwrap_or(usize::MAX) } else { usize::MAX };
+        let has_room = inside.iter().all(is_beside) && inside.len() < most;
+        inside.into_iter().next().map(|(_, body)| body).filter(|_| !has_room)
     }
 }
 

@@ -228,7 +228,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::Quarantine { left } => ("quarantine", None, Remaining::For(*left)),
         Verdict::NewReplid => ("era", None, nobody),
         Verdict::Mismatch { quorum } => ("mismatch", Some(quorum.as_str()), nobody),
-        Verdict::Seen { holder, remaining } => ("info", holder.as_deref(), *remaining),
+        Verdict::Seen { holder, remaining, .. } => ("info", holder.as_deref(), *remaining),
         // After a release the lock has no owner; after all other operations it is ours.
         done => {
             let is_gone = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave));

@@ -10,6 +10,9 @@ use crate::op::QuorumConfig;
 use crate::options::{LockOptions, wire_millis};
 use crate::wording::{Part, Text};
 
+/// The most permits of a semaphore.
+const MOST_PERMITS: u32 = 10_000;
+
 impl Spec {
     /// Checks the options, and takes out what this kind of lock ignores of the client's defaults.
     ///
@@ -17,6 +20,11 @@ impl Spec {
     /// `INVALID_ARGUMENT`.
     pub(super) fn check(&self, options: &mut LockOptions, quorum_config: Option<QuorumConfig>) -> Result<(), Error> {
         self.check_min_hold(options)?;
+        if let Kind::Semaphore(permits) = self.kind
+            && !(1..=MOST_PERMITS).contains(&permits)
+        {
+            return Err(Error::invalid("permits", permits, "must be from 1 to 10000"));
+        }
         if quorum_config.is_some() {
             self.check_spans(options)?;
         }

@@ -7,8 +7,10 @@ use crate::error::Error;
 use crate::event::{EventKind, LockEvent};
 use crate::io::call::Call;
 use crate::machine::SHOWN_BYTES;
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
+use crate::op::holder::{Gate, gate_of};
 use crate::op::{LockOp, Op, Verb};
+use crate::owner::OwnerFields;
 use crate::protocol::{LockInfo, force_released};
 use crate::session::Session;
 use crate::session::ask_all::AskAll;
@@ -19,7 +21,7 @@ impl Lock {
     /// `None` if there was nothing to end.
     ///
     /// With `owner` only the hold with this owner value is ended: the one that a person has seen and decided about. A hold that began
-    /// later stays. A value that no locktender wrote may belong to another program, which uses the key for something else: it is ended only
+    /// later stays. Without it all holds are ended, if several hold the lock. A value that no locktender wrote may belong to another program, which uses the key for something else: it is ended only
     /// if `owner` is that value, and else it is a `KEY_CONFLICT`.
     ///
     /// **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
@@ -79,8 +81,15 @@ impl Lock {
         keys: Arc<Keys>,
         owner: Option<String>,
     ) -> Result<Option<LockInfo>, Error> {
-        let seen = self.inspect().await?.filter(|seen| owner.as_ref().is_none_or(|owner| *owner == seen.owner));
-        let Some(seen) = seen else { return Ok(None) };
+        let Some(mut seen) = self.inspect().await? else { return Ok(None) };
+        let several = several_of(&seen);
+        if let Some(owner) = &owner {
+            if several.is_none() && *owner != seen.owner {
+                return Ok(None);
+            }
+            (seen.owner, seen.fields) = (owner.clone(), OwnerFields::parse(owner));
+            (seen.holder_count, seen.holders) = (1, vec![owner.clone()]);
+        }
         if owner.is_none() && may_be_no_lock(&seen.owner) {
             return Err(Error::foreign_value(self.name(), &seen.owner));
         }
@@ -89,7 +98,12 @@ impl Lock {
         }
         let name = self.name().to_owned();
         let verb = Verb::Release { leave: None, kept_ms: 0 };
-        let op = Op::Lock(LockOp { keys: Arc::clone(&keys), by: seen.owner.as_str().into(), verb });
+        let op = match several {
+            // Without an owner all of them are ended.
+            Some(kind) => LockOp { keys: Arc::new(keys.of_kind(kind)), by: owner.unwrap_or_default().into(), verb },
+            None => LockOp { keys: Arc::clone(&keys), by: seen.owner.as_str().into(), verb },
+        };
+        let op = Op::Lock(op);
         let asked = Arc::clone(session);
         let is_ended: Call<bool> = Call::new(move |responder| {
             let (servers, timeout) = (Arc::clone(&asked.addresses), asked.response_timeout());
@@ -107,7 +121,18 @@ impl Lock {
     }
 }
 
-/// The beginnings of values that later versions write.
+/// The kind of lock that several hold at once, if they do. Nobody may be known of them.
+fn several_of(seen: &LockInfo) -> Option<Kind> {
+    let is_permit = |gate| matches!(gate, Gate::Permits(_));
+    let is_permit = match gate_of(&seen.owner) {
+        Some(gate) => is_permit(gate),
+        None if seen.is_shared => seen.available.is_some(),
+        None => return None,
+    };
+    Some(if is_permit { Kind::Semaphore(1) } else { Kind::Read })
+}
+
+/// The beginnings of values that several holders have, or that later versions write.
 const RESERVED: [&str; 2] = ["read ", "permits "];
 
 /// Whether no locktender wrote this value of a key.

@@ -10,16 +10,16 @@ impl Lock {
         }
     }
 
-    /// [`Lock::caller`] of a host whose tasks may leave a body suspended and go on: a generator's, say. If `task` has a body that
-    /// holds this lock now, `runs` gets the number that the body was [entered](Hold::enter) with. The task would wait for itself
-    /// only if that body runs. Else another task may still end it, and the acquire waits.
+    /// [`Lock::caller`] of a host whose tasks may leave a body suspended and go on: a generator's, say. If `task` has bodies that
+    /// hold this lock now, `runs` gets the number that each of them was [entered](Hold::enter) with. The task would wait for itself
+    /// only if they run. Else another task may still end one, and the acquire waits.
     #[doc(hidden)]
     #[must_use]
-    pub fn caller_in(self, task: u64, runs: impl FnOnce(u64) -> bool) -> Self {
+    pub fn caller_in(self, task: u64, runs: impl Fn(u64) -> bool) -> Self {
         let session = self.spec.client.own_session();
         let keys = self.prepared().ok().map(|prepared| &prepared.keys);
-        let body = session.zip(keys).and_then(|(session, keys)| session.tasks.bodies.enclosing(&[task], keys.lock()));
-        let is_suspended = body.is_some_and(|body| !runs(body.number));
+        let bodies = session.zip(keys).map(|(session, keys)| session.tasks.bodies.enclosing(&[task], keys.lock()));
+        let is_suspended = bodies.into_iter().flatten().any(|(_, body)| !runs(body.number));
         self.caller(task).change(|spec| spec.is_suspended = is_suspended)
     }
 }

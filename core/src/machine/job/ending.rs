@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::record::{DEAD, DONE, KEPT_MS, NEW, RETRYING, RUNNING, Record};
 use crate::error::Remaining;
-use crate::machine::exclusive::look;
+use crate::machine::exclusive::{let_in, refusal};
+use crate::machine::found::look;
 use crate::machine::queue;
 use crate::machine::state::State;
 use crate::mutant::mutant;
@@ -58,12 +59,13 @@ pub(super) fn end(
         Noted { is_over: true, .. } => queue::wake_many(state, keys, now_us),
         Noted { retry_in_ms: 1.., .. } if notifies => queue::notify_later(state, keys, noted.retry_in_ms, now_us),
         _ if notifies => queue::wake(state, keys, true, false, now_us),
+        _ if leave.is_some() => let_in(state, keys, &found),
         _ => (),
     }
     match foreign.filter(|_| *ending != Ending::GivenBack) {
         Some(found_type) => found.reply(Verdict::Conflict { found: found_type }),
         None if noted.is_done => Reply::new(Verdict::Ok, now_us, 0),
-        None if found.is_held() && !freed => found.no(),
+        None if found.is_held() && !freed => refusal(state, keys, &found, by),
         None => {
             let other = Some(record.text("by")).filter(|other| !other.is_empty() && *other != &**by);
             found.reply(Verdict::No { holder: other.map(str::to_owned), remaining: Remaining::Gone })

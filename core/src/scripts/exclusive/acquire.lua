@@ -1,6 +1,6 @@
 -- Takes a free lock, with the next fence of the clock.
 --
--- KEYS     lock, clock, queue, marker
+-- KEYS     lock, clock, queue, marker, marks
 -- ARGV     owner, ttl (ms), the fence that the client has seen,
 --          the waiter to enqueue if the lock is another's ('f' = none, but of a fair lock; 'o' = none, and only the owner to
 --          adopt counts as free), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner to adopt,

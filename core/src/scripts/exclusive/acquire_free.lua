@@ -1,7 +1,7 @@
 local owner = owner_of(value)
 local adopts = owner and owner == adopted and adopted ~= ''
 if entry == 'o' and not (owner == ARGV[1] or adopts) then
-  return { 'no', now, fence_of(value), shown(value), redis.call('PTTL', KEYS[1]) }
+  return { 'no', now, fence_of(value), holder_of(value), redis.call('PTTL', KEYS[1]) }
 end
 local is_queued = redis.call('EXISTS', KEYS[3]) == 1
 if is_queued and not value then
@@ -16,7 +16,7 @@ if is_queued and not value then
   end
 end
 if value and not (owner == ARGV[1] or adopts or waits and value == 'claim ' .. entry) then
-  local reply = { 'held', now, fence_of(value), shown(value), redis.call('PTTL', KEYS[1]) }
+  local reply = { 'held', now, fence_of(value), holder_of(value), redis.call('PTTL', KEYS[1]) }
   if waits then
     enqueued(reply, entry, came, now)
   end

@@ -1,6 +1,6 @@
 -- Confirms a hold behind a failover.
 --
--- KEYS     lock, clock, queue, marker
+-- KEYS     lock, clock, queue, marker, marks
 -- ARGV     owner, fence
 -- returns  {'ok', time (µs), fence, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is not ours

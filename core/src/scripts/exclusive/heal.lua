@@ -1,6 +1,6 @@
 -- Writes our lock again on a server in quarantine that lost it.
 --
--- KEYS     lock, clock, queue, marker
+-- KEYS     lock, clock, queue, marker, marks
 -- ARGV     owner, ttl (ms), fence
 -- returns  {'ok', time (µs), fence, owner, remaining (ms)}
 --          {'no', time, fence, holder, remaining}          its first 1,024 bytes: the lock is another's

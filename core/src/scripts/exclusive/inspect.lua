@@ -1,9 +1,11 @@
 -- Looks, and changes nothing.
 --
--- KEYS     lock, clock, queue, marker
+-- KEYS     lock, clock, queue, marker, marks
 -- ARGV     none
 -- returns  {'info', time (µs), fence, holder or nil, remaining (ms)}   -1: no expiry, -2: no lock; the fence is 0 if the value shows none
 --          and then, if there is a queue: how many wait, and the first of them (as in queue.lua)
+--          and then, if several hold the lock at once: how many, the first hundred whose holds end, and of a semaphore how many more may
+--          hold it; the holder is the one whose hold ends last, the fence that of the readers' period
 --          {'conflict', time, fence, what was found, -2}               the lock's key is no string
 --          the holder and each waiter are shown up to their first 1,024 bytes
 -- always   nothing is written, no expiry moved

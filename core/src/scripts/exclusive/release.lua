@@ -1,6 +1,6 @@
 -- Deletes our lock, and notifies the next waiter.
 --
--- KEYS     lock, clock, queue, marker
+-- KEYS     lock, clock, queue, marker, marks
 -- ARGV     owner, the waiter that leaves the queue, how long the lock is kept from everybody (ms), instead of being free;
 --          what there is none of is '', or left out at the end
 -- returns  1                                                   deleted, and nobody waits

@@ -7,6 +7,7 @@ end
 if not value and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'conflict', now, 0, redis.call('TYPE', KEYS[1]).ok, -2 }
 end
+local gate, number = gate_of(value)
 local freed = owned or leaves ~= '' and value == 'claim ' .. leaves
 if freed then
   redis.call('DEL', KEYS[1])
@@ -21,7 +22,7 @@ if owned then
   reply = { 'ok', now, 0, false, -2 }
 else
   local holder = not freed and value
-  reply = { 'no', now, fence_of(holder), shown(holder), redis.call('PTTL', KEYS[1]), false, last_fence() }
+  reply = { 'no', now, fence_of(holder), holder_of(holder), redis.call('PTTL', KEYS[1]), false, last_fence() }
 end
 if (freed or leaves ~= '' and not value) and redis.call('EXISTS', KEYS[3]) == 1 then
   local first, _, _, wake, notify = queue()
@@ -31,5 +32,7 @@ if (freed or leaves ~= '' and not value) and redis.call('EXISTS', KEYS[3]) == 1 
   else
     reply[6] = wake(now, true, false) or false
   end
+elseif gate and leaves ~= '' and last_mark() then
+  reply[6] = admit(gate, number) or false
 end
 return reply

@@ -4,5 +4,6 @@ if kind ~= 'string' and kind ~= 'none' then
 end
 -- Another library may have left any number of megabytes there.
 local value = kind == 'string' and redis.call('GETRANGE', KEYS[1], 0, 1024)
-local fence, holder = fence_of(value), shown(value)
+local gate, number = gate_of(value)
+local fence, holder = gate == 'read' and number or fence_of(value), holder_of(value)
 

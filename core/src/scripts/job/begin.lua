@@ -1,6 +1,6 @@
 -- Begins an attempt of a job: takes its lock as acquire does, and counts the attempt.
 --
--- KEYS     lock, clock, queue, marker, record
+-- KEYS     lock, clock, queue, marker, record, marks
 -- ARGV     those of acquire; behind them, at the end: how many attempts are allowed, how long the record is kept (ms),
 --          '', or of a job that runs once per scheduled time: the scheduled time (ms), how old it may be (ms), and 'w' if it waits while an
 --          earlier one's work runs, else 's', with a blank between them

@@ -1,6 +1,6 @@
 -- Ends an attempt: notes in the job's record how, deletes our lock, and notifies the next waiter. The fence stays.
 --
--- KEYS     lock, clock, queue, marker, record
+-- KEYS     lock, clock, queue, marker, record, marks
 -- ARGV     owner, 'done', 'failed' or 'back' (it never happened), fence of the attempt, how long a record that is over is kept (ms),
 --          done: the result; failed: the error, failed: when the next attempt may begin (ms), or -1 for never,
 --          the attempt: its number, how many are allowed, how many failed before, its scheduled time (ms; 0 for none),

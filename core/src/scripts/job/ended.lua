@@ -1,6 +1,7 @@
 
 -- The rest of end: frees the lock.
 
+local gate, number = gate_of(value)
 local freed = owned or leaves ~= '' and value == 'claim ' .. leaves
 
 if freed then
@@ -16,6 +17,8 @@ if (over or freed or leaves ~= '' and not holder) and redis.call('EXISTS', KEYS[
   else
     failed = wake(now, true, false)
   end
+elseif gate and leaves ~= '' and last_mark() then
+  failed = admit(gate, number)
 end
 
 if foreign and how ~= 'back' then
@@ -28,6 +31,6 @@ if done then
   return { 'ok', now, 0, false, -2, failed }
 end
 if holder and not freed then
-  return { 'no', now, fence, string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]), failed }
+  return { 'no', now, fence, holder_of(value), redis.call('PTTL', KEYS[1]), failed }
 end
 return { 'no', now, fence, by ~= '' and by ~= ARGV[1] and by, -2, failed }

@@ -1,7 +1,7 @@
 -- The rest of reset.
 
 if redis.call('EXISTS', KEYS[5]) == 0 or record[1] == 'running' and holder == record[2] then
-  return { 'no', now, fence, holder and string.sub(holder, 1, 1024), redis.call('PTTL', KEYS[1]) }
+  return { 'no', now, fence, holder_of(value), redis.call('PTTL', KEYS[1]) }
 end
 redis.call('DEL', KEYS[5])
 local reply = { 'ok', now, 0, false, -2 }

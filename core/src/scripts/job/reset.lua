@@ -1,6 +1,6 @@
 -- Forgets the record of a job, unless an attempt runs. Its waiters may begin at once then.
 --
--- KEYS     lock, clock, queue, marker, record
+-- KEYS     lock, clock, queue, marker, record, marks
 -- ARGV     none
 -- returns  {'ok', time (µs), 0, nil, -2}                       forgotten
 --          {'no', time, fence, holder or nil, remaining (ms)}  an attempt runs, or there is no record

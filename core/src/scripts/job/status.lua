@@ -1,6 +1,6 @@
 -- Looks at a job's record, and changes nothing.
 --
--- KEYS     lock, clock, queue, marker, record
+-- KEYS     lock, clock, queue, marker, record, marks
 -- ARGV     none
 -- returns  {'record', time (µs), fence, holder or nil, remaining (ms), nil, fields}   -1: no expiry, -2: no lock
 --          the fields: state, attempts, max, by, at (µs), error, result, not_before (ms), scheduled_time (ms), done_at (µs), each nil if

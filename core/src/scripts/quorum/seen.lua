@@ -12,4 +12,5 @@ if kind ~= 'string' and kind ~= 'none' then
 end
 -- Another library may have left any number of megabytes there.
 local holder = kind == 'string' and redis.call('GETRANGE', KEYS[1], 0, 1023)
+local reply = { 'info', now, fence, holder, redis.call('PTTL', KEYS[1]) }
 

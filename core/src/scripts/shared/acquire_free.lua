@@ -2,15 +2,12 @@
 local last = kind == mine and last_mark()
 
 local function held()
-  local left, holder = redis.call('PTTL', KEYS[1]), shown(value)
+  local left, holder = redis.call('PTTL', KEYS[1]), holder_of(value)
   if kind == 'permits' and limit then
     local soonest = redis.pcall('ZRANGEBYSCORE', marks, '(' .. whole(ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     if soonest[2] then
       holder, left = named(soonest[1], value), soonest[2] - ms
     end
-  elseif kind then
-    local _, owner = last_mark()
-    holder = named(owner, value)
   end
   local reply = { 'held', now, 0, holder, left }
   if waits then

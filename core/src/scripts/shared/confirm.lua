@@ -7,5 +7,5 @@
 --          {'conflict', time, 0, what was found, -2}                            the lock's key is no string
 -- always   the clock gives no fence any more that isn't above ours; nothing else is written
 
-local marks, mine = KEYS[3], ARGV[3]
+local mine = ARGV[3]
 

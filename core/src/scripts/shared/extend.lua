@@ -5,5 +5,5 @@
 -- returns  as confirm
 -- always   a mark that is gone is not written again, and a gate neither; a reader's period is that of the gate; nothing is shortened
 
-local marks, mine = KEYS[2], ARGV[4]
+local mine = ARGV[4]
 

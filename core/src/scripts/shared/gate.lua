@@ -1,4 +1,13 @@
 -- The gate: what the lock's key holds while several hold the lock at once, `read <period>` or `permits <n>`. It ends with the last mark.
+-- The marks, in the last key: a sorted set, whose members are owners with the ends of their holds (ms) as scores. One lives until the
+-- millisecond of its end, through which the gate lives: PEXPIREAT with the present millisecond would delete the keys.
+-- A key of another type shows no mark.
+
+local marks, ms = KEYS[#KEYS], math.floor(now / 1000)
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
 
 -- The kind of a gate, and its number; nothing for any other value.
 local function gate_of(value)
@@ -6,5 +15,27 @@ local function gate_of(value)
   if (kind == 'read' or kind == 'permits') and #number <= 16 and tonumber(number) < 2^53 then
     return kind, tonumber(number)
   end
+end
+
+-- The end and the owner of the last mark to end, if it lives.
+local function last_mark()
+  local last = redis.pcall('ZREVRANGE', marks, 0, 0, 'WITHSCORES')
+  if last[2] and tonumber(last[2]) > ms then
+    return tonumber(last[2]), last[1]
+  end
+end
+
+-- What is shown of a mark, or of the gate if there is none: a refusal never names who asks, whatever another program has written.
+local function named(owner, value)
+  return string.sub(owner and owner ~= ARGV[1] and owner or value, 1, 1024)
+end
+
+-- What is shown of the lock's value: of a gate the mark that ends last.
+local function holder_of(value)
+  if gate_of(value) then
+    local _, owner = last_mark()
+    return named(owner, value)
+  end
+  return shown(value)
 end
 

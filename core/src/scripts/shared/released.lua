@@ -1,6 +1,11 @@
 local kind, number = gate_of(value)
-local owned = kind == mine and living(ARGV[1])
-redis.pcall('ZREM', marks, ARGV[1])
+local all = ARGV[1] == ''
+local owned = kind == mine and (all or living(ARGV[1]))
+if all and owned then
+  clear()
+else
+  redis.pcall('ZREM', marks, ARGV[1])
+end
 local freed = kind and leaves ~= '' and redis.pcall('ZREM', marks, 'claim ' .. leaves) == 1
 local reply
 if owned then
@@ -25,7 +30,8 @@ if kind then
         reply[6] = admit(kind, number) or false
       end
     elseif owned or freed then
-      redis.call('DEL', KEYS[1], marks)
+      redis.call('DEL', KEYS[1])
+      clear()
       local _, _, _, wake = queue()
       reply[6] = wake(now, true, false) or false
     end

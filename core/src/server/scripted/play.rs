@@ -42,7 +42,7 @@ fn failed(memory: &MemoryServer, op: &Op, kind: FailureKind, applied: bool) -> A
 fn busy(op: &Op, holder: String, remaining: Remaining) -> Verdict {
     match op {
         Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) => Verdict::Held { holder, remaining },
-        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder: Some(holder), remaining },
+        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder: Some(holder), remaining, inside: None },
         _ => Verdict::No { holder: Some(holder), remaining },
     }
 }
@@ -50,7 +50,7 @@ fn busy(op: &Op, holder: String, remaining: Remaining) -> Verdict {
 fn gone(op: &Op) -> Verdict {
     let (holder, remaining) = (None, Remaining::Gone);
     match op {
-        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder, remaining },
+        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder, remaining, inside: None },
         _ => Verdict::No { holder, remaining },
     }
 }

@@ -118,7 +118,7 @@ fn run_parts(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
 }
 
 /// What was done on locks that several hold at once.
-const DONE_SHARED: [&str; 11] = [
+const DONE_SHARED: [&str; 12] = [
     "acquire Vote",
     "acquire Held",
     "acquire No",
@@ -130,6 +130,7 @@ const DONE_SHARED: [&str; 11] = [
     "extend No",
     "release Ok",
     "release No",
+    "inspect Seen",
 ];
 
 /// Runs sequences of operations on locks that several hold at once, among them some on plain locks of the same names.

@@ -43,6 +43,10 @@ pub(crate) fn size(reply: &Reply) -> usize {
     queued
         + match &reply.verdict {
             Verdict::Conflict { found: text } | Verdict::Mismatch { quorum: text } => text.len(),
+            Verdict::Seen { holder, inside, .. } => {
+                let owners = inside.iter().flat_map(|inside| &inside.owners);
+                holder.iter().chain(owners).map(String::len).sum()
+            }
             _ => reply.holder().map_or(0, str::len),
         }
 }

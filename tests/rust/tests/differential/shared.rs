@@ -57,7 +57,9 @@ impl Steps {
             50..55 => Verb::Confirm { fence },
             55..72 => Verb::Extend { ttl_ms, fence },
             72..75 => Verb::Heal { ttl_ms, fence },
-            75..94 => Verb::Release { leave, kept_ms: 0 },
+            75..77 => return Op::Lock(LockOp { keys, by: "".into(), verb: Verb::Release { leave, kept_ms: 0 } }),
+            77..90 => Verb::Release { leave, kept_ms: 0 },
+            90..95 => return Op::inspect(keys),
             _ => return Op::Lock(LockOp { keys, by: self.pick(&waiters).into(), verb: Verb::Leave }),
         };
         Op::Lock(LockOp { keys, by: owner, verb })

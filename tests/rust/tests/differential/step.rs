@@ -113,8 +113,9 @@ impl Steps {
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.
     pub(crate) fn next(&mut self, now_us: u64, fences: &[u64]) -> Step {
         let step = match self.rng.u8(..100) {
-            0..70 if !self.shared.is_empty() => Step::Op(self.shared_op(now_us, fences)),
+            0..54 if !self.shared.is_empty() => Step::Op(self.shared_op(now_us, fences)),
             70..85 if !self.shared.is_empty() => self.shared_disturbance(now_us),
+            54..62 if !self.shared.is_empty() => Step::Op(self.op(now_us, fences)),
             0..40 => Step::Op(self.op(now_us, fences)),
             40..80 => Step::Op(self.job_op(now_us, fences)),
             _ => self.disturbance(now_us),

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use locktender::internals::held_by_several;
-use locktender::internals::name::Kind;
+use locktender::internals::of_readers;
 use locktender::{Client, Code, EventKind, Lock};
 use locktender_tests::{RealServer, ServerOptions};
 
@@ -19,11 +18,11 @@ fn servers(name: &str) -> (RealServer, [String; 2]) {
 }
 
 fn readers(client: &Client) -> Lock {
-    held_by_several(client.lock("a"), Kind::Read).ttl(ms(9_000))
+    of_readers(client.lock("a")).ttl(ms(9_000))
 }
 
 fn permits(client: &Client, limit: u32) -> Lock {
-    held_by_several(client.lock("a"), Kind::Semaphore(limit)).ttl(ms(9_000))
+    client.semaphore("a", limit).ttl(ms(9_000))
 }
 
 #[test]
@@ -88,21 +87,22 @@ fn readers_enter_together_behind_a_writer_and_a_writer_behind_all_of_them() {
 #[test]
 fn nobody_holds_beside_a_writer_and_no_more_than_the_limit_hold_permits() {
     let (_server, urls) = servers("several-many");
-    for (url, kind, limit) in urls.iter().flat_map(|url| [(url, Kind::Semaphore(3), 3), (url, Kind::Read, 12)]) {
+    for (url, permits, limit) in urls.iter().flat_map(|url| [(url, Some(3), 3), (url, None, 12)]) {
         let (inside, writing) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |is_writer: bool| {
             let client = Client::open(&**url).unwrap();
             for _ in 0..8 {
-                let lock = client.lock("a").wait(Duration::from_secs(120));
-                let held = if is_writer { lock } else { held_by_several(lock, kind) }.acquire_blocking().unwrap();
+                let lock = match permits {
+                    _ if is_writer => client.lock("a"),
+                    Some(permits) => client.semaphore("a", permits),
+                    None => of_readers(client.lock("a")),
+                };
+                let held = lock.wait(Duration::from_secs(120)).acquire_blocking().unwrap();
                 let mine = if is_writer { &writing } else { &inside };
                 mine.fetch_add(1, Ordering::SeqCst);
                 thread::sleep(ms(2));
                 let (others, writers) = (inside.load(Ordering::SeqCst), writing.load(Ordering::SeqCst));
-                assert!(
-                    others <= limit && writers <= 1 && (others == 0 || writers == 0),
-                    "{others} of {kind:?} beside {writers}"
-                );
+                assert!(others <= limit && writers <= 1 && (others == 0 || writers == 0), "{others} of {limit} beside {writers}");
                 mine.fetch_sub(1, Ordering::SeqCst);
                 held.release_blocking().unwrap();
             }
@@ -129,5 +129,61 @@ fn a_permit_of_a_program_that_died_costs_its_own_ttl() {
         assert!(held.fence() > dead.fence() && !dead.is_valid());
         assert_eq!(dead.release_blocking().unwrap().outcome.as_str(), "expired");
         assert_eq!(held.release_blocking().unwrap().outcome.as_str(), "released");
+    }
+}
+
+#[test]
+fn an_operator_sees_those_inside_and_ends_one_of_them_or_all() {
+    let (_server, urls) = servers("several-force");
+    for url in urls {
+        let [one, two] = [(); 2].map(|()| Watched::open(&url));
+        let held: Vec<_> = [&one, &two, &two].map(|watched| permits(&watched.client, 4).acquire_blocking().unwrap()).into();
+        let lock = one.client.lock("a");
+        let seen = lock.inspect_blocking().unwrap().unwrap();
+        let owners: Vec<&str> = held.iter().map(locktender::Hold::owner).collect();
+        assert_eq!((seen.holder_count, seen.available, seen.fence), (3, Some(1), None));
+        assert!(owners.iter().all(|owner| seen.holders.iter().any(|other| other == owner)), "{seen:?}");
+        assert!(owners.contains(&&*seen.owner));
+        let waiting = acquire(one.client.lock("a"));
+        one.queued(1);
+        assert!(lock.force_release_blocking(Some("host=x")).unwrap().is_none());
+        assert_eq!(lock.force_release_blocking(Some(owners[1])).unwrap().unwrap().owner, owners[1]);
+        assert_eq!(held[1].release_blocking().unwrap().outcome.as_str(), "expired");
+        assert!(held[0].renew_now_blocking().is_ok() && held[2].renew_now_blocking().is_ok());
+        assert!(lock.force_release_blocking(None).unwrap().is_some());
+        waiting.join().unwrap().release_blocking().unwrap();
+        assert!(held[0].renew_now_blocking().is_err());
+        assert_eq!(two.count(EventKind::Lost), 0);
+    }
+}
+
+#[test]
+fn a_task_may_hold_several_permits_and_waits_for_itself_only_with_all_of_them() {
+    let (_server, urls) = servers("several-deadlock");
+    for url in urls {
+        let client = Client::open(&*url).unwrap();
+        let task = |lock: Lock| lock.caller(7).wait(ms(20));
+        let code = |lock: Lock| task(lock).acquire_blocking().map(drop).map_err(|error| error.code());
+        let inside = |lock: Lock| {
+            let held = task(lock).acquire_blocking().unwrap();
+            held.enter(7, None, 0);
+            held
+        };
+        let first = inside(permits(&client, 2));
+        assert_eq!(code(client.lock("a")), Err(Code::Deadlock), "it would wait for its own permit");
+        assert_eq!(code(of_readers(client.lock("a"))), Err(Code::Deadlock));
+        let second = inside(permits(&client, 2));
+        assert_eq!(code(permits(&client, 2)), Err(Code::Deadlock));
+        assert_eq!(code(permits(&client, 3)), Ok(()), "more may hold it");
+        second.release_blocking().unwrap();
+        assert_eq!(code(permits(&client, 2)), Ok(()));
+        first.release_blocking().unwrap();
+        let writer = inside(client.lock("a"));
+        assert_eq!(code(permits(&client, 2)), Err(Code::Deadlock));
+        writer.release_blocking().unwrap();
+        let reader = inside(of_readers(client.lock("a")));
+        assert_eq!(code(of_readers(client.lock("a"))), Ok(()));
+        assert_eq!(code(client.lock("a")), Err(Code::Deadlock));
+        reader.release_blocking().unwrap();
     }
 }

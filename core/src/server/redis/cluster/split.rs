@@ -127,11 +127,11 @@ impl Split {
             (Stage::Status, Ok(Reply { verdict: Verdict::Recorded(record), time_us, .. })) => {
                 self.send(Stage::Holder { record, time_us }, Part::Look)
             }
-            (Stage::Holder { mut record, time_us }, Ok(Reply { verdict: Verdict::Seen { holder, remaining }, .. })) => {
+            (Stage::Holder { mut record, time_us }, Ok(Reply { verdict: Verdict::Seen { holder, remaining, .. }, .. })) => {
                 (record.holder, record.remaining) = (holder, remaining);
                 Next::Done(Ok(Reply::new(Verdict::Recorded(record), time_us, 0)))
             }
-            (Stage::LookAhead, Ok(Reply { verdict: Verdict::Seen { holder, remaining }, .. })) => {
+            (Stage::LookAhead, Ok(Reply { verdict: Verdict::Seen { holder, remaining, .. }, .. })) => {
                 self.send(Stage::Forget { remaining }, Part::Reset { holder })
             }
             (Stage::Forget { remaining }, Ok(Reply { verdict: Verdict::No { holder, .. }, time_us, .. })) => {

@@ -8,7 +8,7 @@ use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
 use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, JobRecord, NotBegun};
-use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Inside, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::history;
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::listing;
@@ -58,6 +58,11 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
             let (attempts, max_attempts) = (small(remaining.unsigned_abs()), count(&eighth));
             let text = fourth.unwrap_or_default();
             Verdict::Over(Box::new(JobEnd { why, text, attempts, max_attempts, by, time_us }))
+        }),
+        (Some("info"), Some(Verb::Inspect)) => Some(Verdict::Seen {
+            holder: fourth,
+            remaining: left(remaining),
+            inside: inside(&eighth, ninth.clone(), &tenth).map(Box::new),
         }),
         (Some("record"), Some(Verb::JobStatus)) => record(&seventh, fourth, left(remaining)),
         (Some(word), _) => verdict(op, word, fourth, remaining),
@@ -115,6 +120,12 @@ fn record(fields: &Value, holder: Option<String>, remaining: Remaining) -> Optio
         holder,
         remaining,
     })))
+}
+
+/// Those who hold the lock at once.
+fn inside(holders: &Value, owners: Value, available: &Value) -> Option<Inside> {
+    let (Some(holders), Value::Array(owners)) = (count(holders), owners) else { return None };
+    Some(Inside { holders, owners: owners.into_iter().filter_map(entry).collect(), available: count(available) })
 }
 
 fn few(count: u64) -> u16 {
@@ -196,7 +207,8 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
     }
     let (Some(owner), Value::Array(fields)) = (op.owner(), value) else { return false };
     let (Some(tag), Some(holder)) = (fields.first().and_then(text), fields.get(3)) else { return false };
-    let is_ours = text(holder) == Some(&**owner);
+    // Without an owner the release of everybody names nobody.
+    let is_ours = !owner.is_empty() && text(holder) == Some(&**owner);
     match (op.verb(), tag) {
         (Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }), "ok") => *holder != Value::Nil,
         (_, "vote" | "ok") => !is_ours,
@@ -225,7 +237,6 @@ fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Ver
         ("mismatch", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. } | Op::Trust { .. }) => {
             Verdict::Mismatch { quorum: fourth.unwrap_or_default() }
         }
-        ("info", Op::Lock(LockOp { verb: Verb::Inspect, .. })) => Verdict::Seen { holder: fourth, remaining: left(fifth) },
         ("info", Op::Probe { keys }) => {
             Verdict::Probed { missing: rights::missing(&fourth.unwrap_or_default(), keys, refusal::is_denial) }
         }

@@ -125,7 +125,7 @@ macro_rules! piece {
 
 static ACQUIRE: Script = script!(
     "#!lua\n": "exclusive/acquire.lua" "value.lua" "queue.lua" "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "clock.lua"
-    "exclusive/looked.lua" "exclusive/acquire_free.lua" "exclusive/acquire_taken.lua"
+    "shared/gate.lua" "exclusive/looked.lua" "exclusive/acquire_free.lua" "exclusive/acquire_taken.lua"
 );
 static CONFIRM: Script = script!(
     "#!lua flags=allow-oom\n": "exclusive/confirm.lua" "value.lua" "time.lua" "exclusive/held.lua" "last_fence.lua" "raise.lua" "exclusive/raised.lua"
@@ -138,11 +138,11 @@ static EXTEND: Script = script!(
 static HEAL: Script = script!("#!lua flags=allow-oom\n": "exclusive/heal.lua" "value.lua" "time.lua" "exclusive/held.lua" "last_fence.lua" "raise.lua" "exclusive/healed.lua");
 static RELEASE: Script = script!(
     "#!lua flags=allow-oom\n": "exclusive/release.lua" "value.lua" "exclusive/release_short.lua" "queue.lua" "time.lua"
-    "last_fence.lua" "exclusive/release_long.lua"
+    "shared/gate.lua" "shared/marks.lua" "shared/admit.lua" "last_fence.lua" "exclusive/release_long.lua"
 );
 /// The release of a lock that nobody waits for, where the server has no command for it.
 static COMPARE: Script = script!("": "exclusive/compare.lua");
-static INSPECT: Script = script!("": "exclusive/inspect.lua" "value.lua" "time.lua" "exclusive/seen.lua" "inspected.lua");
+static INSPECT: Script = script!("": "exclusive/inspect.lua" "value.lua" "time.lua" "shared/gate.lua" "exclusive/seen.lua" "shared/inside.lua" "inspected.lua");
 
 static QUORUM_ACQUIRE: Script = script!(
     "#!lua\n": "quorum/acquire.lua" "quorum/noted.lua" "queue.lua" "quorum/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua"
@@ -182,8 +182,8 @@ static SHARED_RELEASE: Script = script!(
 
 static JOB_BEGIN: Script = script!(
     "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/notify.lua" "job/not_begun.lua" "job/over_notified.lua" {
-        "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "exclusive/looked.lua"
-        "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
+        "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "shared/gate.lua"
+        "exclusive/looked.lua" "exclusive/acquire_free.lua" "job/due.lua" "exclusive/acquire_taken.lua"
     }
     "job/begun.lua"
 );
@@ -193,11 +193,10 @@ static JOB_EXTEND: Script = script!(
 );
 static JOB_END: Script = script!(
     "#!lua flags=allow-oom\n": "value.lua" "job/end_done.lua" "queue.lua" "job/notify.lua" "job/end.lua" "job/found.lua" "job/noted.lua"
-    "job/ended.lua"
+    "shared/gate.lua" "shared/marks.lua" "shared/admit.lua" "job/ended.lua"
 );
-static JOB_RESET: Script =
-    script!("#!lua flags=allow-oom\n": "value.lua" "queue.lua" "job/reset.lua" "job/found.lua" "job/forgotten.lua");
-static JOB_STATUS: Script = script!("": "value.lua" "job/status.lua" "exclusive/seen.lua" "job/shown.lua");
+static JOB_RESET: Script = script!("#!lua flags=allow-oom\n": "value.lua" "queue.lua" "job/reset.lua" "job/found.lua" "shared/gate.lua" "job/forgotten.lua");
+static JOB_STATUS: Script = script!("": "value.lua" "job/status.lua" "shared/gate.lua" "exclusive/seen.lua" "job/shown.lua");
 
 static TAKE: Script = script!("#!lua\n": "value.lua" "part/take.lua");
 static TICK: Script = script!("#!lua\n": "part/tick.lua" "time.lua" "clock.lua" "part/ticked.lua");

@@ -38,7 +38,6 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         Op::Lock(op) => Op::Lock(LockOp { keys: Arc::clone(&single), ..op }),
         op => op,
     };
-    let clock = ["4", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker"];
     let owner: Arc<str> = "me".into();
     const TIME: &str = "1795227730123456";
     let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
@@ -87,13 +86,13 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         let (keys, owner) = (keys.clone(), owner.clone());
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Extend { ttl_ms: 10, fence: 9 } })
     };
-    let shared = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:shared"];
+    let clock = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:shared"];
     let of_several = |kind, op| match op {
         Op::Lock(op) => Op::Lock(LockOp { keys: Arc::new(Keys::new(kind, "", "k", true).unwrap()), ..op }),
         other => other,
     };
     let job = Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap());
-    let five = ["5", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job"];
+    let of_job = ["6", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job", "{k}:~lt:shared"];
     let begin = {
         let scheduled_time = Some(ScheduledTime { at_ms: 70, max_lateness_ms: 80, waits: true });
         let (job, adopt, place) = (Some(Terms { max_attempts: 3, retention_ms: 60, scheduled_time }), None, None);
@@ -127,11 +126,11 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
         (of_single(extend()), vec!["1", "k", "me", "10", "9"]),
         (of_several(Kind::Read, extend()), vec!["2", "k", "{k}:~lt:shared", "me", "10", "9", "read"]),
         (of_several(Kind::Semaphore(3), extend()), vec!["2", "k", "{k}:~lt:shared", "me", "10", "9", "permits"]),
-        (of_several(Kind::Read, acquire(None, None)), [&shared[..], &["me", "10", "", TIME]].concat()),
-        (of_several(Kind::Semaphore(3), waiting(false)), [&shared[..], &["me", "10", "3", TIME, "f:c:1 pid=7", "5"]].concat()),
+        (of_several(Kind::Read, acquire(None, None)), [&clock[..], &["me", "10", "", TIME]].concat()),
+        (of_several(Kind::Semaphore(3), waiting(false)), [&clock[..], &["me", "10", "3", TIME, "f:c:1 pid=7", "5"]].concat()),
         (
             of_several(Kind::Semaphore(3), Op::Lock(LockOp { keys: keys.clone(), by: owner.clone(), verb: Verb::Leave })),
-            [&shared[..], &["me", "me", "permits"]].concat(),
+            [&clock[..], &["me", "me", "permits"]].concat(),
         ),
         (of_single(acquire(None, None)), [&clock[..], &["me", "10", TIME]].concat()),
         (of_single(untimely(0)), [&clock[..], &["me", "10"]].concat()),
@@ -158,22 +157,23 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
             [&four[..], &["b:c:1", "b:c:1"]].concat(),
         ),
         (Op::inspect(keys.clone()), four.to_vec()),
-        (Op::on_nobodys_behalf(job.clone(), Verb::JobStatus), five.to_vec()),
-        (Op::on_nobodys_behalf(job.clone(), Verb::Reset), five.to_vec()),
-        (begin, [&five[..], &["me", "10", TIME, "3", "60", "70 80 w"]].concat()),
+        (of_single(Op::inspect(keys.clone())), clock.to_vec()),
+        (Op::on_nobodys_behalf(job.clone(), Verb::JobStatus), of_job.to_vec()),
+        (Op::on_nobodys_behalf(job.clone(), Verb::Reset), of_job.to_vec()),
+        (begin, [&of_job[..], &["me", "10", TIME, "3", "60", "70 80 w"]].concat()),
         (
             end(Ending::Done { result: "[1]".into() }),
-            [&five[..], &["me", "done", "9", "60", "[1]", "", "2 3 1 70", "b:c:1"]].concat(),
+            [&of_job[..], &["me", "done", "9", "60", "[1]", "", "2 3 1 70", "b:c:1"]].concat(),
         ),
         (
             end(Ending::Failed { error: "no".into(), retry_in_ms: Some(0) }),
-            [&five[..], &["me", "failed", "9", "60", "no", "0", "2 3 1 70", "b:c:1"]].concat(),
+            [&of_job[..], &["me", "failed", "9", "60", "no", "0", "2 3 1 70", "b:c:1"]].concat(),
         ),
         (
             end(Ending::Failed { error: "no".into(), retry_in_ms: None }),
-            [&five[..], &["me", "failed", "9", "60", "no", "-1", "2 3 1 70", "b:c:1"]].concat(),
+            [&of_job[..], &["me", "failed", "9", "60", "no", "-1", "2 3 1 70", "b:c:1"]].concat(),
         ),
-        (end(Ending::GivenBack), [&five[..], &["me", "back", "9", "", "", "", "", "b:c:1"]].concat()),
+        (end(Ending::GivenBack), [&of_job[..], &["me", "back", "9", "", "", "", "", "b:c:1"]].concat()),
         (Op::Greet { quorum_config: None }, vec!["1", "{~lt}:marker"]),
         (Op::Greet { quorum_config: Some(quorum_config) }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),
         (Op::Trust { quorum_config }, vec!["1", "{~lt}:marker", "3", "60000", "run"]),

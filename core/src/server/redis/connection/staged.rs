@@ -166,7 +166,7 @@ impl Test {
             };
             let known = [acquire(), release("", None), Op::inspect(keys())];
             let name = known.iter().find(|op| script(op)).map_or("?", Op::name);
-            sent.push([name].iter().chain(words[7..].iter().take(2)).copied().collect::<Vec<_>>().join(" "));
+            sent.push([name].iter().chain(words[8..].iter().take(2)).copied().collect::<Vec<_>>().join(" "));
         }
         sent
     }
