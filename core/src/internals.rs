@@ -1,14 +1,6 @@
 //! Internals: the decisions without their I/O, for the simulation, the model and the differential test. It may change in any
 //! release.
 
-use crate::Lock;
-use crate::name::Kind;
-
-/// The lock as one that readers hold at once.
-pub fn of_readers(lock: Lock) -> Lock {
-    lock.of_several(Kind::Read)
-}
-
 pub mod clock {
     pub use crate::clock::*;
 }

@@ -84,6 +84,27 @@ impl Client {
         self.lock(name).of_several(Kind::Semaphore(permits))
     }
 
+    /// The read lock `name`, with the client's options: any number of readers hold it at once, and no writer. **The writer is
+    /// [`Client::lock`]** of the same name. No I/O.
+    ///
+    /// Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those behind a release enter together.
+    /// Only a task that reads already may read once more past that writer, because it would wait for itself ([`Lock::caller`]).
+    ///
+    /// Readers between two writers have the same fence, above that of the writer before and below that of the writer behind. On one
+    /// server, not on a quorum.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-read-lock")?;
+    /// let prices = client.read_lock("prices");
+    /// let (one, two) = (prices.acquire_blocking()?, prices.acquire_blocking()?);
+    /// assert_eq!(one.fence(), two.fence());
+    /// assert!(client.lock("prices").try_acquire_blocking()?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn read_lock(&self, name: impl Into<String>) -> Lock {
+        self.lock(name).of_several(Kind::Read)
+    }
+
     /// The job `name`, with the client's options: work that must be done once, by one of any number of workers. No I/O.
     ///
     /// Its name is that of a lock: while an attempt runs, [`Client::lock`] of the same name is held.
@@ -197,8 +218,13 @@ impl Client {
             grace: span("grace")?,
             ..LockOverrides::default()
         };
-        let adopt = Adoption { owner: owner.into(), or_acquire: false };
-        Ok(Lock::new(Arc::clone(&self.0), name, Some(adopt)).settings(settings))
+        let adopt = Adoption { owner: owner.into(), or_acquire: false, beside: false };
+        let lock = Lock::new(Arc::clone(&self.0), name, Some(adopt)).settings(settings);
+        match fields.get("kind").as_deref() {
+            None => Ok(lock),
+            Some("read") => Ok(lock.of_several(Kind::Read)),
+            Some(_) => Err(refuse()),
+        }
     }
 
     /// Marks the servers of a quorum as trusted, so that they vote at once instead of after

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use self::force::may_be_no_lock;
 use crate::api::client::Inner;
-use crate::api::hold::{Acquired, Hold};
+use crate::api::hold::{Acquired, Hold, unanswered};
 use crate::error::{Error, RunError};
 use crate::io::call::{Call, Undo};
 use crate::name::{Keys, Kind, Label, LockKind};
@@ -126,8 +126,7 @@ impl Lock {
 
     /// The lock of readers, or one with permits.
     pub(crate) fn of_several(self, kind: Kind) -> Self {
-        let used_as = if kind == Kind::Read { LockKind::ReadLock } else { LockKind::Semaphore };
-        self.change(|spec| (spec.kind, spec.used_as) = (kind, used_as))
+        self.change(|spec| (spec.kind, spec.used_as) = (kind, LockKind::of(kind)))
     }
 
     /// The lock of something else, which metrics and events count apart.
@@ -175,14 +174,23 @@ impl Lock {
         if tries_once {
             options.wait = Wait::For(Duration::ZERO);
         }
+        let keys = &prepared.keys;
+        let adopt = match keys.kind() {
+            // Behind a writer that waits, a reader that reads already would wait for itself.
+            Kind::Read if self.spec.adopt.is_none() => {
+                let beside = session.tasks.bodies.reader(&self.spec.contexts, keys.lock());
+                beside.map(|owner| Adoption { owner, or_acquire: true, beside: true })
+            }
+            _ => self.spec.adopt.clone(),
+        };
         let recipe = Recipe {
-            keys: Arc::clone(&prepared.keys),
+            keys: Arc::clone(keys),
             servers: Arc::clone(&session.addresses),
             quorum_config: session.quorum_config,
             options,
             ask_all_first: session.must_ask_all(),
             busy_is_none: tries_once,
-            adopt: self.spec.adopt.clone(),
+            adopt,
             job,
             history: session.options.history,
             signature: Arc::clone(&session.signature),
@@ -225,15 +233,7 @@ impl Lock {
     /// * `DEADLOCK`: the caller would wait for itself ([`Lock::caller`]).
     /// * `CLOSED`: the client is closed.
     pub fn acquire(&self) -> Call<Hold> {
-        self.begin(
-            false,
-            None,
-            |held: Hold| held.undo(),
-            |acquired| match acquired? {
-                Acquired::Held(held) => Ok(held),
-                Acquired::Busy | Acquired::Over(_) => Err(unanswered()),
-            },
-        )
+        self.begin(false, None, |held: Hold| held.undo(), |acquired| acquired?.held())
     }
 
     /// Tries once to acquire the lock: `None` if it is busy. [`Lock::wait`] doesn't count here.
@@ -358,10 +358,6 @@ impl Lock {
             None
         })
     }
-}
-
-fn unanswered() -> Error {
-    Error::internal(None, "an acquire ended without a lock and without an error")
 }
 
 impl fmt::Debug for Lock {

@@ -44,7 +44,7 @@ impl Bench {
     }
 
     fn adopt(&mut self, owner: &str, old: &str, or_acquire: bool) -> Reply {
-        self.acquire_as(owner, 0, Some(Adoption { owner: named(old).into(), or_acquire }), false)
+        self.acquire_as(owner, 0, Some(Adoption { owner: named(old).into(), or_acquire, beside: false }), false)
     }
 
     fn wait(&mut self, owner: &str) -> Reply {

@@ -30,7 +30,7 @@ impl Bench {
     }
 
     fn acquire_adopting(&mut self, owner: &str, proposal: u64, adopt: &str, or_acquire: bool) -> Reply {
-        self.acquire_as(owner, proposal, Some(Adoption { owner: adopt.into(), or_acquire }))
+        self.acquire_as(owner, proposal, Some(Adoption { owner: adopt.into(), or_acquire, beside: false }))
     }
 
     fn acquire_as(&mut self, owner: &str, proposal: u64, adopt: Option<Adoption>) -> Reply {

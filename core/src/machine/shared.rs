@@ -45,8 +45,9 @@ impl Rules for Shared {
     }
 }
 
-/// The part of an acquire that a server does also in quarantine: it takes over the hold of a reader that was handed over, whatever else stands
-/// in the way. `None` if that hold is gone and a new one is wanted then, and for any other operation.
+/// The part of an acquire that a server does also in quarantine: it takes over the hold of a reader that was handed over, makes a writer's
+/// hold a reader's, or enters beside a reader of the same task, whatever else stands in the way. `None` if that hold is gone and a new
+/// one is wanted then, and for any other operation.
 pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply> {
     let LockOp { keys, by, verb: Verb::Acquire { ttl_ms, adopt, .. } } = op else { return None };
     if !keys.kind().is_shared() {
@@ -63,12 +64,19 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
         _ => None,
     };
     let ends = [room.end_of(&adopt.owner), room.end_of(by)];
-    let (Some(period), Some(end)) = (period, ends.into_iter().flatten().max()) else {
+    let [theirs, ours] = ends;
+    let known = if adopt.beside { theirs.map(|_| ours.unwrap_or_default()) } else { theirs.max(ours) };
+    let (Some(period), Some(end)) = (period, known) else {
+        if keys.kind() == Kind::Read && !adopt.beside && found.is_owned_by(&adopt.owner) && !adopt.owner.is_empty() {
+            let free = Free { gate: None, known: None, claim: None };
+            let args = AcquireArgs::of(op)?;
+            return Some(enter(&mut room, &args, &free).unwrap_or_else(|refusal| refusal));
+        }
         return (!adopt.or_acquire).then(|| room.no(&found, by, None));
     };
     let end = end.max(room.now_ms() + ttl_ms);
     room.mark(by, end);
-    if adopt.owner != *by {
+    if !adopt.beside && adopt.owner != *by {
         room.unmark(&adopt.owner);
     }
     room.last_until(end);

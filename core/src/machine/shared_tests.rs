@@ -357,7 +357,7 @@ fn a_reader_that_was_handed_over_is_adopted_in_its_period_and_in_quarantine() {
     let period = bench.enter(Kind::Read, "r", 2 * TTL);
     bench.wait(Kind::Exclusive, "w", TTL, "f:one:1 w");
     let adopt = |by: &str, owner: &str, or_acquire| {
-        let adopt = Some(Adoption { owner: named(owner).into(), or_acquire });
+        let adopt = Some(Adoption { owner: named(owner).into(), or_acquire, beside: false });
         let quorum_config = Some(QuorumConfig { servers: 1, max_ttl_ms: 60_000 });
         let verb = Verb::Acquire { ttl_ms: TTL, proposal: 0, adopt, fair: false, place: None, quorum_config, job: None };
         (by.to_owned(), verb)

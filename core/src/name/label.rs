@@ -28,6 +28,16 @@ pub enum LockKind {
 }
 
 impl LockKind {
+    /// What a lock of this kind is for, unless its user says otherwise.
+    pub(crate) const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Exclusive | Kind::Quorum => Self::Lock,
+            Kind::Job => Self::Job,
+            Kind::Read => Self::ReadLock,
+            Kind::Semaphore(_) => Self::Semaphore,
+        }
+    }
+
     /// The kind's name, the same in every language.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -60,14 +70,8 @@ pub struct Label {
 impl Label {
     /// The label of a lock without an option: its category is its name up to the first colon.
     pub(super) fn of(kind: Kind, name: &str) -> Self {
-        let kind = match kind {
-            Kind::Exclusive | Kind::Quorum => LockKind::Lock,
-            Kind::Job => LockKind::Job,
-            Kind::Read => LockKind::ReadLock,
-            Kind::Semaphore(_) => LockKind::Semaphore,
-        };
         let first = name.split(':').next().filter(|first| !first.is_empty()).unwrap_or(name);
-        Self::new(kind, first)
+        Self::new(LockKind::of(kind), first)
     }
 
     /// A label. A terminal, a log and a page show the category as it is, so it has no control characters.

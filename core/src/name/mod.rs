@@ -171,7 +171,8 @@ impl Keys {
 
     /// The keys of the same lock as one of another kind, on one server and no job's.
     pub(crate) fn of_kind(&self, kind: Kind) -> Self {
-        Self { kind, record: String::new(), ..self.clone() }
+        let label = Label { kind: LockKind::of(kind), ..self.label.clone() };
+        Self { kind, label, record: String::new(), ..self.clone() }
     }
 
     /// What events and metrics call the lock.

@@ -353,13 +353,16 @@ pub struct QueuePlace {
     pub stays: bool,
 }
 
-/// A hold that another process has handed over.
+/// A hold in whose place, or beside which, a new one begins: one that another process has handed over, a writer's that becomes a reader's, or
+/// a reader's of the same task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
     /// Its owner value: the key of exactly this owner counts as free.
     pub owner: Arc<str>,
     /// Whether the lock may also be acquired where that value isn't there; else the server refuses then, also if the lock is free.
     pub or_acquire: bool,
+    /// Whether a reader's new hold begins beside it, past every waiter. Then it must still be held.
+    pub beside: bool,
 }
 
 /// The quorum a server belongs to, as the client is configured.

@@ -25,7 +25,7 @@ fn only_a_newcomer_to_a_plain_lock_takes_it_so() {
         },
         &|op| {
             if let Verb::Acquire { adopt, .. } = &mut op.verb {
-                *adopt = Some(Adoption { owner: "old".into(), or_acquire: true });
+                *adopt = Some(Adoption { owner: "old".into(), or_acquire: true, beside: false });
             }
         },
         &|op| {

@@ -1,6 +1,7 @@
 //! Ticket: the text with which another process adopts a hold.
 
 use crate::clock::Tick;
+use crate::name::Kind;
 use crate::owner::escape;
 use crate::protocol::Recipe;
 use crate::protocol::hold::Hold;
@@ -10,6 +11,9 @@ pub(super) fn ticket(recipe: &Recipe, hold: &Hold, now: Tick) -> String {
     let options = &recipe.options;
     let (key, name, ttl) = (escape(recipe.keys.lock()), escape(recipe.name()), options.ttl.as_millis());
     let mut ticket = format!("locktender=1 key={key} name={name} ttl={ttl} owner={}", escape(hold.owner()));
+    if recipe.keys.kind() == Kind::Read {
+        ticket += " kind=read";
+    }
     // The rest of it: the adopter's hold counts it from its own grant.
     let min_hold = hold.granted.after(options.min_hold).since(now);
     for (field, span) in [("min_hold", min_hold), ("grace", options.grace)] {

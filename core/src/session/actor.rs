@@ -225,8 +225,8 @@ impl LockActor {
     }
 
     /// Notes a body of `task`, until the hold is over.
-    pub(crate) fn enter(self: &Arc<Self>, task: u64, (place, number): (Option<&str>, u64)) {
-        self.session.tasks.bodies.open(task, self.recipe.keys.lock(), self, (place, number));
+    pub(crate) fn enter(self: &Arc<Self>, task: u64, owner: &Arc<str>, (place, number): (Option<&str>, u64)) {
+        self.session.tasks.bodies.open((task, self.recipe.keys.lock()), self, owner, (place, number));
         let mut state = self.state.lock();
         state.bodies.push(task);
         let over = state.machine.is_finished();

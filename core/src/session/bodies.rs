@@ -21,6 +21,8 @@ type OfTask = HashMap<Box<str>, Vec<Body>>;
 #[derive(Clone)]
 pub(crate) struct Body {
     actor: Weak<LockActor>,
+    /// The owner value of the hold.
+    pub(crate) owner: Arc<str>,
     /// The place where the body began, as the caller named it.
     pub(crate) place: Option<Arc<str>>,
     /// The host's number of the body.
@@ -29,8 +31,14 @@ pub(crate) struct Body {
 
 impl Bodies {
     /// Notes a body of `task` under the hold of `actor`.
-    pub(crate) fn open(&self, task: u64, lock: &str, actor: &Arc<LockActor>, (place, number): (Option<&str>, u64)) {
-        let body = Body { actor: Arc::downgrade(actor), place: place.map(Arc::from), number };
+    pub(crate) fn open(
+        &self,
+        (task, lock): (u64, &str),
+        actor: &Arc<LockActor>,
+        owner: &Arc<str>,
+        (place, number): (Option<&str>, u64),
+    ) {
+        let body = Body { actor: Arc::downgrade(actor), owner: Arc::clone(owner), place: place.map(Arc::from), number };
         let mut bodies = self.0.lock();
         let own = bodies.entry(task).or_default().entry(lock.into()).or_default();
         own.retain(|body| body.actor.strong_count() > 0);
@@ -60,6 +68,11 @@ impl Bodies {
             Some((actor.recipe.keys.kind(), body))
         };
         tasks.iter().flat_map(find).filter_map(held).collect()
+    }
+
+    /// The owner of a reader's hold of `tasks`.
+    pub(crate) fn reader(&self, tasks: &[u64], lock: &str) -> Option<Arc<str>> {
+        self.enclosing(tasks, lock).into_iter().find(|(kind, _)| *kind == Kind::Read).map(|(_, body)| body.owner)
     }
 
     /// The body for whose end an acquire of this kind would wait, if it is sure that one of `tasks` would wait for itself.

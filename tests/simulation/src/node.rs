@@ -233,7 +233,7 @@ impl Seen {
             // An acquire that only adopts needs the hold that was handed over. Without it nothing may change.
             Op::Lock(LockOp {
                 by: owner,
-                verb: Verb::Acquire { adopt: Some(Adoption { owner: old, or_acquire: false }), .. },
+                verb: Verb::Acquire { adopt: Some(Adoption { owner: old, or_acquire: false, .. }), .. },
                 ..
             }) => before.is_some_and(|held| held == &**owner || held == &**old),
             Op::Lock(LockOp { by: owner, verb: Verb::Acquire { adopt, place, .. }, .. }) => before.is_none_or(|held| {

@@ -114,7 +114,11 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
                 verb: Verb::Acquire {
                     ttl_ms: number(1)?,
                     proposal: count(2)?,
-                    adopt: (!adopted.is_empty()).then(|| Adoption { owner: adopted.into(), or_acquire: mode != "o" }),
+                    adopt: (!adopted.is_empty()).then(|| Adoption {
+                        owner: adopted.into(),
+                        or_acquire: mode != "o",
+                        beside: false,
+                    }),
                     fair: mode.starts_with('f'),
                     place,
                     quorum_config: marked(text(behind + 4)),

@@ -102,7 +102,7 @@ impl World {
         if one_shot {
             options.wait = Wait::For(Duration::ZERO);
         }
-        let adopt = adopted.map(|ticket| Adoption { owner: ticket.1, or_acquire: ticket.0 % 2 == 0 });
+        let adopt = adopted.map(|ticket| Adoption { owner: ticket.1, or_acquire: ticket.0 % 2 == 0, beside: false });
         let slot = self.acquire(client, worker, name, options, one_shot, adopt);
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
             let after = self.rng.u64(..ms(300));

@@ -48,7 +48,7 @@ impl Hold {
     /// question of [`Lock::caller_in`](crate::Lock::caller_in).
     pub fn enter(&self, task: u64, place: Option<&str>, number: u64) {
         if !self.is_inherited() {
-            self.actor.enter(task, (place, number));
+            self.actor.enter(task, &self.grant.owner, (place, number));
         }
     }
 

@@ -4,6 +4,7 @@
 -- ARGV     owner, ttl (ms), the limit ('' = a reader), the fence that the client has seen,
 --          the waiter that joins the queue if it can't enter ('s' or 'q' = none, but of a fair lock; 'o' = none, and only the reader to
 --          adopt counts), its arrival (µs, 0 = new), whether others wait behind it (1, or 0), owner of the reader to adopt,
+--          or of the writer that becomes a reader; or '+' and the owner of a reader beside whom this one enters past every waiter,
 --          with quarantine: the marker as this client would write it; what there is none of is '', or left out at the end
 -- returns  as acquire of a lock with one holder; the fence of a reader is that of its period;
 --          'held' names the mark that ends last, and of permits the one that ends first

@@ -22,7 +22,7 @@ end
 
 local first, is_next, enqueue, wake
 local head, arrival, _
-if redis.call('EXISTS', KEYS[3]) == 1 then
+if not downgrades and redis.call('EXISTS', KEYS[3]) == 1 then
   first, is_next, enqueue, wake = queue()
   head, _, arrival = first(now)
   -- Who was notified has left the queue, but names the arrival it had.

@@ -1,19 +1,25 @@
 local kind, number = gate_of(value)
 
--- The place of a reader that was handed over, whatever stands in the way.
+-- The place of a reader that was handed over, or one beside a reader of the same task, whatever stands in the way.
+local downgrades = false
 if adopted ~= '' or entry == 'o' then
-  local ends = kind == 'read' and not limit and math.max(living(adopted) or 0, living(ARGV[1]) or 0) or 0
-  if ends > 0 then
-    ends = math.max(ends, ms + ARGV[2])
+  local theirs = kind == 'read' and not limit and living(outer or adopted)
+  local ours = kind == 'read' and not limit and living(ARGV[1])
+  if theirs or ours and not outer then
+    local ends = math.max(ours or 0, not outer and theirs or 0, ms + ARGV[2])
     -- In this order: an emptied set would lose its expiry.
     redis.call('ZADD', marks, whole(ends), ARGV[1])
-    if adopted ~= ARGV[1] then
+    if not outer and adopted ~= ARGV[1] then
       redis.call('ZREM', marks, adopted)
     end
     last_until(ends)
     return { 'vote', now, number, ARGV[1], ends - ms }
   end
-  if entry == 'o' then
+  -- A writer's hold becomes a period of readers. Also a server in quarantine does that.
+  downgrades = adopted ~= '' and not limit and owner_of(value) == adopted
+  if downgrades then
+    value, as_marker = false, nil
+  elseif entry == 'o' then
     return { 'no', now, others(value, kind, number, mine) }
   end
 end

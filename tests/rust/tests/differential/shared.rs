@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locktender::internals::name::{Keys, Kind};
 use locktender::op::{Adoption, LockOp, Op, QueuePlace, Verb};
 
-use crate::step::{CLIENTS, FLEETS, Step, Steps, TTLS, WAITERS};
+use crate::step::{CLIENTS, FLEETS, OWNERS, Step, Steps, TTLS, WAITERS};
 
 /// Waiters of the same clients that read, or want a permit.
 const READERS: [&str; 4] = ["r:c1:1 host=a", "s:c1:2 host=a", "r:@c2:7 host=b", "s:@c2:8 "];
@@ -45,7 +45,11 @@ impl Steps {
         let verb = match self.rng.u8(..100) {
             0..50 => {
                 let adopts = self.rng.u8(..if is_read { 5 } else { 20 }) == 0;
-                let adopt = adopts.then(|| Adoption { owner: self.pick(&READER_OWNERS).into(), or_acquire: self.rng.bool() });
+                let adopt = adopts.then(|| Adoption {
+                    owner: self.pick(&[READER_OWNERS[0], READER_OWNERS[1], READER_OWNERS[2], OWNERS[0]]).into(),
+                    or_acquire: self.rng.bool(),
+                    beside: self.rng.u8(..3) == 0,
+                });
                 let quorum_config = (self.rng.u8(..4) == 0).then_some(FLEETS[3]);
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 let entry = self.pick(&waiters);

@@ -216,7 +216,8 @@ impl Steps {
             0..35 => {
                 let adopts = self.rng.u8(..5) == 0;
                 let owners = ["", OWNERS[0], OWNERS[1]];
-                let adopt = adopts.then(|| Adoption { owner: self.pick(&owners).into(), or_acquire: self.rng.bool() });
+                let adopt =
+                    adopts.then(|| Adoption { owner: self.pick(&owners).into(), or_acquire: self.rng.bool(), beside: false });
                 // A client of one server names no quorum; its marker key is another.
                 let quorum_config = if self.rng.bool() { self.quorum_config() } else { None };
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use locktender::internals::of_readers;
 use locktender::{Client, Code, EventKind, Lock};
 use locktender_tests::{RealServer, ServerOptions};
 
@@ -18,7 +17,7 @@ fn servers(name: &str) -> (RealServer, [String; 2]) {
 }
 
 fn readers(client: &Client) -> Lock {
-    of_readers(client.lock("a")).ttl(ms(9_000))
+    client.read_lock("a").ttl(ms(9_000))
 }
 
 fn permits(client: &Client, limit: u32) -> Lock {
@@ -95,7 +94,7 @@ fn nobody_holds_beside_a_writer_and_no_more_than_the_limit_hold_permits() {
                 let lock = match permits {
                     _ if is_writer => client.lock("a"),
                     Some(permits) => client.semaphore("a", permits),
-                    None => of_readers(client.lock("a")),
+                    None => client.read_lock("a"),
                 };
                 let held = lock.wait(Duration::from_secs(120)).acquire_blocking().unwrap();
                 let mine = if is_writer { &writing } else { &inside };
@@ -171,7 +170,7 @@ fn a_task_may_hold_several_permits_and_waits_for_itself_only_with_all_of_them() 
         };
         let first = inside(permits(&client, 2));
         assert_eq!(code(client.lock("a")), Err(Code::Deadlock), "it would wait for its own permit");
-        assert_eq!(code(of_readers(client.lock("a"))), Err(Code::Deadlock));
+        assert_eq!(code(client.read_lock("a")), Err(Code::Deadlock));
         let second = inside(permits(&client, 2));
         assert_eq!(code(permits(&client, 2)), Err(Code::Deadlock));
         assert_eq!(code(permits(&client, 3)), Ok(()), "more may hold it");
@@ -181,9 +180,65 @@ fn a_task_may_hold_several_permits_and_waits_for_itself_only_with_all_of_them() 
         let writer = inside(client.lock("a"));
         assert_eq!(code(permits(&client, 2)), Err(Code::Deadlock));
         writer.release_blocking().unwrap();
-        let reader = inside(of_readers(client.lock("a")));
-        assert_eq!(code(of_readers(client.lock("a"))), Ok(()));
+        let reader = inside(client.read_lock("a"));
+        assert_eq!(code(client.read_lock("a")), Ok(()));
         assert_eq!(code(client.lock("a")), Err(Code::Deadlock));
         reader.release_blocking().unwrap();
     }
+}
+
+#[test]
+fn a_reader_reads_once_more_past_a_writer_that_waits() {
+    let (_server, urls) = servers("several-nested");
+    for url in urls {
+        let [one, two] = [(); 2].map(|()| Watched::open(&url));
+        let task = |number| readers(&one.client).caller(number).wait(ms(20));
+        let outer = task(7).acquire_blocking().unwrap();
+        outer.enter(7, None, 0);
+        let writer = acquire(two.client.lock("a"));
+        two.queued(1);
+        assert!(task(8).acquire_blocking().is_err(), "another task's");
+        let inner = task(7).acquire_blocking().unwrap();
+        assert_eq!((inner.fence(), inner.is_valid()), (outer.fence(), true));
+        outer.release_blocking().unwrap();
+        assert!(task(7).acquire_blocking().is_err(), "the outer hold is over");
+        inner.release_blocking().unwrap();
+        writer.join().unwrap().release_blocking().unwrap();
+    }
+}
+
+#[test]
+fn a_writer_becomes_a_reader_and_a_reader_is_adopted_past_every_waiter() {
+    let (server, urls) = servers("several-downgrade");
+    for url in urls {
+        let [one, two] = [(); 2].map(|()| Watched::open(&url));
+        let writer = one.client.lock("a").ttl(ms(9_000)).min_hold(ms(8_000)).acquire_blocking().unwrap();
+        let waiting = acquire(readers(&two.client));
+        two.queued(1);
+        let reader = writer.downgrade().blocking().unwrap();
+        let beside = waiting.join().unwrap();
+        assert_eq!((beside.fence(), reader.fence() > writer.fence()), (reader.fence(), true));
+        assert_eq!(writer.release_blocking().unwrap_err().code(), Code::NotHeld);
+        assert_eq!(writer.downgrade().blocking().unwrap_err().code(), Code::NotHeld);
+        assert_eq!(reader.downgrade().blocking().unwrap_err().argument(), Some("downgrade"));
+        let next = acquire(one.client.lock("a"));
+        one.queued(1);
+        let ticket = reader.hand_over().unwrap();
+        assert!(ticket.contains(" kind=read"), "{ticket}");
+        let adopted = two.client.adopt_blocking(&ticket).unwrap();
+        assert_eq!(adopted.fence(), beside.fence());
+        assert_eq!(two.client.adopt_blocking(&ticket).unwrap_err().code(), Code::LockLost);
+        let other = ticket.replace(" kind=read", " kind=other");
+        assert_eq!(two.client.adopt_blocking(&other).unwrap_err().argument(), Some("ticket"));
+        for held in [adopted, beside] {
+            held.release_blocking().unwrap();
+        }
+        next.join().unwrap().release_blocking().unwrap();
+        let lost = one.client.lock("a").acquire_blocking().unwrap();
+        one.client.lock("a").force_release_blocking(None).unwrap();
+        assert_eq!(lost.downgrade().blocking().unwrap_err().code(), Code::LockLost);
+        let permit = one.client.semaphore("a", 1).acquire_blocking().unwrap();
+        assert_eq!(permit.hand_over().unwrap_err().argument(), Some("hand_over"));
+    }
+    assert_eq!(server.command(&["EXISTS", "{a}:~lt:shared"]).int(), 0);
 }

@@ -7,7 +7,7 @@ use crate::name::{HISTORY, Keys, Kind, Listed};
 
 use crate::op::history::HISTORY_LENGTH;
 use crate::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
-use crate::op::{HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
+use crate::op::{Adoption, HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::rights;
@@ -301,7 +301,11 @@ impl<'a> Words<'a> {
                     None if *fair => command.text(machine::mode_of(keys.kind(), true)).text("").text(""),
                     None => command.text("").text("").text(""),
                 };
-                command.text(adopt.as_ref().map(|adopt| &*adopt.owner).unwrap_or_default());
+                match adopt {
+                    Some(Adoption { owner, beside: true, .. }) => command.0.push(Word::Made(format!("+{owner}"))),
+                    Some(Adoption { owner, .. }) => _ = command.text(owner),
+                    None => _ = command.text(""),
+                }
                 match quorum_config {
                     Some(QuorumConfig { servers, max_ttl_ms }) => {
                         command.0.push(Word::Made(format!("n={servers} max_ttl={max_ttl_ms} run={replid} since=0")));

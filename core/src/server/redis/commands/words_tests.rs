@@ -41,7 +41,7 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
     let owner: Arc<str> = "me".into();
     const TIME: &str = "1795227730123456";
     let acquire = |adopt: Option<(&str, bool)>, quorum_config| {
-        let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire });
+        let adopt = adopt.map(|(owner, or_acquire)| Adoption { owner: owner.into(), or_acquire, beside: false });
         Op::Lock(LockOp {
             keys: keys.clone(),
             by: owner.clone(),
