@@ -146,6 +146,18 @@ impl AsyncHold {
         })
     }
 
+    /// Makes a writer's hold a reader's, without a gap. See :meth:`Hold.downgrade`.
+    fn downgrade(slf: &Bound<'_, Self>) -> Operation {
+        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        let call = move |_: Python<'_>| Ok(held.get().hold.core.downgrade());
+        let convert = move |py: Python<'_>, reader: locktender::Hold| {
+            let hold = kept.get();
+            let on_lost = if hold.cancels { hold.hold.on_lost(py) } else { Some(OnLost::Continue) };
+            Ok(Self::new(py, kept.bind(py).as_super().get().client(py), reader, on_lost)?.into_any())
+        };
+        Operation::new("downgrade", call, convert).acquiring()
+    }
+
     fn __aenter__(slf: Py<Self>) -> Operation {
         Operation::ready("__aenter__", move |py| {
             slf.get().enter(py)?;

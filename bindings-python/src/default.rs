@@ -7,8 +7,9 @@ use crate::client::Client;
 use crate::election::Election;
 use crate::guarded::Guarded;
 use crate::job::Job;
-use crate::lock::Lock;
+use crate::lock::{Kind, Lock};
 use crate::not_taken::{ByName, OneServer};
+use crate::options::permits_of;
 
 static DEFAULT: Guarded<Option<Py<Client>>> = Guarded::new(None);
 
@@ -54,7 +55,38 @@ pub(crate) fn configure(
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
 pub(crate) fn lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
-    Lock::new(None, name, options)
+    Lock::new(None, Kind::Exclusive, name, options)
+}
+
+#[doc = with_lock_options!("read_lock(name, *")]
+/// A read lock of the default client: see :meth:`Client.read_lock`. **The writer is** :func:`lock` of the same name.
+///
+///     from locktender import read_lock
+///
+///     @read_lock("prices:{shop}")
+///     def prices(shop: str) -> dict[str, int]: ...
+#[pyfunction]
+#[pyo3(signature = (name, *_more, **options), text_signature = None)]
+pub(crate) fn read_lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+    Lock::new(None, Kind::Readers, name, options)
+}
+
+#[doc = with_lock_options!("semaphore(name, *, permits")]
+/// A semaphore of the default client: see :meth:`Client.semaphore`.
+///
+///     from locktender import semaphore
+///
+///     @semaphore("renders", permits=5)
+///     def render(page: str) -> bytes: ...
+#[pyfunction]
+#[pyo3(signature = (name, *_more, permits, **options), text_signature = None)]
+pub(crate) fn semaphore(
+    name: &Bound<'_, PyAny>,
+    _more: ByName,
+    permits: &Bound<'_, PyAny>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Lock> {
+    Lock::new(None, Kind::Semaphore(permits_of(permits)?), name, options)
 }
 
 #[doc = with_job_options!("job(name, *")]

@@ -10,7 +10,7 @@ use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::hold::Hold;
 use crate::leadership::{AsyncLeadership, Leadership};
-use crate::lock::checked;
+use crate::lock::{Kind, checked};
 use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::options::LockChoice;
@@ -64,7 +64,7 @@ impl Election {
         let py = name.py();
         let choice = LockChoice::parse_for_election(py, options)?;
         let options = options.map(|options| options.clone().unbind());
-        let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice)?;
+        let name = checked(name, client.as_ref().map(|client| client.get().core()), Kind::Exclusive, &choice)?;
         if let Some(suspicion) = choice.suspicion() {
             own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
         }

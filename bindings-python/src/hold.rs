@@ -97,6 +97,24 @@ impl Hold {
         waiting::block(py, self.hold.core.release()).map(Release::from)
     }
 
+    /// Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter
+    /// beside it. This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
+    /// ends. There is no way back: release, and acquire the lock.
+    ///
+    ///     writer = client.lock("prices").acquire()
+    ///     write(row, fence=writer.fence)
+    ///     reader = writer.downgrade()
+    ///
+    /// Raises :exc:`LockLostError` with the reason ``ended`` if the server doesn't have this hold any more, or if an answer was lost;
+    /// :exc:`NotHeldError` after a release or a hand-over; :exc:`InvalidArgumentError` of a hold that is no plain lock's on one server;
+    /// else what :meth:`Lock.acquire` raises.
+    fn downgrade(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let (py, hold) = (slf.py(), &slf.get().hold);
+        let on_lost = hold.on_lost(py);
+        let reader = waiting::block(py, hold.core.downgrade())?;
+        Self::new(py, slf.as_super().get().client(py), reader, on_lost)
+    }
+
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         slf.get().hold.enter(py)?;
         Ok(slf)

@@ -61,6 +61,11 @@ impl HoldInner {
         Ok(Self { core: held, entered: AtomicBool::new(false), frame: Guarded::default(), watched })
     }
 
+    /// What a loss does, for another hold in the place of this one.
+    pub(crate) fn on_lost(&self, py: Python<'_>) -> Option<OnLost> {
+        self.watched.as_ref().and_then(|watched| watched.callable(py)).map(OnLost::Call)
+    }
+
     /// Begins a body: the lock is held, and no other body's end will release it.
     pub(crate) fn enter<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         raised(py, self.core.check())?;
@@ -176,6 +181,13 @@ pub(crate) struct BaseHold {
     hold: Arc<HoldInner>,
     /// Kept alive: while a lock of it is held, the exit closes it.
     client: Py<PyAny>,
+}
+
+impl BaseHold {
+    /// The client, for another hold.
+    pub(crate) fn client(&self, py: Python<'_>) -> Py<PyAny> {
+        self.client.clone_ref(py)
+    }
 }
 
 #[pymethods]

@@ -84,7 +84,7 @@ mod _native {
         client::{Client, opening::number_of},
         clock::Clock,
         credentials::{Asked, Credentials, fail_credentials, give_credentials, next_credentials},
-        default::{configure, cron_job, election, job, lock},
+        default::{configure, cron_job, election, job, lock, read_lock, semaphore},
         delivery::{Record, next_events},
         election::{Election, Leading},
         exit::{close_all, forked},

@@ -1,6 +1,7 @@
 //! `Lock`: a name and options; what it acquires is a `Hold`, or an `AsyncHold`.
 
 mod acquired;
+mod kind;
 mod named;
 
 use pyo3::exceptions::PyTypeError;
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+pub(crate) use self::kind::Kind;
 use self::named::Name;
 pub(crate) use self::named::checked;
 use crate::arguments::{refuse, text};
@@ -50,6 +52,7 @@ use crate::{context, default, frames, own, waiting};
 pub(crate) struct Lock {
     /// `None`: the default client, whichever that is when it is needed.
     client: Option<Py<Client>>,
+    kind: Kind,
     name: Name,
     choice: LockChoice,
     /// The core's lock, checked, once it is known of which client.
@@ -69,6 +72,7 @@ type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
 impl Lock {
     pub(crate) fn new(
         client: Option<Py<Client>>,
+        kind: Kind,
         name: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -79,17 +83,27 @@ impl Lock {
             own::call(py, |own| &own.refuse_bare, (name, false))?;
             Name::Maker(name.clone().unbind())
         } else {
-            Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), &choice)?)
+            Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), kind, &choice)?)
         };
         if let Some(text) = choice.suspicion() {
             own::call(py, |own| &own.warn, (&client, name.text(), text))?;
         }
-        Ok(Self::made(client, name, choice, options))
+        Ok(Self::made(client, kind, name, choice, options))
     }
 
-    fn made(client: Option<Py<Client>>, name: Name, choice: LockChoice, options: Option<Py<PyDict>>) -> Self {
+    fn made(client: Option<Py<Client>>, kind: Kind, name: Name, choice: LockChoice, options: Option<Py<PyDict>>) -> Self {
         let (entries, async_entries) = (Entries::default(), Entries::default());
-        Self { client, name, choice, core: PyOnceLock::new(), options, entries, async_entries, farewell: Farewell::default() }
+        Self {
+            client,
+            kind,
+            name,
+            choice,
+            core: PyOnceLock::new(),
+            options,
+            entries,
+            async_entries,
+            farewell: Farewell::default(),
+        }
     }
 
     fn client(&self, py: Python<'_>) -> PyResult<Py<Client>> {
@@ -107,7 +121,7 @@ impl Lock {
         let client = client.get();
         client.listen(py)?;
         let make = || {
-            let lock = client.core().lock(name).settings(self.choice.settings.clone());
+            let lock = self.kind.of(client.core(), name).settings(self.choice.settings.clone());
             // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
             let _ = lock.validate();
             lock
@@ -347,7 +361,7 @@ impl Lock {
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
         let (name, mut choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
         choice.count_under(template);
-        Ok(Self::made(client, name, choice, options))
+        Ok(Self::made(client, self.kind, name, choice, options))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -362,7 +376,7 @@ impl Lock {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        let parts = (&self.client, self.name.object(py)?, &self.options);
+        let parts = (&self.client, self.kind.method(), self.name.object(py)?, &self.options, self.kind.permits());
         own::call(py, |own| &own.reduced_lock, parts)?.extract()
     }
 

@@ -44,7 +44,8 @@ impl OwnerFields {
 pub(crate) struct LockInfo {
     /// The lock's name, without the client's prefix.
     name: String,
-    /// The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes.
+    /// The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. If several hold the lock, that of
+    /// the holder whose hold ends last.
     owner: String,
     /// The value's fields, if locktender wrote it.
     fields: Option<Py<OwnerFields>>,
@@ -53,6 +54,12 @@ pub(crate) struct LockInfo {
     /// The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
     /// one issued.
     fence: Option<u64>,
+    /// The number of holders: 1, but for a semaphore and for readers.
+    holder_count: u64,
+    /// The owner values of the holders, the first hundred whose holds end.
+    holders: Vec<String>,
+    /// The permits that nobody has, of a semaphore; ``None`` for any other lock.
+    available: Option<u64>,
     /// The length of the queue. The waiters of one process count as one unless the lock is a fair one.
     waiters: u64,
     /// The first hundred of them, in the order of the line, each with the readable fields of its process.
@@ -63,8 +70,8 @@ impl LockInfo {
     pub(crate) fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
         let fields = info.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
         let remaining = seconds_left(info.remaining);
-        let locktender::LockInfo { name, owner, fence, waiters, queue, .. } = info;
-        Ok(Self { name, owner, fields, remaining, fence, waiters, queue })
+        let locktender::LockInfo { name, owner, fence, holder_count, holders, available, waiters, queue, .. } = info;
+        Ok(Self { name, owner, fields, remaining, fence, holder_count, holders, available, waiters, queue })
     }
 
     pub(crate) fn or_none(py: Python<'_>, info: Option<locktender::LockInfo>) -> PyResult<Py<PyAny>> {
@@ -79,7 +86,7 @@ impl LockInfo {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "owner", "fields", "remaining", "fence", "waiters", "queue"])
+        shown(slf, &["name", "owner", "fields", "remaining", "fence", "holder_count", "holders", "available", "waiters", "queue"])
     }
 }
 
@@ -122,7 +129,7 @@ impl Grant {
 pub(crate) struct HoldInfo {
     /// The lock's name, without the client's prefix.
     name: String,
-    /// What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``.
+    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``.
     kind: &'static str,
     /// The owner value: the value of the key on the servers begins with it.
     owner: String,

@@ -37,6 +37,11 @@ impl Watched {
         Ok(Self { number, is_lost })
     }
 
+    /// The callable, for another hold in the place of this one. It is gone once it was called.
+    pub(crate) fn callable(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        CALLABLES.find(py, |callables| callables.as_ref()?.get(&self.number))
+    }
+
     /// The hold's handle is gone; `check` is what it said last. A loss that it knows may be reported a moment later, and one that
     /// was reported is known no more after the release.
     pub(crate) fn end(&self, check: &Result<(), Error>) {

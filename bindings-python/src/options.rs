@@ -173,6 +173,17 @@ fn count(option: &str, value: &Bound<'_, PyAny>, least: u32, most: u32) -> PyRes
     number.ok_or_else(|| refuse(option, value, format!("must be a whole number from {least} to {most}")))
 }
 
+/// The permits of a semaphore.
+pub(crate) fn permits_of(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    const MOST: u32 = 10_000;
+    let permits = count("permits", value, 1, MOST)?;
+    if (1..=MOST).contains(&permits) {
+        Ok(permits)
+    } else {
+        Err(refuse("permits", value, format!("must be a whole number from 1 to {MOST}")))
+    }
+}
+
 fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
     if value.is_callable() {
         return callable("on_lost", value).map(OnLost::Call);

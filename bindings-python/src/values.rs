@@ -209,7 +209,7 @@ event! { LockEvent:
     /// The lock's whole key on the servers: the prefix and the name.
     key(Text),
 
-    /// What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``.
+    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``.
     lock_kind(Word),
 
     /// The lock's category: see :meth:`Client.lock`.

@@ -47,7 +47,9 @@ from ._native import (
     job,
     lock,
     metrics,
+    read_lock,
     safe_name,
+    semaphore,
 )
 from ._try_outcome import TryOutcome
 from .errors import (
@@ -119,7 +121,9 @@ __all__ = [
     "job",
     "lock",
     "metrics",
+    "read_lock",
     "safe_name",
+    "semaphore",
 ]
 
 if not TYPE_CHECKING:  # a type checker knows each name

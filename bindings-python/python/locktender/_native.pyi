@@ -100,7 +100,9 @@ __all__ = [
     "job",
     "lock",
     "metrics",
+    "read_lock",
     "safe_name",
+    "semaphore",
 ]
 
 __version__: str
@@ -133,6 +135,24 @@ def lock(name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Loc
 
         @lock("user:{user_id}", wait=2)
         def charge(user_id: int) -> None: ...
+    """
+
+def read_lock(name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
+    """A read lock of the default client: see :meth:`Client.read_lock`. **The writer is** :func:`lock` of the same name.
+
+        from locktender import read_lock
+
+        @read_lock("prices:{shop}")
+        def prices(shop: str) -> dict[str, int]: ...
+    """
+
+def semaphore(name: str | Callable[..., str], *, permits: int, **options: Unpack[_LockOptions]) -> Lock:
+    """A semaphore of the default client: see :meth:`Client.semaphore`.
+
+        from locktender import semaphore
+
+        @semaphore("renders", permits=5)
+        def render(page: str) -> bytes: ...
     """
 
 def cron_job(name: str, **options: Unpack[_CronJobOptions]) -> Job:

@@ -53,8 +53,8 @@ class LockEvent:
         """The lock's whole key on the servers: the prefix and the name."""
 
     @property
-    def lock_kind(self) -> Literal["lock", "job", "cron_job", "election"] | None:
-        """What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``."""
+    def lock_kind(self) -> Literal["lock", "job", "cron_job", "election", "semaphore", "read_lock"] | None:
+        """What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``."""
 
     @property
     def category(self) -> str | None:

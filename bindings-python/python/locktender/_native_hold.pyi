@@ -96,6 +96,20 @@ class Hold(_BaseHold):
         to learn it. :exc:`NotHeldError` if it was released or handed over before, :exc:`ForkedError` in a forked child.
         """
 
+    def downgrade(self) -> Hold:
+        """Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter
+        beside it. This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
+        ends. There is no way back: release, and acquire the lock.
+
+            writer = client.lock("prices").acquire()
+            write(row, fence=writer.fence)
+            reader = writer.downgrade()
+
+        Raises :exc:`LockLostError` with the reason ``ended`` if the server doesn't have this hold any more, or if an answer was lost;
+        :exc:`NotHeldError` after a release or a hand-over; :exc:`InvalidArgumentError` of a hold that is no plain lock's on one server;
+        else what :meth:`Lock.acquire` raises.
+        """
+
     def __enter__(self) -> Hold: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
@@ -120,6 +134,9 @@ class AsyncHold(_BaseHold):
 
     def release(self) -> Coroutine[Any, Any, Release]:
         """Gives the lock back. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`."""
+
+    def downgrade(self) -> Coroutine[Any, Any, AsyncHold]:
+        """Makes a writer's hold a reader's, without a gap. See :meth:`Hold.downgrade`."""
 
     def __aenter__(self) -> Coroutine[Any, Any, AsyncHold]: ...
     def __aexit__(

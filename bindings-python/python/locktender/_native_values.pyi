@@ -105,7 +105,8 @@ class LockInfo:
 
     @property
     def owner(self) -> str:
-        """The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes."""
+        """The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. If several hold the lock, that of
+        the holder whose hold ends last."""
 
     @property
     def fields(self) -> OwnerFields | None:
@@ -119,6 +120,18 @@ class LockInfo:
     def fence(self) -> int | None:
         """The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
         one issued."""
+
+    @property
+    def holder_count(self) -> int:
+        """The number of holders: 1, but for a semaphore and for readers."""
+
+    @property
+    def holders(self) -> list[str]:
+        """The owner values of the holders, the first hundred whose holds end."""
+
+    @property
+    def available(self) -> int | None:
+        """The permits that nobody has, of a semaphore; ``None`` for any other lock."""
 
     @property
     def waiters(self) -> int:
@@ -193,8 +206,8 @@ class HoldInfo:
         """The lock's name, without the client's prefix."""
 
     @property
-    def kind(self) -> Literal["lock", "job", "cron_job", "election"]:
-        """What the lock is for: ``lock``, ``job``, ``cron_job`` or ``election``."""
+    def kind(self) -> Literal["lock", "job", "cron_job", "election", "semaphore", "read_lock"]:
+        """What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``."""
 
     @property
     def owner(self) -> str:

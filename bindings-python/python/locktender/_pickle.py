@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Election, Job, Lock, cron_job, election, job, lock
+from ._native import Client, Election, Job, Lock, cron_job, election, job, lock, read_lock, semaphore
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -49,10 +49,13 @@ def reduced_client(servers: Any, options: dict[str, Any]) -> tuple[Callable[...,
 
 
 def reduced_lock(
-    client: Client | None, name: str | Callable[..., str], options: dict[str, Any] | None
+    client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any] | None, permits: int | None
 ) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
     """A lock's ``__reduce__``."""
-    return lock_of, (client, name, options or {})
+    options = options or {}
+    if method == "lock":
+        return lock_of, (client, name, options)
+    return several_of, (client, method, name, options if permits is None else {**options, "permits": permits})
 
 
 def reduced_job(
@@ -82,6 +85,13 @@ def client_of(servers: Any, options: dict[str, Any]) -> Client:
 def lock_of(client: Client | None, name: str | Callable[..., str], options: dict[str, Any]) -> Lock:
     """The lock; ``None`` is this process's default client."""
     return lock(name, **options) if client is None else client.lock(name, **options)
+
+
+def several_of(client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any]) -> Lock:
+    """The read lock or the semaphore; ``None`` is this process's default client."""
+    makers = {"read_lock": read_lock, "semaphore": semaphore}
+    made: Lock = (makers[method] if client is None else getattr(client, method))(name, **options)
+    return made
 
 
 def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:

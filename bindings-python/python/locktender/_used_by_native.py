@@ -114,10 +114,10 @@ def reduced_client(servers: object, options: dict[str, Any]) -> tuple[Callable[.
 
 
 def reduced_lock(
-    client: Client | None, name: str | Callable[..., str], options: dict[str, Any] | None
+    client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any] | None, permits: int | None
 ) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
     from . import _pickle
-    return _pickle.reduced_lock(client, name, options)
+    return _pickle.reduced_lock(client, method, name, options, permits)
 
 
 def reduced_job(

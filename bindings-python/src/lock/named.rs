@@ -3,6 +3,7 @@
 use locktender::host::check_name;
 use pyo3::prelude::*;
 
+use super::Kind;
 use crate::arguments::text;
 use crate::errors::raised;
 use crate::options::LockChoice;
@@ -32,12 +33,17 @@ impl Name {
 
 /// A name and options that can be a lock's. One with braces may be the template of a decorator, which makes other names of it: of
 /// those the braces are left to the first operation.
-pub(crate) fn checked(name: &Bound<'_, PyAny>, client: Option<&locktender::Client>, choice: &LockChoice) -> PyResult<String> {
+pub(crate) fn checked(
+    name: &Bound<'_, PyAny>,
+    client: Option<&locktender::Client>,
+    kind: Kind,
+    choice: &LockChoice,
+) -> PyResult<String> {
     let (py, text) = (name.py(), text("name", name)?);
     if text.contains(['{', '}']) {
         raised(py, check_name(&text.replace(['{', '}'], "_")))?;
     } else if let Some(client) = client {
-        raised(py, client.lock(&text).settings(choice.settings.clone()).validate())?;
+        raised(py, kind.of(client, &text).settings(choice.settings.clone()).validate())?;
     } else {
         raised(py, check_name(&text))?;
     }

@@ -109,8 +109,10 @@ class Scene:
         return self._clients[name]
 
     def _lock(self, step: dict[str, Any]) -> Any:
-        wanted = step.get("lock", {})
-        return self._client(step).lock(wanted.get("name", self._variables.fill("$name")), **options(wanted))
+        wanted = dict(step.get("lock", {}))
+        client = self._client(step)
+        make = client.semaphore if "permits" in wanted else client.read_lock if wanted.pop("read", False) else client.lock
+        return make(wanted.get("name", self._variables.fill("$name")), **options(wanted))
 
     def _job(self, step: dict[str, Any]) -> Any:
         wanted = dict(step.get("cron_job", step.get("job", {})))
@@ -297,6 +299,9 @@ class Scene:
         ticket = await self._done(self._held(step), "hand_over")
         self._variables.set(step["as"], ticket)
         return {"ticket": ticket}
+
+    async def _do_downgrade(self, step: dict[str, Any]) -> dict[str, Any]:
+        return self._keep(step, await self._done(self._held(step), "downgrade"))
 
     async def _do_inspect(self, step: dict[str, Any]) -> dict[str, Any]:
         return show(await self._done(self._lock(step), "inspect"))

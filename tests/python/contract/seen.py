@@ -55,6 +55,9 @@ def show(info: Any) -> dict[str, Any]:
         "fence": info.fence,
         "waiters": info.waiters,
         "queue": info.queue,
+        "holder_count": info.holder_count,
+        "holders": info.holders,
+        "available": info.available,
     }
 
 

@@ -207,6 +207,7 @@ impl<'a> Scene<'a> {
                 self.variables.set(&keep, ticket.clone());
                 json!({ "ticket": ticket })
             }),
+            "downgrade" => hold().downgrade().blocking().map(|held| self.keep(&keep, Hold::Lock(held))),
             "inspect" => {
                 self.lock(&client, &filled["lock"]).and_then(|lock| lock.inspect_blocking()).map(|info| show(info.as_ref()))
             }
@@ -277,7 +278,13 @@ impl<'a> Scene<'a> {
             Value::String(name) => name.clone(),
             _ => self.variables.fill(&"$name".into()).as_str().unwrap().to_owned(),
         };
-        Ok(self.client(client)?.lock(name).settings(lock_settings(wanted)?))
+        let client = self.client(client)?;
+        let lock = match wanted["permits"].as_u64() {
+            Some(permits) => client.semaphore(name, u32::try_from(permits).unwrap()),
+            None if wanted["read"] == true => client.read_lock(name),
+            None => client.lock(name),
+        };
+        Ok(lock.settings(lock_settings(wanted)?))
     }
 
     fn job(&mut self, client: &str, step: &Value) -> Result<Job, Error> {

@@ -82,6 +82,7 @@ pub fn show(info: Option<&LockInfo>) -> Value {
     json!({
         "free": false, "name": info.name, "owner": info.owner, "fields": fields, "remaining_ms": left(info.remaining),
         "fence": info.fence, "waiters": info.waiters, "queue": info.queue,
+        "holder_count": info.holder_count, "holders": info.holders, "available": info.available,
     })
 }
 
