@@ -77,7 +77,7 @@ impl Client {
     /// ``with``, may read once more past that writer. Readers between two writers have the same fence. Not on a quorum.
     ///
     ///     with client.read_lock("prices"):
-    ///         prices = read()
+    ///         print("no writer changes them now")
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
@@ -97,7 +97,7 @@ impl Client {
     ///     How many may hold it at once: from 1 to 10,000.
     ///
     ///         with client.semaphore("renders", permits=5):
-    ///             render()
+    ///             print("one of five")
     ///
     /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
     #[pyo3(signature = (name, *_more, permits, **options), text_signature = None)]

@@ -284,3 +284,23 @@ def test_help_and_version_end_well_also_when_nobody_reads(program: list[str]):
         with os.fdopen(writer, "w") as nobody:
             done = subprocess.run([*program, *words], stdout=nobody, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_several_hold_a_lock_as_readers_or_with_permits(server: RealServer, name: str):
+    shell = ["sh", "-c", "echo begun; cat"]
+    for several, beside, refused in [
+        (["--read"], ["--read"], []),
+        (["--permits", "2"], ["--permits", "2"], ["--read"]),
+        (["--permits", "1"], ["--permits", "2"], ["--permits", "1"]),
+    ]:
+        with running(server, *several, name, "--", *shell) as process:
+            assert begun(process) == "begun"
+            assert ran(server, "-n", *beside, name, "true").returncode == 0
+            assert ran(server, "-n", *refused, name, "true").returncode == 75
+            process.communicate(timeout=PATIENCE)
+        assert server.command("EXISTS", name) == 0
+    # Its own lock, but not the only holder's.
+    inner = [*RUST, "run", "-n", "--permits", "2", name, "true"]
+    assert ran(server, "--permits", "2", name, "--", *inner).returncode == 0
+    for wrong in (["--permits", "0"], ["--permits", "10001"], ["--read", "--permits", "2"], ["--read", "--min-hold", "5"]):
+        assert ran(server, *wrong, name, "true").returncode == 64, wrong

@@ -89,9 +89,9 @@ def lock_of(client: Client | None, name: str | Callable[..., str], options: dict
 
 def several_of(client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any]) -> Lock:
     """The read lock or the semaphore; ``None`` is this process's default client."""
-    makers = {"read_lock": read_lock, "semaphore": semaphore}
-    made: Lock = (makers[method] if client is None else getattr(client, method))(name, **options)
-    return made
+    if method == "semaphore":
+        return semaphore(name, **options) if client is None else client.semaphore(name, **options)
+    return read_lock(name, **options) if client is None else client.read_lock(name, **options)
 
 
 def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:

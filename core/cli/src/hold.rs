@@ -14,8 +14,7 @@ use super::events::Event;
 use super::exit;
 use super::holder::{self, Holder};
 use super::output::write_out;
-use super::run_options::{LockOptions, Waiting};
-use super::span::span;
+use super::run_options::{Holders, LockOptions, Waiting};
 
 /// Holds a lock until a signal comes, or its standard input ends
 ///
@@ -32,22 +31,15 @@ pub(super) struct Hold {
     #[command(flatten)]
     waiting: Waiting,
 
-    /// Keep the lock at least this long, also if this program ends before
-    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 21)]
-    min_hold: Option<Duration>,
+    #[command(flatten)]
+    holders: Holders,
 
     #[command(flatten)]
     lock_options: LockOptions,
 }
 
 pub(super) fn hold(options: &Hold) -> u8 {
-    let lock = |client: &Client| {
-        let mut overrides = options.lock_options.overrides(options.waiting.wait());
-        overrides.min_hold = options.min_hold;
-        let lock = client.lock(&*options.lock_options.name).settings(overrides);
-        lock.validate()?;
-        Ok(lock)
-    };
+    let lock = |client: &Client| options.holders.lock(client, &options.lock_options, options.waiting.wait());
     holder::held(&options.lock_options, lock, |holder, lock| holds(holder, lock, options))
 }
 

@@ -99,7 +99,8 @@ impl Holder<'_> {
                     cancel.cancel();
                     return Err(AcquireFailure::Signal(signal));
                 }
-                Ok(Event::Seen(Some(holder))) if is_held_by_parent(&holder.owner) => {
+                // Beside others that hold it the wait may end.
+                Ok(Event::Seen(Some(holder))) if holder.holder_count == 1 && is_held_by_parent(&holder.owner) => {
                     cancel.cancel();
                     return Err(AcquireFailure::Own);
                 }

@@ -1,7 +1,7 @@
 //! `locktender run`: a command runs while a lock is held.
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use locktender::{Client, Lock};
@@ -9,8 +9,7 @@ use locktender::{Client, Lock};
 use super::end::Ending;
 use super::exit;
 use super::guard::{Guard, guarded};
-use super::run_options::{Loss, RunOptions, Waiting};
-use super::span::span;
+use super::run_options::{Holders, Loss, RunOptions, Waiting};
 
 const EXAMPLES: &str = "\
 locktender run nightly -- /usr/local/bin/tidy --all     # waits for the lock
@@ -30,9 +29,8 @@ pub(super) struct Run {
     #[command(flatten)]
     waiting: Waiting,
 
-    /// Keep the lock at least this long, also if the command ends before
-    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 21)]
-    min_hold: Option<Duration>,
+    #[command(flatten)]
+    holders: Holders,
 
     #[command(flatten)]
     run_options: RunOptions,
@@ -50,9 +48,7 @@ impl Run {
 /// Runs the command, and gives the exit code.
 pub(super) fn run(options: &Run) -> u8 {
     let lock = |client: &Client| {
-        let mut overrides = options.run_options.lock.overrides(options.waiting.wait());
-        overrides.min_hold = options.min_hold;
-        let lock = client.lock(&*options.run_options.lock.name).settings(overrides);
+        let lock = options.holders.lock(client, &options.run_options.lock, options.waiting.wait())?;
         let ttl = lock.validate()?.ttl;
         Ok((lock, ttl))
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use locktender::host::LockOverrides;
-use locktender::{Error, Wait};
+use locktender::{Client, Error, Lock, Wait};
 
 use super::exit;
 use super::servers::Servers;
@@ -55,6 +55,39 @@ impl LockOptions {
         (overrides.ttl, overrides.wait) = (self.ttl, Some(wait));
         (overrides.fair, overrides.max_hold) = (Some(self.fair), Some(self.max_hold));
         overrides
+    }
+}
+
+/// How many may hold the lock at once.
+#[derive(Debug, Args)]
+pub(super) struct Holders {
+    /// Hold the lock as a reader, with any number of other readers and no writer
+    #[arg(long, conflicts_with_all = ["permits", "min_hold"], display_order = 18)]
+    read: bool,
+
+    /// Hold one of so many permits of a semaphore
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "min_hold", display_order = 19)]
+    permits: Option<u32>,
+
+    /// Keep the lock at least this long, also if what it is held for ends before
+    #[arg(long, value_name = "DURATION", value_parser = span, display_order = 21)]
+    min_hold: Option<Duration>,
+}
+
+impl Holders {
+    /// The lock, checked.
+    pub(super) fn lock(&self, client: &Client, options: &LockOptions, wait: Wait) -> Result<Lock, Error> {
+        let mut overrides = options.overrides(wait);
+        overrides.min_hold = self.min_hold;
+        let name = &*options.name;
+        let lock = match self.permits {
+            Some(permits) => client.semaphore(name, permits),
+            None if self.read => client.read_lock(name),
+            None => client.lock(name),
+        };
+        let lock = lock.settings(overrides);
+        lock.validate()?;
+        Ok(lock)
     }
 }
 
