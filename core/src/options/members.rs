@@ -17,6 +17,11 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["quit"], "here it is {close}()"),
     (&["using"], "here it is {around}"),
     (&["elect"], "here it is {election}()"),
+    (
+        &["writelock", "writer", "rwlock", "readwritelock"],
+        "readers have {read_lock}(), and the writer is {lock}() of the same name",
+    ),
+    (&["readerlock", "sharedlock"], "here it is {read_lock}(); the writer is {lock}() of the same name"),
     (&["once"], "here it is {cron_job}()"),
     (&["report"], "here it is {check_servers}()"),
     (&["skip"], "here it is {skip_if_busy}"),

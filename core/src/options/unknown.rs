@@ -69,6 +69,8 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (&["onlocklost", "onlost"], "a loss is reported by {lost}"),
     (&["reentrant"], "there is no such option: a lock that is held already is busy for its own holder, too"),
+    (&["permits", "limit", "maxconcurrency"], "it is an option of {semaphore}(): how many may hold the lock at once"),
+    (&["shared", "read", "readonly"], "readers have {read_lock}(), and the writer is {lock}() of the same name"),
     (&["family", "group"], "here it is {category}: under what metrics and events count the lock"),
     (&["replicas"], "here it is the client's {min_replicas}"),
     (&["keyprefix", "namespace"], "here it is the client's {prefix}"),

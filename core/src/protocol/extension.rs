@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::error::{LossReason, ServerFailure};
 use crate::mutant::mutant;
+use crate::op::holder::gate_of;
 use crate::op::{Answer, Failure, FailureKind, Reply, Verdict};
 use crate::protocol::{Quorum, Recipe};
 use crate::validity::{Reading, jumped};
@@ -157,7 +158,8 @@ impl Extension {
     fn reason(&self) -> Progress {
         let taken = |each: &Response| if let Response::Taken(owner) = each { Some(owner.clone()) } else { None };
         if let Some(owner) = self.answers.iter().find_map(taken) {
-            return Progress::Refused(LossReason::Taken, Some(owner));
+            // The gate of several holders names none of them: the release does.
+            return Progress::Refused(LossReason::Taken, Some(owner).filter(|owner| gate_of(owner).is_none()));
         }
         let conflict = |each: &Response| if let Response::Conflict(found) = each { Some(found.clone()) } else { None };
         if let Some(found) = self.answers.iter().find_map(conflict) {

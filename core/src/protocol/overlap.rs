@@ -39,11 +39,14 @@ pub(super) struct Refused {
     last_fence: u64,
     run_id: Option<Arc<str>>,
     is_alone: bool,
+    /// The period that a gate of readers showed; 0 for none.
+    period: u64,
 }
 
 impl Refused {
     pub(super) fn of(reply: &Reply) -> Self {
-        Self { time_us: reply.time_us, last_fence: reply.last_fence, run_id: reply.run_id.clone(), is_alone: reply.is_alone }
+        let (time_us, last_fence, is_alone) = (reply.time_us, reply.last_fence, reply.is_alone);
+        Self { time_us, last_fence, run_id: reply.run_id.clone(), is_alone, period: reply.fence }
     }
 
     /// Whether the clock has continued from `fence`: it was neither lost nor replaced by an older one.
@@ -61,6 +64,8 @@ impl Refused {
         let before = confirmed_us / 1_000 * 1_000;
         let gave_none = self.last_fence == fence || self.last_fence < before && self.last_fence > fence;
         let gave_none = gave_none || self.last_fence < fence && mutant!(LostClockExcludes);
+        // Other readers are still inside: no writer came between.
+        let gave_none = gave_none || self.period == fence;
         is_same && is_alone && self.time_us >= confirmed_us && gave_none
     }
 }
@@ -132,6 +137,12 @@ mod tests {
             assert_eq!(excludes(reply.clone()), expected, "{last_fence} {time_us} {:?}", reply.run_id);
             assert!(!excludes(Reply { is_alone: false, ..reply }), "a server that has a replica");
         }
+        let in_period = |period| {
+            let reply =
+                Reply { last_fence: 12_000, run_id: Some("r".into()), is_alone: true, ..Reply::new(Verdict::Ok, 20_000, period) };
+            Refused::of(&reply).excludes(fence, confirmed, Some(&"r".into()))
+        };
+        assert!(in_period(5_000) && !in_period(5_001), "of a reader's own period others are still inside");
         let reply = Reply { last_fence: 5_000, is_alone: true, ..Reply::new(Verdict::Ok, 20_000, 0) };
         assert!(!Refused::of(&reply).excludes(fence, confirmed, None), "a server that doesn't say which one it is");
     }

@@ -6,7 +6,7 @@ use crate::server::redis::commands::comparison::Comparison;
 /// A command that the scripts run, with arguments by which it leaves nothing behind, and its purpose.
 #[derive(Clone, Copy)]
 struct Right {
-    /// The command. `K1` to `K5` stand for the keys: lock, clock or fence, queue, marker, and the record of a job.
+    /// The command. `K1` to `K5` stand for the keys: lock, clock or fence, queue, marker, and on one server the record of a job.
     command: &'static str,
     purpose: &'static str,
     /// Whether it is needed on one server or on a quorum only; `None` for both.
@@ -26,7 +26,7 @@ const fn on_a_quorum(command: &'static str, purpose: &'static str) -> Right {
 }
 
 /// The rights, in an order that leaves nothing behind even where some are denied: all keys that are written expire by themselves.
-const RIGHTS: [Right; 32] = [
+const RIGHTS: [Right; 33] = [
     right("TIME", "to read the server's time"),
     on_one_server("MGET K1", "to see who holds a lock"),
     on_a_quorum("MGET K1 K2", "to see who holds a lock"),
@@ -46,6 +46,8 @@ const RIGHTS: [Right; 32] = [
     on_one_server("PEXPIRE K5 1000", "to forget a job that nobody asks for"),
     on_one_server("HMGET K5 probe", "to see whether a job is done"),
     on_one_server("HGET K5 probe", "to keep the record of a job that runs for days"),
+    // A time in the past: the key is gone then.
+    on_one_server("PEXPIREAT K1 1", "to have a lock end with the last of several holders"),
     on_one_server("DEL K1 K5", "to release a lock"),
     on_a_quorum("DEL K1 K2", "to release a lock"),
     right("ZADD K3 0 probe", "to line a waiter up"),
@@ -74,7 +76,7 @@ const WAKE: &str = "SPUBLISH ~lt:wake:probe -";
 const WAKE_IN_CLUSTER: &str = "SPUBLISH W -";
 
 /// The other commands of the scripts and of the connection. `GET`, `SET` and so on are among the commands that are tried.
-const COMMANDS: &str = "+eval +evalsha +multi +exec +get +getrange +mget +set +del +exists +type +pttl +pexpire +time +xadd +xinfo +xrevrange +zadd +zrem +zscore +zcount \
+const COMMANDS: &str = "+eval +evalsha +multi +exec +get +getrange +mget +set +del +exists +type +pttl +pexpire +pexpireat +time +xadd +xinfo +xrevrange +zadd +zrem +zscore +zcount \
                         +zrangebyscore +zrevrange +hset +hmget +hget +@pubsub +ping +client|setname +info +scan";
 
 /// What a user needs in a cluster besides.
