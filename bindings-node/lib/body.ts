@@ -1,9 +1,12 @@
 import { InvalidArgumentError, LockLostError } from './errors.js'
 import type { Hold } from './hold.js'
-import type { AcquireOptions, LockOptions } from './options.js'
+import type { AcquireOptions, LockOptions, SemaphoreOptions } from './options.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
+
+/** Options of `withSemaphore`: those of the semaphore, and a signal that ends the wait for a permit. */
+export type WithSemaphoreOptions = SemaphoreOptions & AcquireOptions
 
 /** The body: it runs while the lock is held. */
 export type LockCallback<T> = (held: Hold) => T | PromiseLike<T>
@@ -45,15 +48,26 @@ function attach(error: unknown, lockError: unknown): void {
   }
 }
 
+/** The order of the arguments, for each kind of lock. */
+const order = {
+  lock: 'withLock(name, { ttlMs: 10_000 }, body)',
+  semaphore: 'withSemaphore(name, { permits: 5 }, body)',
+  readLock: 'withReadLock(name, { ttlMs: 10_000 }, body)',
+}
+
 /** Distinguishes `(options, body)` and `(body)`. @internal */
-export function bodyOf<T>(options: WithLockOptions | LockCallback<T> | undefined, body: LockCallback<T> | undefined): [WithLockOptions | undefined, LockCallback<T>] {
+export function bodyOf<T, Options extends WithLockOptions>(
+  options: Options | LockCallback<T> | undefined,
+  body: LockCallback<T> | undefined,
+  maker: keyof typeof order,
+): [Options | undefined, LockCallback<T>] {
   if (typeof options === 'function' && body !== undefined) {
-    throw InvalidArgumentError.of('options', body, 'stand before the body: withLock(name, { ttlMs: 10_000 }, body)')
+    throw InvalidArgumentError.of('options', body, `stand before the body: ${order[maker]}`)
   }
   const [own, run] = typeof options === 'function' ? [undefined, options] : [options, body]
   if (typeof run !== 'function') throw InvalidArgumentError.of('body', run, 'must be a function, the last argument')
   if (own !== undefined && (typeof own !== 'object' || own === null)) {
-    throw InvalidArgumentError.of('options', own, 'must be an object between the name and the body: withLock(name, { ttlMs: 10_000 }, body)')
+    throw InvalidArgumentError.of('options', own, `must be an object between the name and the body: ${order[maker]}`)
   }
   return [own, run]
 }

@@ -1,17 +1,17 @@
 import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
-import { bodyOf, during, type AdoptOptions, type LockCallback, type TryOutcome, type WithLockOptions } from './body.js'
+import type { AdoptOptions } from './body.js'
 import { flag, text } from './checks.js'
 import { provide } from './credentials.js'
 import { Election, type MadeElection } from './election.js'
 import type { Listener } from './emitter.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
-import { diagnostics, enrol, isEvent, ofNormalLife, type ClientEvents } from './events.js'
+import { enrol, isEvent, ofNormalLife, type ClientEvents } from './events.js'
 import { Hold } from './hold.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
 import { Job, type MadeJob } from './job.js'
-import { Lock, type Made } from './lock.js'
+import { Locking } from './locking.js'
 import {
   clientOptions,
   cronJobOptions,
@@ -45,7 +45,7 @@ import { answerWords } from './words.js'
  * await client.close()
  * ```
  */
-export class Client extends Overview implements AsyncDisposable {
+export class Client extends Locking implements AsyncDisposable {
   get #native(): native.Client {
     return Overview.nativeOf(this)
   }
@@ -99,34 +99,6 @@ export class Client extends Overview implements AsyncDisposable {
   }
 
   /**
-   * The lock `name`: 1 to 1,024 bytes of UTF-8 without NUL, with at most one `{tag}`. `safeName` makes a name of any text. No I/O.
-   * Options that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or option.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * const lock = client.lock('orders:42', { ttlMs: 30_000, waitMs: 5_000 })
-   * const hold = await lock.acquire()
-   * await hold.release()
-   * ```
-   */
-  lock(name: string, options?: LockOptions): Lock {
-    return this.#lock(name, lockOptions(options), Client.prototype.lock)
-  }
-
-  #lock(name: string, options: LockOptions, entry: Function): Lock {
-    const lock = Client.makeLock(this, text('name', name), options)
-    suspect(this.#native, name, options, entry)
-    return new Lock(name, () => lock)
-  }
-
-  /** @internal */
-  static makeLock(client: Client, name: string, options: LockOptions): Made {
-    client.#hear()
-    return { native: valueOf(client.#native.lock(name, options)), client }
-  }
-
-  /**
    * The job `name`: work that must be done once, by one of any number of workers. Its name is that of a lock, which is held while an
    * attempt runs. No I/O. Options of the lock that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or
    * option, and if the client has several servers.
@@ -147,8 +119,7 @@ export class Client extends Overview implements AsyncDisposable {
 
   /** @internal */
   static makeJob(client: Client, name: string, options: JobOptions, kind: 'job' | 'cronJob' = 'job'): MadeJob {
-    client.#hear()
-    return { native: valueOf(client.#native[kind](name, options)), client }
+    return { native: valueOf(Overview.makerOf(client)[kind](name, options)), client }
   }
 
   /**
@@ -194,51 +165,7 @@ export class Client extends Overview implements AsyncDisposable {
 
   /** @internal */
   static makeElection(client: Client, name: string, options: LockOptions): MadeElection {
-    client.#hear()
-    return { native: valueOf(client.#native.election(name, options)), client }
-  }
-
-  /**
-   * Acquires the lock, runs `body` while holding it, and releases the lock on every way out.
-   *
-   * Resolves to the result of the body. Rejects with the body's error; an error of the lock is then its `lockError`. Rejects with
-   * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `hold.signal` is aborted on
-   * loss. The option `signal` ends the wait for the lock; locktender ignores it after the body has begun.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * const page = await client.withLock('orders:42', { waitMs: 5_000 }, async (hold) => {
-   *   const answer = await fetch('data:,paid', { signal: hold.signal })   // ends at once if the lock is lost
-   *   return await answer.text()
-   * })
-   * console.log(page)   // paid
-   * ```
-   */
-  withLock<T>(name: string, body: LockCallback<T>): Promise<T>
-  withLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
-  async withLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
-    const [own, run] = bodyOf(options, body)
-    const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.withLock).acquire({ signal: signalOf(own) })
-    return await during(held, run)
-  }
-
-  /**
-   * As `withLock`, but tries only once: `{ ran: false }` if the lock is busy. It ignores `waitMs`.
-   *
-   * @example
-   * ```js
-   * const client = new Client('memory://example')
-   * const nightly = () => client.tryWithLock('nightly', async () => 'done')
-   * console.log(await Promise.all([nightly(), nightly()]))   // [ { ran: true, result: 'done' }, { ran: false } ]
-   * ```
-   */
-  tryWithLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
-  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
-  async tryWithLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
-    const [own, run] = bodyOf(options, body)
-    const held = await this.#lock(name, lockOptions(own, ['signal']), Client.prototype.tryWithLock).tryAcquire({ signal: signalOf(own) })
-    return held ? { ran: true, result: await during(held, run) } : { ran: false }
+    return { native: valueOf(Overview.makerOf(client).election(name, options)), client }
   }
 
   /**
@@ -262,9 +189,8 @@ export class Client extends Overview implements AsyncDisposable {
    * ```
    */
   async adopt(ticket: string, options?: AdoptOptions): Promise<Hold> {
-    this.#hear()
     const own = lockOptions(options, ['signal', 'orAcquire'])
-    const lock = valueOf(this.#native.adoption(text('ticket', ticket), flag('orAcquire', options?.orAcquire), own))
+    const lock = valueOf(Overview.makerOf(this).adoption(text('ticket', ticket), flag('orAcquire', options?.orAcquire), own))
     suspect(this.#native, lock.name, own, Client.prototype.adopt)
     return await traced('acquire', lock.name, async () => {
       const granted = resultOf<Granted>(await outcomeUnless(signalOf(options), () => lock.acquire()))
@@ -342,10 +268,6 @@ export class Client extends Overview implements AsyncDisposable {
   /** A listener is added. The core sends what nobody listened to before. */
   readonly #listened = (name: string | symbol): void => {
     if (isEvent(name) && ofNormalLife(name)) this.#native.hear()
-  }
-
-  #hear(): void {
-    if (diagnostics.hasSubscribers) this.#native.hear()
   }
 }
 

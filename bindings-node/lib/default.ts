@@ -1,4 +1,4 @@
-import { bodyOf, type LockCallback, type TryOutcome, type WithLockOptions } from './body.js'
+import { bodyOf, type LockCallback, type TryOutcome, type WithLockOptions, type WithSemaphoreOptions } from './body.js'
 import { text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
@@ -9,10 +9,12 @@ import {
   electionOptions,
   jobOptions,
   lockOptions,
+  semaphoreOptions,
   type ClientOptions,
   type CronJobOptions,
   type JobOptions,
   type LockOptions,
+  type SemaphoreOptions,
 } from './options.js'
 import type { ServerSource } from './servers.js'
 import { onBehalfOf, suspect } from './suspicions.js'
@@ -24,8 +26,8 @@ function defaultClient(): Client {
 }
 
 /**
- * Sets the servers and options of the default client, which `lock`, `job`, `cronJob`, `election`, `withLock` and `tryWithLock` use,
- * and returns that client. Otherwise the default client is made at the first operation, with the servers that the environment's
+ * Sets the servers and options of the default client, which `lock`, `job`, `election`, `withLock` and the other functions of this
+ * package use, and returns that client. Otherwise the default client is made at the first operation, with the servers that the environment's
  * `LOCKTENDER_URL` names. Locks that were used before keep their client. No I/O. Throws `InvalidArgumentError` for a bad URL or
  * option.
  *
@@ -65,6 +67,38 @@ export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, lock)
   return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
+}
+
+/**
+ * The semaphore `name` of the default client: `semaphore` of `Client`. Throws and rejects as `lock` does.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const hold = await semaphore('renders', { permits: 5 }).acquire()
+ * await hold.release()
+ * ```
+ */
+export function semaphore(name: string, options: SemaphoreOptions): Lock {
+  const own = semaphoreOptions(options)
+  suspect(undefined, text('name', name), own, semaphore)
+  return new Lock(name, () => Client.makeLock(defaultClient(), name, own, 'semaphore'))
+}
+
+/**
+ * The read lock `name` of the default client: `readLock` of `Client`. Throws and rejects as `lock` does.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const hold = await readLock('prices', { ttlMs: 30_000 }).acquire()
+ * await hold.release()
+ * ```
+ */
+export function readLock(name: string, options?: LockOptions): Lock {
+  const own = lockOptions(options)
+  suspect(undefined, text('name', name), own, readLock)
+  return new Lock(name, () => Client.makeLock(defaultClient(), name, own, 'readLock'))
 }
 
 /**
@@ -131,7 +165,7 @@ export function election(name: string, options?: LockOptions): Election {
 export function withLock<T>(name: string, body: LockCallback<T>): Promise<T>
 export function withLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
 export async function withLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
-  const [own, run] = bodyOf(options, body)
+  const [own, run] = bodyOf(options, body, 'lock')
   return await onBehalfOf(withLock, () => defaultClient().withLock(name, own, run))
 }
 
@@ -147,6 +181,66 @@ export async function withLock<T>(name: string, options: WithLockOptions | LockC
 export function tryWithLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
 export function tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
 export async function tryWithLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
-  const [own, run] = bodyOf(options, body)
+  const [own, run] = bodyOf(options, body, 'lock')
   return await onBehalfOf(tryWithLock, () => defaultClient().tryWithLock(name, own, run))
+}
+
+/**
+ * `withSemaphore` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await withSemaphore('renders', { permits: 5 }, async () => 'rendered'))   // rendered
+ * ```
+ */
+export async function withSemaphore<T>(name: string, options: WithSemaphoreOptions, body: LockCallback<T>): Promise<T> {
+  const [own, run] = bodyOf(options, body, 'semaphore')
+  return await onBehalfOf(withSemaphore, () => defaultClient().withSemaphore(name, own as WithSemaphoreOptions, run))
+}
+
+/**
+ * `tryWithSemaphore` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await tryWithSemaphore('renders', { permits: 5 }, async () => 'rendered'))   // { ran: true, result: 'rendered' }
+ * ```
+ */
+export async function tryWithSemaphore<T>(name: string, options: WithSemaphoreOptions, body: LockCallback<T>): Promise<TryOutcome<T>> {
+  const [own, run] = bodyOf(options, body, 'semaphore')
+  return await onBehalfOf(tryWithSemaphore, () => defaultClient().tryWithSemaphore(name, own as WithSemaphoreOptions, run))
+}
+
+/**
+ * `withReadLock` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await withReadLock('prices', { waitMs: 5_000 }, async () => 7))   // 7
+ * ```
+ */
+export function withReadLock<T>(name: string, body: LockCallback<T>): Promise<T>
+export function withReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
+export async function withReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
+  const [own, run] = bodyOf(options, body, 'readLock')
+  return await onBehalfOf(withReadLock, () => defaultClient().withReadLock(name, own, run))
+}
+
+/**
+ * `tryWithReadLock` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await tryWithReadLock('prices', async () => 7))   // { ran: true, result: 7 }
+ * ```
+ */
+export function tryWithReadLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
+export function tryWithReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+export async function tryWithReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
+  const [own, run] = bodyOf(options, body, 'readLock')
+  return await onBehalfOf(tryWithReadLock, () => defaultClient().tryWithReadLock(name, own, run))
 }

@@ -76,7 +76,7 @@ export interface LockEvent {
   /** The lock's whole key on the servers: the prefix and the name. */
   readonly key: string | null
   /** What the lock is for. */
-  readonly lockKind: 'lock' | 'job' | 'cron_job' | 'election' | null
+  readonly lockKind: 'lock' | 'job' | 'cron_job' | 'election' | 'semaphore' | 'read_lock' | null
   /** The lock's category: see `LockOptions`. */
   readonly category: string | null
   /** This client's owner value. */

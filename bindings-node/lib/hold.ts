@@ -315,6 +315,35 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
+   * Makes a writer's hold a reader's, without a gap: resolves to a new hold of the read lock of this name, and other readers may enter
+   * beside it. This hold ends. The new one has the options of this one and a fence of its own, above this one's; what is left of
+   * `minHoldMs` ends.
+   *
+   * There is no way back: two readers that wait to become a writer would wait for each other. Release, and acquire the lock.
+   *
+   * Rejects with `LockLostError`, reason `ended`, if the server doesn't have this hold any more, or if an answer was lost; with
+   * `NotHeldError` after a release or a hand-over; with `InvalidArgumentError` for a hold that is no plain lock's on one server.
+   * Otherwise rejects as `acquire` does.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const writer = await client.lock('prices').acquire()   // writes, and then
+   * const reader = await writer.downgrade()
+   * console.log(reader.fence > writer.fence, writer.isValid())   // true false
+   * const other = await client.readLock('prices').tryAcquire()
+   * console.log(other.fence === reader.fence)   // true
+   * ```
+   */
+  downgrade(): Promise<Hold> {
+    return traced('acquire', this.name, async () => {
+      const call = queue.downgrade(this.#hold)
+      const { client } = this.#grip as Grip
+      return new Hold(this.name, client as object, resultOf<Granted>(await outcome(call)))
+    })
+  }
+
+  /**
    * Releases the lock unless it was released before. Rejects with `LockLostError` if the lock was lost, unless the program knows that
    * already: from `signal`, `lost`, `isValid()`, `remainingMs()`, `check()` or `extend`. Rejects with nothing else.
    *

@@ -1,7 +1,21 @@
-export type { AdoptOptions, LockCallback, TryOutcome, WithLockOptions } from './body.js'
+export type { AdoptOptions, LockCallback, TryOutcome, WithLockOptions, WithSemaphoreOptions } from './body.js'
 export { Client } from './client.js'
 export type { Credentials, CredentialsProvider } from './credentials.js'
-export { configure, cronJob, election, job, lock, tryWithLock, withLock } from './default.js'
+export {
+  configure,
+  cronJob,
+  election,
+  job,
+  lock,
+  readLock,
+  semaphore,
+  tryWithLock,
+  tryWithReadLock,
+  tryWithSemaphore,
+  withLock,
+  withReadLock,
+  withSemaphore,
+} from './default.js'
 export { Election, Leadership } from './election.js'
 export type { Leader, LeaderWork, Observation } from './election.js'
 export {
@@ -30,6 +44,6 @@ export { Lock, safeName } from './lock.js'
 export type { Grant, HoldInfo, LockInfo, OwnerFields } from './lock.js'
 export { metrics, Metrics } from './metrics.js'
 export type { Metric, Sample } from './metrics.js'
-export type { AcquireOptions, ClientOptions, CronJobOptions, ExtendOptions, FailOptions, JobOptions, LockOptions } from './options.js'
+export type { AcquireOptions, ClientOptions, CronJobOptions, ExtendOptions, FailOptions, JobOptions, LockOptions, SemaphoreOptions } from './options.js'
 export type { ServerSource, ServerReport } from './servers.js'
 export type { TraceContext, TracedOperation } from './tracing.js'

@@ -26,7 +26,10 @@ export interface OwnerFields {
 export interface LockInfo {
   /** The lock's name, without the client's prefix. */
   readonly name: string
-  /** The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. */
+  /**
+   * The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. If several hold the lock, that of the
+   * holder whose hold ends last.
+   */
   readonly owner: string
   /** The value's fields; `null` if another library wrote it. */
   readonly fields: OwnerFields | null
@@ -34,6 +37,12 @@ export interface LockInfo {
   readonly remainingMs: number
   /** The fence of the hold if its value shows it, else `null`: on one server mostly from the first renewal on. On a quorum the last one issued. */
   readonly fence: number | null
+  /** The number of holders: 1, but for a semaphore and for readers. */
+  readonly holderCount: number
+  /** The owner values of the holders, the first hundred whose holds end. */
+  readonly holders: readonly string[]
+  /** The permits that nobody has, of a semaphore; `null` for any other lock. */
+  readonly available: number | null
   /** The number of waiters in the queue. The waiters of one process count as one unless the lock is a fair one. */
   readonly waiters: number
   /** The first hundred waiters, in the order of the queue, each with the readable fields of its process. */
@@ -63,7 +72,7 @@ export interface HoldInfo {
   /** The lock's name, without the client's prefix. */
   readonly name: string
   /** What the lock is for. */
-  readonly kind: 'lock' | 'job' | 'cron_job' | 'election'
+  readonly kind: 'lock' | 'job' | 'cron_job' | 'election' | 'semaphore' | 'read_lock'
   /** The owner value: the value of the key on the servers begins with it. */
   readonly owner: string
   /** The fencing token. */

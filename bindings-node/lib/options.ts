@@ -15,8 +15,8 @@ export interface LockOptions {
    */
   ttlMs?: number | undefined
   /**
-   * The wait of an acquire, up to 366 days; `Infinity` without end (the default), 0 is one attempt. `tryAcquire` and `tryWithLock`
-   * ignore it.
+   * The wait of an acquire, up to 366 days; `Infinity` without end (the default), 0 is one attempt. `tryAcquire`, `tryWithLock` and
+   * the like ignore it.
    */
   waitMs?: number | undefined
   /** Whether the lock is renewed in the background, first at a third of the ttl. Default true. */
@@ -33,7 +33,7 @@ export interface LockOptions {
   fair?: boolean | undefined
   /**
    * The time for which nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the
-   * rest. Default none; at most 24 h, on a quorum at most `maxTtlMs`. A job has none.
+   * rest. Default none; at most 24 h, on a quorum at most `maxTtlMs`. A job, a semaphore and a read lock have none.
    */
   minHoldMs?: number | undefined
   /**
@@ -46,6 +46,12 @@ export interface LockOptions {
    * Choose few: a client counts 100 categories, and all further ones together as `other`.
    */
   category?: string | undefined
+}
+
+/** Options of a semaphore. Times are milliseconds. A missing option other than `permits` has the client's default. */
+export interface SemaphoreOptions extends Omit<LockOptions, 'minHoldMs'> {
+  /** The number of holders that the semaphore may have at once: it must be given. From 1 to 10,000. */
+  permits: number
 }
 
 /**
@@ -179,6 +185,15 @@ export interface AcquireOptions {
 /** @internal */
 export function lockOptions(options: unknown, also: readonly string[] = []): LockOptions {
   return checked('lock', options, kindsOf('lock'), also)
+}
+
+/** @internal */
+export function semaphoreOptions(options: unknown, also: readonly string[] = []): SemaphoreOptions {
+  const instead = 'must be given in the options: { permits: 5 }'
+  if (typeof options === 'number') throw InvalidArgumentError.of('permits', options, instead)
+  const own: Partial<SemaphoreOptions> = checked('lock', options, { ...kindsOf('lock'), permits: 'count' }, also)
+  if (own.permits === undefined) throw InvalidArgumentError.of('permits', undefined, instead)
+  return own as SemaphoreOptions
 }
 
 /** @internal */

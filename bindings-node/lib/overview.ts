@@ -1,6 +1,7 @@
 import type * as native from '../native/index.js'
 import { text } from './checks.js'
 import { ClientEmitter } from './emitter.js'
+import { diagnostics } from './events.js'
 import type { Grant, HoldInfo, LockInfo } from './lock.js'
 import { Metrics } from './metrics.js'
 import { historyOptions, locksOptions } from './options.js'
@@ -19,6 +20,12 @@ export class Overview extends ClientEmitter {
 
   /** @internal */
   static nativeOf(overview: Overview): native.Client {
+    return overview.#native
+  }
+
+  /** The core's client, to make a lock by it. The core sends what subscribers of the channel listen to. @internal */
+  static makerOf(overview: Overview): native.Client {
+    if (diagnostics.hasSubscribers) overview.#native.hear()
     return overview.#native
   }
 

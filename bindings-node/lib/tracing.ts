@@ -5,7 +5,7 @@ export type TracedOperation = 'acquire' | 'extend' | 'release'
 
 /** The context that subscribers of a tracing channel get: the same object from the start to the end of one operation. */
 export interface TraceContext {
-  /** The operation; `acquire` also for `tryAcquire`, the bodies, `adopt`, a campaign, and the begin of an attempt of a job. */
+  /** The operation; `acquire` also for `tryAcquire`, the bodies, `adopt`, `downgrade`, a campaign, and the begin of an attempt of a job. */
   readonly operation: TracedOperation
   /** The lock's name, without the client's prefix. */
   readonly lockName: string

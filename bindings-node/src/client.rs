@@ -23,7 +23,7 @@ use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::observer::Observation;
-use crate::options::client_options;
+use crate::options::{client_options, permits};
 use crate::queue::Queue;
 use crate::record::Recorded;
 use crate::results::{Grant, HoldInfo, LockInfo, Release, ServerReport};
@@ -298,6 +298,17 @@ impl Client {
     #[napi]
     pub fn lock(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
         Lock::make(Ok(self.core.lock(name)), &options, &self.queue)
+    }
+
+    /// `permits` is one of the options.
+    #[napi]
+    pub fn semaphore(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
+        Lock::make(permits(&options).map(|permits| self.core.semaphore(name, permits)), &options, &self.queue)
+    }
+
+    #[napi]
+    pub fn read_lock(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
+        Lock::make(Ok(self.core.read_lock(name)), &options, &self.queue)
     }
 
     #[napi]

@@ -123,6 +123,13 @@ pub(crate) fn lock_options(given: &Object<'_>) -> Result<LockOverrides, Error> {
     set(LockOverrides::default(), given)
 }
 
+/// The permits of a semaphore. `semaphoreOptions` in lib/options.ts has checked that they are a whole number.
+pub(crate) fn permits(given: &Object<'_>) -> Result<u32, Error> {
+    // A number that is too large becomes the largest, which the core refuses, too.
+    let permits = given.get::<f64>("permits").ok().flatten().map(|permits| permits as u32);
+    permits.ok_or_else(|| Error::invalid("permits", "none", "must be a whole number"))
+}
+
 /// The job with the options.
 pub(crate) fn with_options(job: locktender::Job, given: &Object<'_>) -> Result<locktender::Job, Error> {
     Ok(job.overrides(set(JobOverrides::default(), given)?).settings(lock_options(given)?))

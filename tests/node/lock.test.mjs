@@ -53,7 +53,7 @@ test('inspect shows the holder, or null', async (t) => {
   assert.equal((await rival.lock(t.name).inspect()).fence, null)
   await held.extend() // from here on its value shows the fence
   const info = await rival.lock(t.name).inspect()
-  assert.deepEqual({ ...info, remainingMs: 0 }, { name: t.name, owner: held.owner, fence: held.fence, waiters: 0, queue: [], remainingMs: 0, fields: info.fields })
+  assert.deepEqual({ ...info, remainingMs: 0 }, { name: t.name, owner: held.owner, fence: held.fence, holderCount: 1, holders: [held.owner], available: null, waiters: 0, queue: [], remainingMs: 0, fields: info.fields })
   assert.equal(info.fields.pid, process.pid)
   assert.match(held.owner, new RegExp(`host=${info.fields.host} .* at=${info.fields.at.toISOString()} id=${info.fields.id}$`))
   assert.ok(info.remainingMs > 9_000 && info.remainingMs <= 10_000)
@@ -62,7 +62,7 @@ test('inspect shows the holder, or null', async (t) => {
 
 test('inspect shows a foreign holder without expiry', async (t) => {
   await server.command('SET', t.name, 'redis-py')
-  assert.deepEqual(await client.lock(t.name).inspect(), { name: t.name, owner: 'redis-py', fields: null, remainingMs: Infinity, fence: null, waiters: 0, queue: [] })
+  assert.deepEqual(await client.lock(t.name).inspect(), { name: t.name, owner: 'redis-py', fields: null, remainingMs: Infinity, fence: null, holderCount: 1, holders: ['redis-py'], available: null, waiters: 0, queue: [] })
 })
 
 test('withLock gives what the body gives, and the lock back', async (t) => {

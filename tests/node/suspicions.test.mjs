@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { Client, configure, job, lock, withLock } from 'locktender'
+import { Client, configure, job, lock, readLock, semaphore, tryWithSemaphore, withLock, withReadLock } from 'locktender'
 
 import { until } from './support/observe.mjs'
 
@@ -61,9 +61,17 @@ test('every call that takes a ttl names the place where it was called', async (t
   called(job('mail', { ttlMs: 70 }))
   called(client.job('mail', { ttlMs: 50 }))
   called(client.election('scheduler', { ttlMs: 50 }))
+  called(client.semaphore('renders', { permits: 2, ttlMs: 50 }))
+  called(client.readLock('prices', { ttlMs: 50 }))
+  called(semaphore('renders', { permits: 2, ttlMs: 50 }))
+  called(readLock('prices', { ttlMs: 50 }))
   await ended(called(client.withLock('one', { ttlMs: 20 }, () => 0)))
   await ended(called(client.tryWithLock('two', { ttlMs: 20 }, () => 0)))
   await ended(called(withLock('three', { ttlMs: 20 }, () => 0)))
+  await ended(called(client.withSemaphore('four', { permits: 2, ttlMs: 20 }, () => 0)))
+  await ended(called(client.tryWithReadLock('five', { ttlMs: 20 }, () => 0)))
+  await ended(called(tryWithSemaphore('six', { permits: 2, ttlMs: 20 }, () => 0)))
+  await ended(called(withReadLock('seven', { ttlMs: 20 }, () => 0)))
   called(Client.fromIoredis({ options: { host: '127.0.0.1', port: 1 } }, { ttlMs: 80 }))
   const held = await client.lock('handed', { ttlMs: 5_000 }).acquire()
   await called(client.adopt(held.handOver(), { ttlMs: 90 }))

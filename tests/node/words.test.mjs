@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { inspect } from 'node:util'
 
-import { Client, tryWithLock, withLock } from 'locktender'
+import { Client, tryWithLock, tryWithSemaphore, withLock, withReadLock } from 'locktender'
 
 const migrating = readFileSync(new URL('../../docs/migrating.md', import.meta.url), 'utf8')
 
@@ -43,6 +43,17 @@ test('the right order of name, options and body is said', async (t) => {
     await assert.rejects(around('orders', { ttlMs: 10_000 }), none)
   }
   assert.equal(await client.withLock('orders', undefined, () => 7), 7)
+  for (const [around, order] of [
+    [(...given) => client.withSemaphore(...given), 'withSemaphore(name, { permits: 5 }, body)'],
+    [tryWithSemaphore, 'withSemaphore(name, { permits: 5 }, body)'],
+    [(...given) => client.tryWithReadLock(...given), 'withReadLock(name, { ttlMs: 10_000 }, body)'],
+    [withReadLock, 'withReadLock(name, { ttlMs: 10_000 }, body)'],
+  ]) {
+    for (const given of [[body, { permits: 5 }], [5, body]]) {
+      await assert.rejects(around('orders', ...given), (error) => error.code === 'INVALID_ARGUMENT' && error.message.includes(order))
+    }
+    await assert.rejects(around('orders', { permits: 5 }), none)
+  }
   await client.close()
 })
 

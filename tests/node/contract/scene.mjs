@@ -27,7 +27,7 @@ const ODD = { not_a_number: NaN, endless: [-Infinity], set: { sent: new Set([1, 
 class BodyError extends Error {}
 
 /** Options as Node spells them: `ttlMs` for `ttl_ms`, and Infinity for ever. */
-function options({ name: _, ...wanted }) {
+function options({ name: _, read: __, ...wanted }) {
   const entries = Object.entries(wanted)
   return Object.fromEntries(entries.map(([key, value]) => [spelled(key), value === 'forever' ? Infinity : value]))
 }
@@ -121,8 +121,15 @@ export class Scene {
     return ['name' in wanted ? wanted.name : this.#variables.fill('$name'), options(wanted)]
   }
 
+  /** The call of a client for a kind of lock: of three, the one that a step's lock means. */
+  #kindOf({ lock = {} }, [plain, semaphore, reader]) {
+    if (lock.read) return reader
+    return 'permits' in lock ? semaphore : plain
+  }
+
   #lock(step) {
-    return this.#client(step).lock(...this.#recipe(step.lock))
+    const make = this.#kindOf(step, ['lock', 'semaphore', 'readLock'])
+    return this.#client(step)[make](...this.#recipe(step.lock))
   }
 
   #job(step) {
@@ -190,7 +197,8 @@ export class Scene {
         return step.returns ?? null
       }
       try {
-        return { result: await this.#client(step).withLock(...this.#recipe(step.lock), body) }
+        const around = this.#kindOf(step, ['withLock', 'withSemaphore', 'withReadLock'])
+        return { result: await this.#client(step)[around](...this.#recipe(step.lock), body) }
       } catch (error) {
         if (error instanceof BodyError) return { error: 'BODY', lock_error: error.lockError?.code ?? null }
         throw error
@@ -283,6 +291,8 @@ export class Scene {
       this.#variables.set(step.as, ticket)
       return { ticket }
     },
+
+    downgrade: async (step) => this.#keep(step, await this.#held(step).downgrade()),
 
     inspect: async (step) => show(await this.#lock(step).inspect()),
 

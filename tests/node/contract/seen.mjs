@@ -45,8 +45,9 @@ function left(ms) {
 
 export function show(info) {
   if (!info) return { free: true }
-  const { name, owner, fields, fence, waiters, queue } = info
-  return { free: false, name, owner, fields: fields && { ...fields, at: fields.at.toISOString() }, remaining_ms: left(info.remainingMs), fence, waiters, queue }
+  const { name, owner, fields, fence, holderCount, holders, available, waiters, queue } = info
+  const several = { holder_count: holderCount, holders, available }
+  return { free: false, name, owner, fields: fields && { ...fields, at: fields.at.toISOString() }, remaining_ms: left(info.remainingMs), fence, ...several, waiters, queue }
 }
 
 export function showGrant({ name, owner, fields, fence, began, ended, state }) {

@@ -29,6 +29,11 @@ for (const { outcome } of await Promise.all(many.map((held) => held.release())))
 }
 assert.equal(await client.lock(name).inspect(), null)
 
+const reader = await (await client.lock(name).acquire()).downgrade()
+assert.equal(await client.withReadLock(name, (beside) => beside.fence), reader.fence)
+await reader.release()
+assert.deepEqual(await client.tryWithSemaphore(name, { permits: 2 }, () => 7), { ran: true, result: 7 })
+
 const lost = await client.lock(name, { ttlMs: 2_000, renew: false }).acquire()
 await new Promise((resolve, reject) => {
   const late = setTimeout(reject, 60_000, new Error('the loss was not told'))

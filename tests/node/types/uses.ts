@@ -3,8 +3,8 @@
 
 import type { EventEmitter } from 'node:events'
 
-import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, tryWithLock, UnavailableError, withLock } from 'locktender'
-import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, Release, ServerReport } from 'locktender'
+import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, readLock, semaphore, tryWithLock, tryWithReadLock, tryWithSemaphore, UnavailableError, withLock, withReadLock, withSemaphore } from 'locktender'
+import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, Release, SemaphoreOptions, ServerReport, WithSemaphoreOptions } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -58,6 +58,25 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   if (ran.ran) ran.result.length
   await tryWithLock('orders', () => undefined)
   await lock('orders').acquire()
+
+  const limit: SemaphoreOptions = { permits: 5, ttlMs: maybe, waitMs: Infinity, fair: true }
+  const around: WithSemaphoreOptions = { ...limit, signal }
+  const [renders, prices]: Lock[] = [client.semaphore('renders', limit), client.readLock('prices', given)]
+  const [count, available] = [(await renders?.inspect())?.holderCount, (await prices?.inspect())?.available]
+  same<[typeof count, typeof available], [number | undefined, number | null | undefined]>(true)
+  same<readonly string[], LockInfo['holders']>(true)
+  const reader: Hold = await (await client.lock('prices').acquire()).downgrade()
+  same<number, Awaited<ReturnType<typeof client.withSemaphore<number>>>>(true)
+  const fence = await client.withSemaphore('renders', around, (inside) => inside.fence)
+  const tried = await client.tryWithSemaphore('renders', { permits: 5 }, async () => [reader.fence])
+  same<[typeof fence, typeof tried], [number, TryOutcome<number[]>]>(true)
+  const read = await client.withReadLock('prices', async () => 'text' as const)
+  const perhapsRead = await client.tryWithReadLock('prices', { waitMs: 0, signal }, () => 7)
+  same<[typeof read, typeof perhapsRead], ['text', TryOutcome<number>]>(true)
+  await semaphore('renders', { permits: 5 }).acquire()
+  await readLock('prices').acquire()
+  await withSemaphore('renders', { permits: 5 }, () => tryWithSemaphore('renders', around, () => undefined))
+  await withReadLock('prices', () => tryWithReadLock('prices', () => undefined))
 
   const terms: JobOptions = { maxAttempts: 5, retryDelayMs: maybe, retentionMs: 86_400_000, ttlMs: 1_000, waitMs: 0, renew: true, fair: false }
   const mail: Job = client.job('mail:7', terms)
@@ -125,6 +144,14 @@ export async function refused(client: Client, held: Hold, ran: TryOutcome<number
   new Client({ ttl: 5 })
   // @ts-expect-error an option of a job
   client.lock('orders', { maxAttempts: 5 })
+  // @ts-expect-error no permits
+  client.semaphore('renders', { ttlMs: 5_000 })
+  // @ts-expect-error an option that a semaphore has not
+  client.semaphore('renders', { permits: 5, minHoldMs: 5_000 })
+  // @ts-expect-error no options
+  await client.withSemaphore('renders', () => 7)
+  // @ts-expect-error an option of a semaphore
+  client.lock('orders', { permits: 5 })
   // @ts-expect-error no work
   await client.job('mail:7').run({ signal: held.signal })
   // @ts-expect-error no name

@@ -1,0 +1,216 @@
+import { bodyOf, during, type LockCallback, type TryOutcome, type WithLockOptions, type WithSemaphoreOptions } from './body.js'
+import { text } from './checks.js'
+import { valueOf } from './errors.js'
+import { Lock, type Made } from './lock.js'
+import { lockOptions, semaphoreOptions, signalOf, type LockOptions, type SemaphoreOptions } from './options.js'
+import { Overview } from './overview.js'
+import { suspect } from './suspicions.js'
+
+/** The kinds of locks, by the function that makes one. @internal */
+export type LockMaker = 'lock' | 'semaphore' | 'readLock'
+
+const optionsOf = { lock: lockOptions, semaphore: semaphoreOptions, readLock: lockOptions }
+
+/** The locks of a client, and the bodies that run under them. */
+export class Locking extends Overview {
+  /**
+   * The lock `name`: 1 to 1,024 bytes of UTF-8 without NUL, with at most one `{tag}`. `safeName` makes a name of any text. No I/O.
+   * Options that aren't given are the client's. Throws `InvalidArgumentError` for a bad name or option.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const lock = client.lock('orders:42', { ttlMs: 30_000, waitMs: 5_000 })
+   * const hold = await lock.acquire()
+   * await hold.release()
+   * ```
+   */
+  lock(name: string, options?: LockOptions): Lock {
+    return this.#lock('lock', name, options, Locking.prototype.lock)
+  }
+
+  /**
+   * The semaphore `name`: a lock that at most `permits` programs hold at once. No I/O. Other options that aren't given are the client's.
+   *
+   * Each hold is one permit, with a ttl of its own: a holder that dies costs its own permit for its own ttl, and no other. Its name is
+   * that of a lock: while a permit is held, `lock` of the same name is held, and who holds that lock has all permits. If programs ask
+   * with different numbers, at most the largest one hold it. Permits have no numbers: who guards five different things takes five
+   * locks. The fence rises with each grant, and orders nothing between those that hold it at once.
+   *
+   * Throws `InvalidArgumentError` for a bad name or option, and if the client has several servers.
+   *
+   * @example
+   * ```js
+   * const renders = new Client('memory://example').semaphore('renders', { permits: 2 })
+   * const [one, two] = [await renders.acquire(), await renders.acquire()]
+   * console.log(await renders.tryAcquire(), (await renders.inspect()).available)   // null 0
+   * await one.release()
+   * await two.release()
+   * ```
+   */
+  semaphore(name: string, options: SemaphoreOptions): Lock {
+    return this.#lock('semaphore', name, options, Locking.prototype.semaphore)
+  }
+
+  /**
+   * The read lock `name`: any number of readers hold it at once, and no writer. **The writer is `lock`** of the same name. No I/O.
+   * Options that aren't given are the client's.
+   *
+   * Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those behind a release enter
+   * together. So code that reads must not read once more inside: it would wait for the writer, which waits for it. Pass the hold down.
+   *
+   * Readers between two writers have the same fence, above that of the writer before and below that of the writer behind. `downgrade` of a
+   * writer's hold makes it a reader's.
+   *
+   * Throws `InvalidArgumentError` for a bad name or option, and if the client has several servers.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const prices = client.readLock('prices')
+   * const [one, two] = [await prices.acquire(), await prices.acquire()]
+   * console.log(one.fence === two.fence, await client.lock('prices').tryAcquire())   // true null
+   * await one.release()
+   * await two.release()
+   * ```
+   */
+  readLock(name: string, options?: LockOptions): Lock {
+    return this.#lock('readLock', name, options, Locking.prototype.readLock)
+  }
+
+  #lock(maker: LockMaker, name: string, options: unknown, entry: Function, also: readonly string[] = []): Lock {
+    const own = optionsOf[maker](options, also)
+    const lock = Locking.makeLock(this, text('name', name), own, maker)
+    suspect(Overview.nativeOf(this), name, own, entry)
+    return new Lock(name, () => lock)
+  }
+
+  /** @internal */
+  static makeLock(client: Locking, name: string, options: LockOptions, maker: LockMaker = 'lock'): Made {
+    return { native: valueOf(Overview.makerOf(client)[maker](name, options)), client }
+  }
+
+  /**
+   * Acquires the lock, runs `body` while holding it, and releases the lock on every way out.
+   *
+   * Resolves to the result of the body. Rejects with the body's error; an error of the lock is then its `lockError`. Rejects with
+   * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `hold.signal` is aborted on
+   * loss. The option `signal` ends the wait for the lock; locktender ignores it after the body has begun.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const page = await client.withLock('orders:42', { waitMs: 5_000 }, async (hold) => {
+   *   const answer = await fetch('data:,paid', { signal: hold.signal })   // ends at once if the lock is lost
+   *   return await answer.text()
+   * })
+   * console.log(page)   // paid
+   * ```
+   */
+  withLock<T>(name: string, body: LockCallback<T>): Promise<T>
+  withLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
+  withLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
+    return this.#with('lock', name, options, body, Locking.prototype.withLock)
+  }
+
+  /**
+   * As `withLock`, but tries only once: `{ ran: false }` if the lock is busy. It ignores `waitMs`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const nightly = () => client.tryWithLock('nightly', async () => 'done')
+   * console.log(await Promise.all([nightly(), nightly()]))   // [ { ran: true, result: 'done' }, { ran: false } ]
+   * ```
+   */
+  tryWithLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
+  tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+  tryWithLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
+    return this.#tryWith('lock', name, options, body, Locking.prototype.tryWithLock)
+  }
+
+  /**
+   * As `withLock`, with one permit of the `semaphore` of this name.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const page = await client.withSemaphore('renders', { permits: 5, waitMs: 5_000 }, async (hold) => `rendered: ${hold.isValid()}`)
+   * console.log(page)   // rendered: true
+   * ```
+   */
+  withSemaphore<T>(name: string, options: WithSemaphoreOptions, body: LockCallback<T>): Promise<T> {
+    return this.#with('semaphore', name, options, body, Locking.prototype.withSemaphore)
+  }
+
+  /**
+   * As `withSemaphore`, but tries only once: `{ ran: false }` if all permits are held. It ignores `waitMs`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const render = () => client.tryWithSemaphore('renders', { permits: 1 }, async () => 'rendered')
+   * console.log(await Promise.all([render(), render()]))   // [ { ran: true, result: 'rendered' }, { ran: false } ]
+   * ```
+   */
+  tryWithSemaphore<T>(name: string, options: WithSemaphoreOptions, body: LockCallback<T>): Promise<TryOutcome<T>> {
+    return this.#tryWith('semaphore', name, options, body, Locking.prototype.tryWithSemaphore)
+  }
+
+  /**
+   * As `withLock`, with the `readLock` of this name.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const read = () => client.withReadLock('prices', async (hold) => hold.fence)
+   * const [one, two] = await Promise.all([read(), read()])   // they read at the same time
+   * ```
+   */
+  withReadLock<T>(name: string, body: LockCallback<T>): Promise<T>
+  withReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
+  withReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
+    return this.#with('readLock', name, options, body, Locking.prototype.withReadLock)
+  }
+
+  /**
+   * As `withReadLock`, but tries only once: `{ ran: false }` if a writer holds the lock or is the first that waits. It ignores `waitMs`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * await client.withLock('prices', async () => {
+   *   console.log(await client.tryWithReadLock('prices', async () => 'read'))   // { ran: false }
+   * })
+   * ```
+   */
+  tryWithReadLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
+  tryWithReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+  tryWithReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
+    return this.#tryWith('readLock', name, options, body, Locking.prototype.tryWithReadLock)
+  }
+
+  async #with<T>(
+    maker: LockMaker,
+    name: string,
+    options: WithLockOptions | LockCallback<T> | undefined,
+    body: LockCallback<T> | undefined,
+    entry: Function,
+  ): Promise<T> {
+    const [own, run] = bodyOf(options, body, maker)
+    const held = await this.#lock(maker, name, own, entry, ['signal']).acquire({ signal: signalOf(own) })
+    return await during(held, run)
+  }
+
+  async #tryWith<T>(
+    maker: LockMaker,
+    name: string,
+    options: WithLockOptions | LockCallback<T> | undefined,
+    body: LockCallback<T> | undefined,
+    entry: Function,
+  ): Promise<TryOutcome<T>> {
+    const [own, run] = bodyOf(options, body, maker)
+    const held = await this.#lock(maker, name, own, entry, ['signal']).tryAcquire({ signal: signalOf(own) })
+    return held ? { ran: true, result: await during(held, run) } : { ran: false }
+  }
+}
