@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::LockActor;
 use crate::clock::Tick;
 use crate::event::{EventKind, LockEvent};
+use crate::name::Kind;
 use crate::options::Wait;
 
 impl LockActor {
@@ -22,6 +23,11 @@ impl LockActor {
         };
         let Some((owner, _, since)) = own.hold_at(now).filter(|(_, _, since)| *since <= began) else { return };
         if self.context.is_some() && own.context != self.context {
+            return;
+        }
+        // A process that limits its own work waits for permits of its own all the time.
+        let [ours, theirs] = [self, &own].map(|actor| actor.recipe.keys.kind());
+        if matches!((ours, theirs), (Kind::Semaphore(_), Kind::Semaphore(_))) {
             return;
         }
         if own.waited_for.swap(true, Ordering::Relaxed) {
