@@ -1,8 +1,9 @@
 // The Node sides: `node node_sides.mjs <locktender|redlock|ioredis|once> <urls> <seconds> <callers>`.
 // Everything is imported where it is used: `once` is measured from the start of its process to its end.
+const PERMITS = 5
 const [side, urls, seconds, callers] = process.argv.slice(2)
 
-const sides = { locktender, redlock, ioredis, once }
+const sides = { locktender, redlock, ioredis, once, semaphore, 'redis-semaphore': redisSemaphore }
 await sides[side]()
 
 async function locktender() {
@@ -37,6 +38,32 @@ async function ioredis() {
     const value = randomBytes(16).toString('hex')
     await redis.set(name, value, 'PX', 10_000, 'NX')
     await redis.evalsha(sha, 1, name, value)
+  })
+  process.exit()
+}
+
+/** All callers share one semaphore. */
+async function semaphore() {
+  const { Client } = await import('locktender')
+  const client = new Client(urls.split(','))
+  const renders = client.semaphore('bench:semaphore', { permits: PERMITS })
+  await measure(async () => {
+    const held = await renders.acquire()
+    await held.release()
+  })
+  await client.close()
+}
+
+async function redisSemaphore() {
+  const { Semaphore } = await import('redis-semaphore')
+  const [redis] = await connections()
+  // Its object is one caller's, and waits for 10 s.
+  const free = []
+  await measure(async () => {
+    const renders = free.pop() ?? new Semaphore(redis, 'bench:semaphore', PERMITS)
+    await renders.acquire()
+    await renders.release()
+    free.push(renders)
   })
   process.exit()
 }

@@ -29,6 +29,9 @@ CPU = [
     Row("server CPU per pair: one of five servers / a plain pair", "quorum", "raw-50x16@five", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per renewal / a plain pair", "rust", "renewal-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: a permit that nobody contends / a lock's pair by script", "rust", "permit-50x16", ("fair-50x16",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: a reader alone / a lock's pair by script", "rust", "reader-50x16", ("fair-50x16",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: a reader beside 10,000 / beside 100", "rust", "reader-beside-10000", ("reader-beside-100",), "server_cpu_us_per_pair"),
     Row("server CPU: a job that nobody contends / a lock's pair", "rust", "job-64", ("async-64",), "server_cpu_us_per_pair"),
     Row("client CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "cpu_us_per_pair"),
     Row("server CPU per pair: five servers / the faster of rslock and npm redlock", "quorum", "async-1@five", PEERS, "server_cpu_us_per_pair"),
@@ -77,6 +80,7 @@ NODE = [
     Row("Node, 1 caller: time / npm redlock", "node", "node-locktender-1", ("redlock-1",), "p50_us"),
     Row("Node, 256 callers: throughput / npm redlock", "node", "node-locktender-256", ("redlock-256",), "pairs_per_second"),
     Row("Node, 256 callers: throughput / ioredis, SET and EVALSHA", "node", "node-locktender-256", ("ioredis-256",), "pairs_per_second"),
+    Row("Node, a semaphore of 5, 64 callers: throughput / npm redis-semaphore", "node", "node-semaphore-64", ("redis-semaphore-64",), "pairs_per_second"),
     Row("Node, start to exit with one lock / bare node", "node", "node-once-1", ("node-bare-1",), "process_ms"),
 ]
 

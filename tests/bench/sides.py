@@ -47,7 +47,7 @@ class Sides:
         match name:
             case "rslock":
                 return [self.rslock, where, str(seconds), callers]
-            case "node-locktender" | "redlock" | "ioredis" | "node-once":
+            case "node-locktender" | "redlock" | "ioredis" | "node-once" | "node-semaphore" | "redis-semaphore":
                 return ["node", "tests/bench/node_sides.mjs", name.removeprefix("node-"), where, str(seconds), callers]
             case "node-bare":
                 return ["node", "-e", ""]

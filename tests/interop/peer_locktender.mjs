@@ -70,6 +70,26 @@ const answers = {
       }
     })
   },
+  async occupy({ name, as: role, ttl_ms: ttlMs, file }) {
+    const work = async (hold) => {
+      for (let n = 0; n < 3; n++) {
+        const before = process.hrtime.bigint()
+        hold.check()
+        const after = process.hrtime.bigint()
+        appendFileSync(file, `${process.pid} ${role} ${hold.fence} ${before} ${after}\n`)
+        await setTimeout(3)
+      }
+    }
+    for (;;) {
+      try {
+        if (role === 'writer') await client.withLock(name, { ttlMs }, work)
+        else if (role === 'reader') await client.withReadLock(name, { ttlMs }, work)
+        else await client.withSemaphore(name, { permits: role, ttlMs }, work)
+      } catch (error) {
+        if (!(error instanceof LockLostError)) throw error
+      }
+    }
+  },
   async turn({ name, file, fair, who }) {
     const fence = await client.withLock(name, { ttlMs: 60_000, fair }, async (held) => {
       appendFileSync(file, `${who}\n`)

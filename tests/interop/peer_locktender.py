@@ -46,6 +46,8 @@ class Peer:
                 return self._fire(asked["name"], asked["at_ms"], Path(asked["file"]))
             case "lead":
                 self._lead(asked["name"], asked["ttl_ms"], Path(asked["file"]))
+            case "occupy":
+                self._occupy(asked["name"], asked["as"], asked["ttl_ms"], Path(asked["file"]))
             case "keep":
                 self._kept = [self._client.lock(name, ttl=asked["ttl_ms"] / 1e3).acquire() for name in asked["names"]]
                 return {"fences": [held.fence for held in self._kept]}
@@ -91,6 +93,22 @@ class Peer:
                 time.sleep(0.005)
 
         self._client.election(name, ttl=ttl_ms / 1e3).lead(work)
+
+    def _occupy(self, name: str, role: str | int, ttl_ms: int, file: Path) -> None:
+        client, ttl = self._client, ttl_ms / 1e3
+        if isinstance(role, int):
+            lock = client.semaphore(name, permits=role, ttl=ttl)
+        else:
+            lock = client.read_lock(name, ttl=ttl) if role == "reader" else client.lock(name, ttl=ttl)
+        while True:
+            with suppress(LockLostError), lock as held:
+                for _ in range(3):
+                    before = time.monotonic_ns()
+                    held.check()
+                    after = time.monotonic_ns()
+                    with file.open("a") as lines:
+                        lines.write(f"{os.getpid()} {role} {held.fence} {before} {after}\n")
+                    time.sleep(0.003)
 
     def _inspect(self, name: str) -> dict[str, Any]:
         info = self._client.lock(name).inspect()

@@ -30,6 +30,12 @@ fn main() {
     peer.client.close_blocking().unwrap();
 }
 
+/// The time by the clock that all processes of a machine share.
+fn clock() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
 struct Peer {
     client: Client,
     held: Option<Hold>,
@@ -57,6 +63,7 @@ impl Peer {
                 return self.work(&names().collect::<Vec<_>>(), text("file"), max_attempts, span("ms"));
             }
             "fire" => return self.fire(text("name"), asked["at_ms"].as_u64().unwrap(), text("file")),
+            "occupy" => return self.occupy(text("name"), &asked["as"], span("ttl_ms"), text("file")),
             "lead" => return self.lead(text("name"), span("ttl_ms"), text("file")),
             "keep" => {
                 let take = |name| self.client.lock(name).ttl(span("ttl_ms")).acquire_blocking();
@@ -111,11 +118,33 @@ impl Peer {
         }
     }
 
-    fn lead(&self, name: &str, ttl: Duration, file: &str) -> Result<Value, Error> {
-        let clock = || {
-            let now = clock_gettime(ClockId::Monotonic);
-            now.tv_sec * 1_000_000_000 + now.tv_nsec
+    fn occupy(&self, name: &str, role: &Value, ttl: Duration, file: &str) -> Result<Value, Error> {
+        let lock = match role.as_u64() {
+            Some(permits) => self.client.semaphore(name, u32::try_from(permits).unwrap()),
+            None if role == "reader" => self.client.read_lock(name),
+            None => self.client.lock(name),
         };
+        let (lock, role) = (lock.ttl(ttl), role.as_str().map_or_else(|| role.to_string(), str::to_owned));
+        loop {
+            let held = lock.with_blocking(|hold| -> Result<(), Error> {
+                for _ in 0..3 {
+                    let before = clock();
+                    hold.check()?;
+                    let (pid, fence, after) = (std::process::id(), hold.fence(), clock());
+                    let mut lines = fs::OpenOptions::new().append(true).open(file).unwrap();
+                    lines.write_all(format!("{pid} {role} {fence} {before} {after}\n").as_bytes()).unwrap();
+                    thread::sleep(Duration::from_millis(3));
+                }
+                Ok(())
+            });
+            match held {
+                Err(RunError::Lock(error) | RunError::Failed(error)) if error.code() != Code::LockLost => return Err(error),
+                _ => (),
+            }
+        }
+    }
+
+    fn lead(&self, name: &str, ttl: Duration, file: &str) -> Result<Value, Error> {
         let led = self.client.election(name).ttl(ttl).lead_blocking(|leadership| {
             loop {
                 let before = clock();

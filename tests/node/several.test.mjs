@@ -205,18 +205,21 @@ test('only a hold of a lock is downgraded, and only one of a reader or a writer 
   await assert.rejects(lost.downgrade(), (error) => error instanceof LockLostError && error.reason === 'ended')
 })
 
-test('a task that holds all permits waits for itself, and the client says so', async (t) => {
-  const [client] = clientsOf(t, memory(), 1)
+test('who reads and reads again behind a writer that waits may wait for itself, and the client says so', async (t) => {
+  const [client, other] = clientsOf(t, memory(), 2)
   const warned = new Promise((resolve) => client.once('warning', resolve))
-  const lock = client.semaphore(t.name, { permits: 2 })
-  const [one, two] = [await lock.acquire(), await lock.acquire()]
-  const waiting = lock.acquire()
+  const queued = new Promise((resolve) => other.once('queued', resolve))
+  const prices = client.readLock(t.name)
+  const reader = await prices.acquire()
+  const writing = other.lock(t.name).acquire()
+  await queued
+  const again = prices.acquire()
   const { message, lockKind, holder } = await warned
   assert.match(message, /pass the hold down instead/)
-  assert.ok(lockKind === 'semaphore' && [one, two].some(({ owner }) => owner === holder))
-  await one.release()
-  await (await waiting).release()
-  await two.release()
+  assert.deepEqual([lockKind, holder], ['read_lock', reader.owner])
+  await reader.release()
+  await (await writing).release()
+  await (await again).release()
 })
 
 test('events, holds and metrics name the kind', async (t) => {

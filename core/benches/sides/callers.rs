@@ -22,6 +22,22 @@ pub fn tasks(urls: &str, span: Duration, callers: usize) {
     });
 }
 
+/// The same tasks, which share one semaphore.
+pub fn permits(urls: &str, span: Duration, callers: usize, permits: u32) {
+    each(&[urls], span, callers, |client, _, mut tally| {
+        let lock = client.semaphore(name(0), permits);
+        async move {
+            loop {
+                let held = lock.acquire().await.unwrap();
+                held.release().await.unwrap();
+                if !tally.count(1) {
+                    return tally;
+                }
+            }
+        }
+    });
+}
+
 /// How many locks a caller of [`spread`] takes in turn. Each is taken again within a second: after a longer rest a pair costs more.
 const LOCKS: usize = 32;
 

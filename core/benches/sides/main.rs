@@ -17,7 +17,7 @@ mod work;
 use std::time::Duration;
 
 use callers::name;
-use work::{Work, new_name};
+use work::{Work, crowd, new_name};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -39,9 +39,13 @@ fn main() {
         "job-64" => callers::jobs(urls, span, 64),
         "async-256" => callers::tasks(urls, span, 256),
         "blocking-1" => callers::blocking(urls, span),
-        "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls, &name(0))),
-        "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls, &name(0)), 50, 16),
-        "raw-new-50x16" => raw::pipelined(first, span, &Work::pair(urls, &new_name()), 50, 16),
+        "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls, |client| client.lock(name(0)))),
+        "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(name(0))), 50, 16),
+        "raw-new-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(new_name())), 50, 16),
+        "fair-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(name(0)).fair(true)), 50, 16),
+        "permit-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.semaphore(name(0), 5)), 50, 16),
+        "reader-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.read_lock(name(0))), 50, 16),
+        "semaphore-64" => callers::permits(urls, span, 64, 5),
         "renewal-50x16" => raw::pipelined(first, span, &Work::renewal(urls), 50, 16),
         "plain-50x16" => raw::pipelined(first, span, &Work::plain(first, &name(0)), 50, 16),
         "plain-new-50x16" => raw::pipelined(first, span, &Work::plain(first, &new_name()), 50, 16),
@@ -55,9 +59,14 @@ fn main() {
         "spread-64x3" => callers::spread(urls, span, 64, 3, 3),
         "spread-64x6" => callers::spread(urls, span, 64, 6, 6),
         "trust" => callers::trust(urls),
-        other => match other.strip_prefix("names-") {
-            Some(count) => left::names(urls, count.parse().unwrap()),
-            None => panic!("no side {other}"),
+        other => match other.rsplit_once('-') {
+            Some(("names", count)) => left::names(urls, count.parse().unwrap()),
+            Some(("reader-beside", count)) => {
+                let work = Work::pair(urls, |client| client.read_lock(name(0)));
+                crowd(first, count.parse().unwrap());
+                raw::one_at_a_time(first, span, &work);
+            }
+            _ => panic!("no side {other}"),
         },
     }
 }

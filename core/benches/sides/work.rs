@@ -1,12 +1,12 @@
 //! Work: the bytes that the library sends, taken down by a relay between it and a server.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use locktender::host::sync::Mutex;
-use locktender::{Client, Hold};
+use locktender::{Client, Hold, Lock};
 
 use crate::callers::name;
 
@@ -19,12 +19,12 @@ pub fn new_name() -> String {
 }
 
 /// A hold of a lock, and the bytes of its acquire. The client has had a lock before.
-fn acquired(urls: &str, named: &str) -> (Recorder, Client, Hold, Vec<u8>) {
+fn acquired(urls: &str, lock: impl FnOnce(&Client) -> Lock) -> (Recorder, Client, Hold, Vec<u8>) {
     let recorder = Recorder::before(urls);
     let client = Client::open(recorder.urls.as_str()).unwrap();
     client.lock(name(0)).acquire_blocking().unwrap().release().blocking().unwrap();
     recorder.next();
-    let held = client.lock(named).acquire_blocking().unwrap();
+    let held = lock(&client).acquire_blocking().unwrap();
     let acquire = recorder.next();
     (recorder, client, held, acquire)
 }
@@ -41,8 +41,8 @@ pub struct Work {
 
 impl Work {
     /// An acquire and a release of a free lock, as the first server gets them.
-    pub fn pair(urls: &str, named: &str) -> Self {
-        let (recorder, client, held, acquire) = acquired(urls, named);
+    pub fn pair(urls: &str, lock: impl FnOnce(&Client) -> Lock) -> Self {
+        let (recorder, client, held, acquire) = acquired(urls, lock);
         held.release().blocking().unwrap();
         let release = recorder.next();
         client.close_blocking().unwrap();
@@ -52,7 +52,7 @@ impl Work {
     /// A renewal of a lock that is held.
     pub fn renewal(urls: &str) -> Self {
         // Its locks stay until they expire, so no other side has them.
-        let (recorder, client, held, first) = acquired(urls, &format!("{}:{}", std::process::id(), name(0)));
+        let (recorder, client, held, first) = acquired(urls, |client| client.lock(format!("{}:{}", std::process::id(), name(0))));
         // The connection for renewals is opened after a twentieth of the ttl, and the first renewal on it carries the script.
         std::thread::sleep(Duration::from_secs(1));
         held.renew_now().blocking().unwrap();
@@ -112,6 +112,22 @@ impl Batch {
         }
         &self.bytes
     }
+}
+
+/// Has so many readers inside of the lock of the first caller.
+pub fn crowd(url: &str, readers: usize) {
+    const FOR_MS: u64 = 600_000;
+    let ends = (u64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap() + FOR_MS).to_string();
+    let (lock, marks) = (name(0), format!("{{{}}}:~lt:shared", name(0)));
+    let mut stream = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
+    let members: Vec<String> = (0..readers).map(|reader| format!("host=crowd id={reader:036}")).collect();
+    let pairs = members.chunks(500).map(|some| some.iter().flat_map(|member| [&*ends, member]).collect::<Vec<_>>());
+    let mut commands = vec![words(&["DEL", &marks]), words(&["SET", &lock, "read 1", "PXAT", &ends])];
+    commands.extend(pairs.map(|pairs| words(&[&["ZADD", &*marks], &pairs[..]].concat())));
+    commands.push(words(&["PEXPIREAT", &marks, &ends]));
+    stream.write_all(&commands.concat()).unwrap();
+    let mut answers = BufReader::new(stream);
+    commands.iter().for_each(|_| assert_ne!(answers.read_line(&mut String::new()).unwrap(), 0));
 }
 
 /// The number of commands in these bytes.

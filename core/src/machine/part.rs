@@ -18,7 +18,7 @@ pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Reply {
         Part::CountAttempt { fence } => count(state, op, *fence, env),
         Part::Reset { holder } => {
             let lock = holder.as_deref().map(|holder| (whole.keys.lock(), holder));
-            let reply = alone(state, op.key(), lock, &Op::Lock(whole.clone()), env);
+            let reply = alone(state, (op.key(), None), lock, &Op::Lock(whole.clone()), env);
             match reply.verdict {
                 Verdict::No { holder, .. } => Reply { verdict: Verdict::No { holder, remaining: Remaining::Gone }, ..reply },
                 _ => reply,
@@ -26,22 +26,28 @@ pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Reply {
         }
         Part::Take => take_alone(state, whole, env.now_us),
         Part::Extend | Part::Release | Part::Look | Part::EndAttempt | Part::Status => {
-            let reply = alone(state, op.key(), None, &Op::Lock(whole.clone()), env);
+            let marks = Some(whole.keys.marks()).filter(|_| whole.keys.kind().is_shared());
+            let reply = alone(state, (op.key(), marks), None, &Op::Lock(whole.clone()), env);
             Reply { queued: Queued::Nothing, ..reply }
         }
     }
 }
 
-/// Applies an operation where there is no key but `key`, and perhaps a lock with a holder, and keeps what becomes of that key.
-fn alone(state: &mut State, key: &str, lock: Option<(&str, &str)>, op: &Op, env: &Env<'_>) -> Reply {
+/// Applies an operation where there is no key but `key` and perhaps another one, and perhaps a lock with a holder, and keeps what becomes of
+/// those keys.
+fn alone(state: &mut State, (key, other): (&str, Option<&str>), lock: Option<(&str, &str)>, op: &Op, env: &Env<'_>) -> Reply {
     let mut only = State::new();
     let now_us = env.now_us;
-    only.restore(key, state.get(key, now_us).cloned());
+    for key in other.into_iter().chain([key]) {
+        only.restore(key, state.get(key, now_us).cloned());
+    }
     if let Some((lock, holder)) = lock {
         only.put(lock, Value::Text(Arc::from(holder)), now_us, None);
     }
     let reply = apply_whole(&mut only, op, env);
-    state.restore(key, only.get(key, now_us).cloned());
+    for key in other.into_iter().chain([key]) {
+        state.restore(key, only.get(key, now_us).cloned());
+    }
     reply
 }
 
@@ -63,7 +69,7 @@ fn count(state: &mut State, op: &PartOp, fence: u64, env: &Env<'_>) -> Reply {
         (*place, *adopt) = (None, None);
     }
     let lock = is_ours.then_some((keys.lock(), &**by));
-    let reply = alone(state, op.key(), lock, &Op::Lock(whole), env);
+    let reply = alone(state, (op.key(), None), lock, &Op::Lock(whole), env);
     match reply.verdict {
         Verdict::Vote => {
             state.put_fields(keys.record(), &[("fence", &*fence.to_string())], env.now_us);

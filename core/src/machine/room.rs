@@ -185,13 +185,24 @@ impl Room<'_> {
             _ => self.remaining(found),
         };
         let verdict = Verdict::Held { holder, remaining };
+        let other_limit = self.other_limit(gate);
         let queued = place.map_or(Queued::Nothing, |place| queue::enqueue(self.state, self.keys, place, self.now_us));
-        Reply { queued, ..Reply::new(verdict, self.now_us, 0) }
+        Reply { queued, other_limit, ..Reply::new(verdict, self.now_us, 0) }
     }
 
     /// What remains of the lock's key by now.
     pub(super) fn remaining(&self, found: &Found) -> Remaining {
         if found.is_held() { self.left_ms().map_or(Remaining::Forever, for_ms) } else { Remaining::Gone }
+    }
+
+    /// The number of permits that those inside have asked for, if it is not that of this lock; else 0.
+    pub(super) fn other_limit(&self, gate: Option<Gate>) -> u32 {
+        match (gate, self.keys.kind()) {
+            (Some(Gate::Permits(theirs)), Kind::Semaphore(ours)) if theirs != u64::from(ours) && self.last_end().is_some() => {
+                u32::try_from(theirs).unwrap_or(u32::MAX)
+            }
+            _ => 0,
+        }
     }
 
     /// The refusal of a hold that isn't inside. Others that are inside in the same way are not in its place, so nobody is named then. The

@@ -164,6 +164,7 @@ fn enter(room: &mut Room<'_>, args: &AcquireArgs<'_>, free: &Free) -> Result<Rep
     };
     let gate = limit_of(keys).map_or(Gate::Read(number), Gate::Permits);
     let end = free.known.unwrap_or_default().max(room.now_ms() + args.ttl_ms);
+    let other_limit = room.other_limit(free.gate);
     if free.gate.is_some() {
         room.drop_ended();
     } else if !mutant!(OldMarksKept) {
@@ -187,7 +188,7 @@ fn enter(room: &mut Room<'_>, args: &AcquireArgs<'_>, free: &Free) -> Result<Rep
     }
     room.admit(gate);
     let queued = args.place.map_or(Queued::Nothing, |place| queue::served(room.state, keys, place, false, now_us));
-    Ok(Reply { queued, ..Reply::new(Verdict::Vote, now_us, number) })
+    Ok(Reply { queued, other_limit, ..Reply::new(Verdict::Vote, now_us, number) })
 }
 
 /// Confirms a hold behind a failover. The clock then gives no fence up to that of the hold.

@@ -46,7 +46,7 @@ pub enum Part {
 }
 
 impl PartOp {
-    /// The only key that it uses.
+    /// The only key that it uses; of a lock that several hold at once the marks are another one.
     #[must_use]
     pub fn key(&self) -> &str {
         let keys: &Keys = &self.whole.keys;

@@ -170,6 +170,8 @@ pub struct Reply {
     pub last_fence: u64,
     /// Whether nothing stands behind the owner in the lock's key: an acquire without a script.
     pub is_bare: bool,
+    /// An acquire of a permit: the number of permits that others ask for, if it is another one; else 0.
+    pub other_limit: u32,
     /// Whether an extension found that a client waits.
     pub waits: bool,
     /// The server's run id, where the transport knows it: two servers of a quorum with the same one are the same server.
@@ -199,6 +201,7 @@ impl Reply {
             fence,
             last_fence: 0,
             is_bare: false,
+            other_limit: 0,
             waits: false,
             run_id: None,
             is_alone: false,

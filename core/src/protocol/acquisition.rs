@@ -178,6 +178,9 @@ impl Acquisition {
         if !recipe.keys.kind().is_shared() {
             self.witness.receive(server, tag.step, &answer, self.state.owner());
         }
+        if let Ok(Reply { other_limit: 1.., .. }) = &answer {
+            out.extend(answer.iter().map(|reply| Command::OtherLimit(reply.other_limit)));
+        }
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {
             _ if tag.step == Step::Release => {

@@ -279,6 +279,8 @@ pub enum Command {
     Quit(LeaveReason),
     /// Warn that the next waiter could not be notified of the release, with the reason.
     NotNotified(String),
+    /// Warn that others ask for so many permits of this semaphore.
+    OtherLimit(u32),
     /// Warn that a server's clock jumped, unless another hold has seen that jump.
     Jumped(Jump),
     /// Emit an event.

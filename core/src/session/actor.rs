@@ -324,6 +324,7 @@ impl LockActor {
             Command::KeepWarm => self.session.keep_warm(),
             Command::Listen => self.session.listen(&self.recipe),
             Command::NotNotified(why) => self.session.warn_unpublished(&self.recipe.keys, &why),
+            Command::OtherLimit(theirs) => self.session.warn_of_other_limit(&self.recipe.keys, theirs),
             Command::WaitsLong { since } => self.notice_own_hold(since),
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(&self.recipe.queue_key(), self.id, io),

@@ -1,10 +1,11 @@
 //! Warnings that a client emits once, however many of its acquisitions notice the cause.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::quoted::quoted;
 use crate::event::{EventKind, LockEvent};
-use crate::name::Keys;
+use crate::name::{Keys, Kind};
 use crate::protocol::{Jump, Jumps};
 use crate::session::Session;
 use crate::sync::Mutex;
@@ -14,7 +15,12 @@ pub(super) struct Warnings {
     /// Whether the warning about a wake-up that could not be published was emitted.
     unpublished: AtomicBool,
     jumps: Mutex<Jumps>,
+    /// The semaphores of which others ask for another number of permits.
+    limits: Mutex<HashSet<Box<str>>>,
 }
+
+/// About so many semaphores a client warns.
+const SEMAPHORES: usize = 100;
 
 impl Session {
     /// Warns that a release could not publish the wake-up of the next waiter. One warning is enough: the next release will fail
@@ -24,6 +30,22 @@ impl Session {
             let mut event = LockEvent::of(EventKind::Warning, keys);
             event.message =
                 Some(format!("the next waiter is not notified of a release, and finds out within a second: {}", quoted(why)));
+            self.emit(&event);
+        }
+    }
+
+    /// Warns that others ask for another number of permits, once for each semaphore.
+    pub(super) fn warn_of_other_limit(&self, keys: &Keys, theirs: u32) {
+        let Kind::Semaphore(ours) = keys.kind() else { return };
+        let mut limits = self.warnings.limits.lock();
+        let is_news = limits.len() < SEMAPHORES && limits.insert(keys.lock().into());
+        drop(limits);
+        if is_news {
+            let mut event = LockEvent::of(EventKind::Warning, keys);
+            event.message = Some(format!(
+                "the semaphore {:?} has {ours} permits here, and others that hold it ask for {theirs}: at most the larger number hold it",
+                keys.name()
+            ));
             self.emit(&event);
         }
     }

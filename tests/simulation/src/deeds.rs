@@ -69,6 +69,7 @@ impl World {
             | Command::Look { .. }
             | Command::Listen
             | Command::NotNotified(_)
+            | Command::OtherLimit(_)
             | Command::Jumped(_)
             | Command::Yield
             | Command::WaitsLong { .. }

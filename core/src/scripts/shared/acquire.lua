@@ -7,7 +7,8 @@
 --          or of the writer that becomes a reader; or '+' and the owner of a reader beside whom this one enters past every waiter,
 --          with quarantine: the marker as this client would write it; what there is none of is '', or left out at the end
 -- returns  as acquire of a lock with one holder; the fence of a reader is that of its period;
---          'held' names the mark that ends last, and of permits the one that ends first
+--          'held' names the mark that ends last, and of permits the one that ends first;
+--          the eighth of both is the number of permits that others ask for, if it is another one
 -- always   readers of one period have one fence, above that of every holder before; a permit's is above all fences before;
 --          the gate ends with the last mark; a gate without a living mark is waited for, and never written;
 --          nobody enters past the first waiter of another kind, and no fair newcomer past anybody

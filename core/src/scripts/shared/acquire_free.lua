@@ -1,6 +1,14 @@
 -- Whether the gate is of this kind, and some mark lives.
 local last = kind == mine and last_mark()
 
+-- Another number of permits that others ask for is shown.
+local function with_limit(reply)
+  if last and limit and limit ~= number then
+    reply[6], reply[7], reply[8] = reply[6] or false, reply[7] or false, number
+  end
+  return reply
+end
+
 local function held()
   local left, holder = redis.call('PTTL', KEYS[1]), holder_of(value)
   if kind == 'permits' and limit then
@@ -13,7 +21,7 @@ local function held()
   if waits then
     enqueued(reply, entry, came, now)
   end
-  return reply
+  return with_limit(reply)
 end
 
 if value and not last and not (waits and value == 'claim ' .. entry) then

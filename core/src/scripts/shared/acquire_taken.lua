@@ -37,4 +37,4 @@ admit(mine, limit)
 if waits and ARGV[7] == '1' then
   enqueued(reply, entry, 0, now)
 end
-return reply
+return with_limit(reply)

@@ -18,7 +18,7 @@ local function clear()
 end
 
 local leaves, mine = ARGV[2], ARGV[3]
-if leaves ~= '' then
+if leaves ~= '' and KEYS[3] then
   redis.pcall('ZREM', KEYS[3], leaves)
 end
 

@@ -92,6 +92,9 @@ fn run_all(binary: &Binary, seeds: RangeInclusive<u64>, locks: &[Named], shown: 
     assert!(shown || twins.verdicts().len() == VERDICTS, "not every kind of answer was compared: {:?}", twins.verdicts());
 }
 
+/// How many sequences of them are about locks that several hold at once.
+const SHARED_IN_PARTS: u64 = 150;
+
 /// The answers of parts that were done.
 const DONE_IN_PARTS: [&str; 9] = [
     "take Vote",
@@ -112,6 +115,11 @@ fn run_parts(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
         let steps = Steps::new(seed, PARTED).in_parts();
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, steps, shown)));
         assert!(outcome.is_ok(), "{} differs from the machine in parts: DIFFERENTIAL_SEED={seed}", binary.name);
+    }
+    for seed in 1..=SHARED_IN_PARTS {
+        let steps = Steps::new(seed, PARTED).shared().in_parts();
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut twins, seed, steps, shown)));
+        assert!(outcome.is_ok(), "{} differs from the machine in parts of shared locks: seed {seed}", binary.name);
     }
     let missed: Vec<_> = DONE_IN_PARTS.into_iter().filter(|done| !twins.verdicts().contains(*done)).collect();
     assert!(shown || missed.is_empty(), "{missed:?}: not compared");

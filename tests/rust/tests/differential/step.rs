@@ -128,6 +128,10 @@ impl Steps {
 
     /// A part of an operation, where a cluster does that in parts.
     fn part_of(&mut self, mut whole: LockOp, fences: &[u64]) -> Op {
+        if whole.keys.kind().is_shared() {
+            let is_release = matches!(whole.verb, Verb::Release { .. } | Verb::Leave);
+            return if is_release { Op::Part(Box::new(PartOp { whole, part: Part::Release })) } else { Op::Lock(whole) };
+        }
         if let Verb::Acquire { quorum_config, .. } = &mut whole.verb {
             *quorum_config = None;
         }

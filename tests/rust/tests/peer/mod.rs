@@ -150,11 +150,11 @@ pub fn success(received: &Received) -> String {
     if received.words.get(2).is_some_and(|keys| keys == "1") && received.words.len() >= 6 && number(5).is_some() {
         return ":-2\r\n".to_owned();
     }
-    let owner = received.words.get(7).map(String::as_str);
-    match number(9) {
+    let owner = received.words.get(8).map(String::as_str);
+    match number(10) {
         Some(1_000_000_000_000_000..) => answer("vote", owner),
         // A release has a waiter or nothing here, the others a time or a fence.
-        _ => answer("ok", owner.filter(|_| number(8).is_some())),
+        _ => answer("ok", owner.filter(|_| number(9).is_some())),
     }
 }
 

@@ -44,7 +44,7 @@ fn operations_arrive_in_the_order_in_which_they_were_submitted() {
 fn answers_that_come_byte_by_byte_are_those_of_their_operations() {
     let owner = |number: usize| format!("{number}:{}", "x\r\n".repeat(number));
     let peer = Peer::start(|received| {
-        let number = received.words[7].split_once(':').unwrap().0.strip_prefix("host=").unwrap().parse::<usize>().unwrap();
+        let number = received.words[8].split_once(':').unwrap().0.strip_prefix("host=").unwrap().parse::<usize>().unwrap();
         let answer = success(received).replace(":1\r\n:1\r\n", &format!(":1\r\n:{number}\r\n"));
         Act::Drip(answer)
     });

@@ -1,7 +1,11 @@
 //! Hand-over: from the holder to the next waiter.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use locktender::internals::name::{Keys, Kind};
+use locktender::internals::redis::Script;
+use locktender::op::{LockOp, Op, Verb};
 use locktender::{Client, EventKind, Remaining};
 use locktender_tests::{Connection, PATIENCE, RealServer, ServerOptions, eventually};
 
@@ -106,15 +110,10 @@ fn an_error_shows_how_many_were_before() {
 
 #[test]
 fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
-    const RELEASE: &str = concat!(
-        include_str!("../../../../core/src/scripts/exclusive/release.lua"),
-        include_str!("../../../../core/src/scripts/value.lua"),
-        include_str!("../../../../core/src/scripts/exclusive/release_short.lua"),
-        include_str!("../../../../core/src/scripts/queue.lua"),
-        include_str!("../../../../core/src/scripts/time.lua"),
-        include_str!("../../../../core/src/scripts/exclusive/release_long.lua"),
-    );
     const GREEDY: &str = "host=greedy id=0193d1d2-3c4d-7e5f-8a6b-7c8d9e0f1a2b";
+    let keys = Arc::new(Keys::new(Kind::Exclusive, "", "a", true).unwrap());
+    let release = LockOp { keys: keys.clone(), by: GREEDY.into(), verb: Verb::Release { leave: None, kept_ms: 0 } };
+    let script = Script::of(&Op::Lock(release)).unwrap().text(false);
     let server = RealServer::start();
     let mut greedy = server.connection().unwrap();
     let patient = Watched::open(&server.url());
@@ -126,7 +125,7 @@ fn nobody_starves_though_the_releaser_takes_the_lock_back_in_the_same_moment() {
     let mut passed = 0;
     let undone = |greedy: &mut Connection| {
         greedy.command(&["MULTI"]).unwrap();
-        greedy.command(&["EVAL", RELEASE, "4", "a", "{20200}:~lt:clock", "{a}:~lt:queue", "{a}:~lt:marker", GREEDY]).unwrap();
+        greedy.command(&["EVAL", script, "5", "a", keys.clock(), keys.queue(), keys.marker(), keys.marks(), GREEDY]).unwrap();
         greedy.command(&["SET", "a", GREEDY, "NX", "PX", "60000"]).unwrap();
         greedy.command(&["EXEC"]).unwrap();
         greedy.command(&["GET", "a"]).unwrap().text().is_some_and(|holder| holder.starts_with(GREEDY))

@@ -34,6 +34,8 @@ fn a_permit_that_is_given_back_goes_to_the_first_who_waits_and_nothing_is_left()
         assert!(permits(&two.client, 2).try_acquire_blocking().unwrap().is_none());
         let beside = permits(&two.client, 3).try_acquire_blocking().unwrap().expect("each names its own limit");
         beside.release_blocking().unwrap();
+        let warned = two.last(EventKind::Warning).and_then(|event| event.message).unwrap_or_default();
+        assert!(warned.contains("has 3 permits here") && warned.contains("ask for 2"), "{warned}");
         let mut held = held;
         for round in 1..=10 {
             let waiting = acquire(permits(&two.client, 2));

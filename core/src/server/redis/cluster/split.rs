@@ -61,12 +61,11 @@ pub(super) enum Next {
 
 impl Split {
     /// Begins an operation: gives its first part. An operation on several servers has no parts: none of them is in a cluster.
-    /// Neither has one on a lock that several hold at once: it needs the lock's key and the marks.
+    /// On a lock that several hold at once only a release has one, without the queue: the others wait until the slot is whole.
     pub(super) fn begin(whole: &LockOp) -> Option<(Self, Op)> {
-        if whole.keys.kind().is_shared() {
-            return None;
-        }
+        let is_shared = whole.keys.kind().is_shared();
         let (stage, part) = match &whole.verb {
+            verb if is_shared && !matches!(verb, Verb::Release { .. } | Verb::Leave) => return None,
             Verb::Acquire { .. } => (Stage::Take, Part::Take),
             Verb::Extend { .. } => (Stage::Only, Part::Extend),
             Verb::Release { .. } | Verb::Leave => (Stage::Only, Part::Release),

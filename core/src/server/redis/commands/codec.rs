@@ -75,11 +75,21 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         }
         _ => None,
     };
+    let asks_for_permit = matches!(op.verb(), Some(Verb::Acquire { job: None, .. }));
+    let other_limit = count(&eighth).filter(|_| asks_for_permit).map_or(0, small);
     let earlier = attempt.and_then(|_| earlier(&eleventh));
     let is_refusal = matches!((&verdict, op.verb()), (Verdict::No { .. }, Some(Verb::Release { .. } | Verb::Leave)));
     let last_fence = count(&seventh).filter(|_| is_refusal).unwrap_or_default();
     let waits = matches!((&verdict, op.verb()), (Verdict::Ok, Some(Verb::Extend { .. }))) && count(&sixth) == Some(1);
-    Ok(Reply { queued: queued(op, sixth, seventh), last_fence, waits, attempt, earlier, ..Reply::new(verdict, time_us, fence) })
+    Ok(Reply {
+        queued: queued(op, sixth, seventh),
+        other_limit,
+        last_fence,
+        waits,
+        attempt,
+        earlier,
+        ..Reply::new(verdict, time_us, fence)
+    })
 }
 
 /// The reason of this word why no attempt begins.

@@ -47,7 +47,7 @@ impl Script {
     pub fn of(op: &Op) -> Option<&'static Self> {
         Some(match op {
             Op::Lock(op) => script_of(op.keys.kind(), &op.verb),
-            Op::Part(op) => script_of_part(&op.part),
+            Op::Part(op) => script_of_part(op.whole.keys.kind(), &op.part),
             Op::Greet { .. } => &GREET,
             Op::Trust { .. } => &TRUST,
             Op::Probe { .. } => &PROBE,
@@ -92,8 +92,9 @@ fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
 }
 
 /// The script of a part of an operation.
-fn script_of_part(part: &Part) -> &'static Script {
+fn script_of_part(kind: Kind, part: &Part) -> &'static Script {
     match part {
+        Part::Release if kind.is_shared() => &SHARED_RELEASE_ALONE,
         Part::Take => &TAKE,
         Part::Tick => &TICK,
         Part::Extend => &EXTEND,
@@ -180,6 +181,11 @@ static SHARED_RELEASE: Script = script!(
     "shared/gate.lua" "shared/marks.lua" "shared/admit.lua" "shared/released.lua"
 );
 
+static SHARED_RELEASE_ALONE: Script = script!(
+    "#!lua flags=allow-oom\n": "shared/release.lua" "value.lua" "shared/alone.lua" "time.lua" "exclusive/held.lua" "shared/gate.lua"
+    "shared/marks.lua" "shared/released.lua"
+);
+
 static JOB_BEGIN: Script = script!(
     "#!lua\n": "job/begin.lua" "value.lua" "queue.lua" "job/notify.lua" "job/not_begun.lua" "job/over_notified.lua" {
         "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "job/over.lua" "clock.lua" "shared/gate.lua"
@@ -201,7 +207,7 @@ static JOB_STATUS: Script = script!("": "value.lua" "job/status.lua" "shared/gat
 static TAKE: Script = script!("#!lua\n": "value.lua" "part/take.lua");
 static TICK: Script = script!("#!lua\n": "part/tick.lua" "time.lua" "clock.lua" "part/ticked.lua");
 static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "value.lua" "part/holder.lua" "part/release.lua");
-static LOOK: Script = script!("": "value.lua" "part/look.lua");
+static LOOK: Script = script!("": "part/look.lua" "value.lua" "time.lua" "shared/gate.lua" "exclusive/seen.lua" "part/looked.lua");
 static COUNT_ATTEMPT: Script = script!(
     "#!lua\n": "value.lua" "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" {
         "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua"

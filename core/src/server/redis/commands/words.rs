@@ -251,7 +251,17 @@ impl<'a> Words<'a> {
 
     /// The words of a part of an operation on a lock.
     fn part_op(&mut self, op: &'a PartOp) {
-        let PartOp { whole: LockOp { by, verb, .. }, part } = op;
+        let PartOp { whole: LockOp { keys, by, verb }, part } = op;
+        if keys.kind().is_shared() {
+            let leave = match verb {
+                Verb::Release { leave, .. } => leave.as_deref(),
+                // A waiter that leaves has no hold: its own name is no owner.
+                _ => Some(&**by),
+            };
+            self.number(2_u64).text(keys.lock()).text(keys.marks());
+            self.text(by).text(leave.unwrap_or_default()).text(gate(keys.kind()));
+            return;
+        }
         self.number(1_u64).text(op.key());
         match (part, verb) {
             (Part::Take, Verb::Acquire { ttl_ms, adopt, place, .. }) => {
