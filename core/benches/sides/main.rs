@@ -43,8 +43,12 @@ fn main() {
         "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(name(0))), 50, 16),
         "raw-new-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(new_name())), 50, 16),
         "fair-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(name(0)).fair(true)), 50, 16),
-        "permit-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.semaphore(name(0), 5)), 50, 16),
-        "reader-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.read_lock(name(0))), 50, 16),
+        "permit-50x16" => {
+            raw::pipelined(first, span, &Work::pair(urls, |client| client.semaphore(format!("{}:permits", name(0)), 5)), 50, 16)
+        }
+        "reader-50x16" => {
+            raw::pipelined(first, span, &Work::pair(urls, |client| client.read_lock(format!("{}:read", name(0)))), 50, 16)
+        }
         "semaphore-64" => callers::permits(urls, span, 64, 5),
         "renewal-50x16" => raw::pipelined(first, span, &Work::renewal(urls), 50, 16),
         "plain-50x16" => raw::pipelined(first, span, &Work::plain(first, &name(0)), 50, 16),
@@ -62,8 +66,9 @@ fn main() {
         other => match other.rsplit_once('-') {
             Some(("names", count)) => left::names(urls, count.parse().unwrap()),
             Some(("reader-beside", count)) => {
-                let work = Work::pair(urls, |client| client.read_lock(name(0)));
-                crowd(first, count.parse().unwrap());
+                let lock = format!("{}:beside-{count}", name(0));
+                let work = Work::pair(urls, |client| client.read_lock(&*lock));
+                crowd(first, &lock, count.parse().unwrap());
                 raw::one_at_a_time(first, span, &work);
             }
             _ => panic!("no side {other}"),

@@ -22,9 +22,10 @@ pub fn new_name() -> String {
 fn acquired(urls: &str, lock: impl FnOnce(&Client) -> Lock) -> (Recorder, Client, Hold, Vec<u8>) {
     let recorder = Recorder::before(urls);
     let client = Client::open(recorder.urls.as_str()).unwrap();
-    client.lock(name(0)).acquire_blocking().unwrap().release().blocking().unwrap();
+    let lock = lock(&client);
+    lock.acquire_blocking().unwrap().release().blocking().unwrap();
     recorder.next();
-    let held = lock(&client).acquire_blocking().unwrap();
+    let held = lock.acquire_blocking().unwrap();
     let acquire = recorder.next();
     (recorder, client, held, acquire)
 }
@@ -114,15 +115,15 @@ impl Batch {
     }
 }
 
-/// Has so many readers inside of the lock of the first caller.
-pub fn crowd(url: &str, readers: usize) {
+/// Has so many readers inside of a lock.
+pub fn crowd(url: &str, lock: &str, readers: usize) {
     const FOR_MS: u64 = 600_000;
     let ends = (u64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap() + FOR_MS).to_string();
-    let (lock, marks) = (name(0), format!("{{{}}}:~lt:shared", name(0)));
+    let marks = format!("{{{lock}}}:~lt:shared");
     let mut stream = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
     let members: Vec<String> = (0..readers).map(|reader| format!("host=crowd id={reader:036}")).collect();
     let pairs = members.chunks(500).map(|some| some.iter().flat_map(|member| [&*ends, member]).collect::<Vec<_>>());
-    let mut commands = vec![words(&["DEL", &marks]), words(&["SET", &lock, "read 1", "PXAT", &ends])];
+    let mut commands = vec![words(&["DEL", &marks]), words(&["SET", lock, "read 1", "PXAT", &ends])];
     commands.extend(pairs.map(|pairs| words(&[&["ZADD", &*marks], &pairs[..]].concat())));
     commands.push(words(&["PEXPIREAT", &marks, &ends]));
     stream.write_all(&commands.concat()).unwrap();

@@ -207,7 +207,8 @@ static JOB_STATUS: Script = script!("": "value.lua" "job/status.lua" "shared/gat
 static TAKE: Script = script!("#!lua\n": "value.lua" "part/take.lua");
 static TICK: Script = script!("#!lua\n": "part/tick.lua" "time.lua" "clock.lua" "part/ticked.lua");
 static RELEASE_ALONE: Script = script!("#!lua flags=allow-oom\n": "value.lua" "part/holder.lua" "part/release.lua");
-static LOOK: Script = script!("": "part/look.lua" "value.lua" "time.lua" "shared/gate.lua" "exclusive/seen.lua" "part/looked.lua");
+static LOOK: Script =
+    script!("": "part/look.lua" "value.lua" "time.lua" "shared/gate.lua" "exclusive/seen.lua" "part/looked.lua");
 static COUNT_ATTEMPT: Script = script!(
     "#!lua\n": "value.lua" "part/record.lua" "part/begin.lua" "job/not_begun.lua" "part/begun_alone.lua" {
         "job/over.lua" "part/taken.lua" "job/due.lua" "part/counted.lua"
