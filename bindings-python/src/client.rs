@@ -69,37 +69,14 @@ impl Client {
     }
 
     #[doc = with_lock_options!("read_lock($self, name, *")]
-    /// The read lock ``name``: any number of readers hold it at once, and no writer. **The writer is** :meth:`lock` of the same name. No
-    /// I/O.
-    ///
-    /// The options are those of :meth:`lock`, but ``min_hold``; each reader has a ``ttl`` of its own. While a writer waits as the first
-    /// one, no new reader enters; those behind a release enter together. Only a thread, task or greenlet that reads already, in a
-    /// ``with``, may read once more past that writer. Readers between two writers have the same fence. Not on a quorum.
-    ///
-    ///     with client.read_lock("prices"):
-    ///         print("no writer changes them now")
-    ///
-    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[doc = include_str!("client/read_lock.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
     fn read_lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
         Lock::new(Some(slf), Kind::Readers, name, options)
     }
 
     #[doc = with_lock_options!("semaphore($self, name, *, permits")]
-    /// The semaphore ``name``: a lock that at most ``permits`` programs hold at once. No I/O.
-    ///
-    /// The options are those of :meth:`lock`, but ``min_hold``; each permit has a ``ttl`` of its own, so one whose holder died is free after
-    /// that. Its name is that of a lock: while a permit is held, :meth:`lock` of the same name is held, and who holds that lock has all
-    /// permits. If programs ask with different numbers, at most the largest one hold it. Permits have no numbers: who guards five
-    /// different things takes five locks. Not on a quorum.
-    ///
-    /// ``permits``
-    ///     How many may hold it at once: from 1 to 10,000.
-    ///
-    ///         with client.semaphore("renders", permits=5):
-    ///             print("one of five")
-    ///
-    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[doc = include_str!("client/semaphore.txt")]
     #[pyo3(signature = (name, *_more, permits, **options), text_signature = None)]
     fn semaphore(
         slf: Py<Self>,

@@ -154,13 +154,6 @@ impl Lock {
         Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
     }
 
-    fn not_held(&self, method: &str) -> PyErr {
-        NotHeldError::new_err(format!(
-            "{} only describes a lock and holds none: {method}() is a method of what acquire() returned",
-            self.__repr__()
-        ))
-    }
-
     /// What the exit of the calling task or thread ends.
     fn closing<T: Entered>(&self, py: Python<'_>, entries: &Entries<T>) -> PyResult<Py<T>> {
         let caller = frames::caller(py)?;

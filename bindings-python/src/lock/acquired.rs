@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use super::Lock;
 use crate::async_hold::AsyncHold;
 use crate::client::Client;
+use crate::errors::NotHeldError;
 use crate::hold::Hold;
 use crate::waiting;
 
@@ -34,5 +35,13 @@ impl Lock {
         let client = self.client(py)?;
         let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
         held.map(|held| self.held(py, client, held)).transpose()
+    }
+
+    /// The error of a method that only a hold has.
+    pub(super) fn not_held(&self, method: &str) -> PyErr {
+        NotHeldError::new_err(format!(
+            "{} only describes a lock and holds none: {method}() is a method of what acquire() returned",
+            self.__repr__()
+        ))
     }
 }

@@ -178,8 +178,8 @@ impl Acquisition {
         if !recipe.keys.kind().is_shared() {
             self.witness.receive(server, tag.step, &answer, self.state.owner());
         }
-        if let Ok(Reply { other_limit: 1.., .. }) = &answer {
-            out.extend(answer.iter().map(|reply| Command::OtherLimit(reply.other_limit)));
+        if let Ok(Reply { other_limit: theirs @ 1.., .. }) = &answer {
+            out.push(Command::OtherLimit(*theirs));
         }
         let ballot = matches!(tag.step, Step::Acquire | Step::Confirm);
         match &mut self.state {

@@ -17,7 +17,7 @@ use self::hold::{Body, Got, Hold, begun};
 use crate::matching::{Variables, mismatch};
 use crate::place::{self, Place};
 use crate::seen::{describe, look, ms, observed, plain, show, show_grant, show_hold, status};
-use crate::wanted::{client_options, duration, lock_settings, now, scheduled};
+use crate::wanted::{client_options, duration, lock_of, lock_settings, now, scheduled};
 
 /// How long something that is certain to happen may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -279,12 +279,7 @@ impl<'a> Scene<'a> {
             _ => self.variables.fill(&"$name".into()).as_str().unwrap().to_owned(),
         };
         let client = self.client(client)?;
-        let lock = match wanted["permits"].as_u64() {
-            Some(permits) => client.semaphore(name, u32::try_from(permits).unwrap()),
-            None if wanted["read"] == true => client.read_lock(name),
-            None => client.lock(name),
-        };
-        Ok(lock.settings(lock_settings(wanted)?))
+        Ok(lock_of(&client, name, wanted).settings(lock_settings(wanted)?))
     }
 
     fn job(&mut self, client: &str, step: &Value) -> Result<Job, Error> {

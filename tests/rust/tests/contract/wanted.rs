@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::host::LockOverrides;
 use locktender::host::milliseconds;
-use locktender::{ClientOptions, Error, Job, Overlap, Wait};
+use locktender::{Client, ClientOptions, Error, Job, Lock, Overlap, Wait};
 use serde_json::Value;
 
 pub fn duration(wanted: &Value, key: &str) -> Result<Option<Duration>, Error> {
@@ -34,6 +34,15 @@ pub fn lock_settings(wanted: &Value) -> Result<LockOverrides, Error> {
     settings.fair = wanted["fair"].as_bool();
     settings.category = wanted["category"].as_str().map(|category| Some(category.into()));
     Ok(settings)
+}
+
+/// The lock, of readers or with permits if that is wanted.
+pub fn lock_of(client: &Client, name: String, wanted: &Value) -> Lock {
+    match wanted["permits"].as_u64() {
+        Some(permits) => client.semaphore(name, u32::try_from(permits).unwrap()),
+        None if wanted["read"] == true => client.read_lock(name),
+        None => client.lock(name),
+    }
 }
 
 /// The time in whole milliseconds.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::op::{Adoption, LockOp, Op, QueuePlace, Verb};
+use locktender::op::{Adoption, LockOp, Op, Part, PartOp, QueuePlace, Verb};
 
 use crate::step::{CLIENTS, FLEETS, OWNERS, Step, Steps, TTLS, WAITERS};
 
@@ -22,6 +22,12 @@ const PERMIT_OWNERS: [&str; 3] = [
     "app=b host=c id=0193d1d2-3c4d-7e5f-8a6b-000000000005",
     "host=ü id=0193d1d2-3c4d-7e5f-8a6b-000000000006",
 ];
+
+/// A release has a part of its own, and nothing else.
+pub(crate) fn part_of(whole: LockOp) -> Op {
+    let is_release = matches!(whole.verb, Verb::Release { .. } | Verb::Leave);
+    if is_release { Op::Part(Box::new(PartOp { whole, part: Part::Release })) } else { Op::Lock(whole) }
+}
 
 /// The kinds of lock that several hold at once.
 const SHARED: [Kind; 4] = [Kind::Read, Kind::Semaphore(1), Kind::Semaphore(2), Kind::Semaphore(3)];

@@ -8,6 +8,8 @@ use locktender::machine::FENCE_LIMIT;
 use locktender::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
 use locktender::op::{Adoption, LockOp, Op, Part, PartOp, QueuePlace, QuorumConfig, Verb};
 
+use crate::shared;
+
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -129,8 +131,7 @@ impl Steps {
     /// A part of an operation, where a cluster does that in parts.
     fn part_of(&mut self, mut whole: LockOp, fences: &[u64]) -> Op {
         if whole.keys.kind().is_shared() {
-            let is_release = matches!(whole.verb, Verb::Release { .. } | Verb::Leave);
-            return if is_release { Op::Part(Box::new(PartOp { whole, part: Part::Release })) } else { Op::Lock(whole) };
+            return shared::part_of(whole);
         }
         if let Verb::Acquire { quorum_config, .. } = &mut whole.verb {
             *quorum_config = None;

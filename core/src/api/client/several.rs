@@ -1,0 +1,49 @@
+//! Locks that several hold at once.
+
+use super::Client;
+use crate::api::lock::Lock;
+use crate::name::Kind;
+
+impl Client {
+    /// The semaphore `name`, with the client's options: a lock that at most so many programs hold at once. No I/O.
+    ///
+    /// Each hold is one permit, with a ttl of its own: a holder that dies costs its own permit for its own ttl, and nobody else's. Its
+    /// name is that of a lock: while a permit is held, [`Client::lock`] of the same name is held, and who holds that lock has all
+    /// permits. If programs ask with different numbers, at most the largest one hold it. Permits have no numbers: who guards five
+    /// different things takes five locks. From 1 to 10,000 permits; on one server, not on a quorum.
+    ///
+    /// The fence rises with each grant, and orders nothing between those that hold it at once.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-semaphore")?;
+    /// let renders = client.semaphore("renders", 2);
+    /// let (one, two) = (renders.acquire_blocking()?, renders.acquire_blocking()?);
+    /// assert!(renders.try_acquire_blocking()?.is_none());
+    /// assert_eq!(renders.inspect_blocking()?.and_then(|info| info.available), Some(0));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn semaphore(&self, name: impl Into<String>, permits: u32) -> Lock {
+        self.lock(name).of_several(Kind::Semaphore(permits))
+    }
+
+    /// The read lock `name`, with the client's options: any number of readers hold it at once, and no writer. **The writer is
+    /// [`Client::lock`]** of the same name. No I/O.
+    ///
+    /// Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those behind a release enter together.
+    /// Only a task that reads already may read once more past that writer, because it would wait for itself ([`Lock::caller`]).
+    ///
+    /// Readers between two writers have the same fence, above that of the writer before and below that of the writer behind. On one
+    /// server, not on a quorum.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-read-lock")?;
+    /// let prices = client.read_lock("prices");
+    /// let (one, two) = (prices.acquire_blocking()?, prices.acquire_blocking()?);
+    /// assert_eq!(one.fence(), two.fence());
+    /// assert!(client.lock("prices").try_acquire_blocking()?.is_none());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn read_lock(&self, name: impl Into<String>) -> Lock {
+        self.lock(name).of_several(Kind::Read)
+    }
+}

@@ -1,0 +1,82 @@
+//! Downgrade: a writer becomes a reader. It is a hand-over to oneself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Acquired, Hold};
+use crate::error::Error;
+use crate::io::call::Call;
+use crate::name::{Kind, LockKind};
+use crate::op::Adoption;
+use crate::options::LockOptions;
+use crate::protocol::{Input, Recipe};
+use crate::session::actor::LockActor;
+use crate::session::caller::Caller;
+
+impl Hold {
+    /// Makes a writer's hold a reader's, without a gap: gives a new hold of [`Client::read_lock`], and other readers may enter beside it. This
+    /// handle ends. The new hold has the options of this one and a fence of its own, above this one's; what is left of `min_hold` ends.
+    ///
+    /// There is no way back: two readers that wait to become a writer would wait for each other. Release, and acquire the lock.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-downgrade")?;
+    /// let writer = client.lock("prices").acquire_blocking()?; // writes, and then
+    /// let reader = writer.downgrade().blocking()?;
+    /// assert!(reader.fence() > writer.fence() && !writer.is_valid());
+    /// assert!(client.read_lock("prices").try_acquire_blocking()?.is_some());
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Once it has begun this hold is over. Dropping the call releases the new one.
+    ///
+    /// # Errors
+    /// `LOCK_LOST`, with the reason [`Ended`](crate::LossReason::Ended) if the server doesn't have this hold any more, or if an answer was
+    /// lost; `NOT_HELD` after a release or a hand-over; `INVALID_ARGUMENT` of a hold that is no plain lock's on one server; `FORKED` in a
+    /// forked child; otherwise as [`Lock::acquire`](crate::Lock::acquire).
+    ///
+    /// [`Client::read_lock`]: crate::Client::read_lock
+    pub fn downgrade(&self) -> Call<Self> {
+        let recipe = &self.actor.recipe;
+        if recipe.keys.kind() != Kind::Exclusive || recipe.keys.label().kind != LockKind::Lock {
+            let why =
+                "only the hold of a lock on one server, that is no reader's, permit's, job's or leader's, becomes a reader's";
+            return Call::ready(Err(Error::invalid("downgrade", self.name(), why)));
+        }
+        if let Err(error) = self.own() {
+            return Call::ready(Err(error));
+        }
+        let (actor, owner) = (Arc::clone(&self.actor), Arc::clone(&self.grant.owner));
+        Call::undoing(
+            |held: Self| held.undo(),
+            move |responder| {
+                let ended = Arc::clone(&actor);
+                let handed_over = Call::new(move |responder| {
+                    ended.call(Caller::HandOver(responder), Input::HandOver);
+                    None
+                });
+                // No I/O.
+                if let Err(error) = handed_over.blocking() {
+                    responder.respond(Err(error));
+                    return None;
+                }
+                let keys = Arc::new(actor.recipe.keys.of_kind(Kind::Read));
+                let adopt = Some(Adoption { owner, or_acquire: false, beside: false });
+                let options = LockOptions { min_hold: Duration::ZERO, ..actor.recipe.options.clone() };
+                let recipe = Recipe { keys, adopt, options, busy_is_none: false, ..(*actor.recipe).clone() };
+                let io = responder.io().clone();
+                let acquirer = Box::new(|answered: Result<_, Error>| {
+                    responder.respond(answered.map(Acquired::of).and_then(Acquired::held));
+                });
+                let reader = LockActor::begin(Arc::clone(&actor.session), Arc::new(recipe), None, acquirer, &io);
+                let reader = Arc::downgrade(&reader);
+                Some(Box::new(move |io| {
+                    if let Some(reader) = reader.upgrade() {
+                        reader.send(Input::Cancel, &io);
+                    }
+                }))
+            },
+        )
+    }
+}
