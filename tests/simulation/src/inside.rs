@@ -124,16 +124,18 @@ impl Inside {
         let kind = op.keys.kind();
         after.is_whole(self.has_stray_marks())?;
         let enters = kind.is_shared() && reply.verdict == Verdict::Vote;
-        match (self.gate, after.gate) {
-            (before, now) if before == now => (),
-            (None, Some(gate)) if enters && gate.is_of(kind) => (),
-            (Some(Gate::Permits(_)), Some(Gate::Permits(limit)))
-                if enters && matches!(kind, Kind::Semaphore(most) if u64::from(most) == limit) =>
-            {
-                ()
+        let may_be = match (self.gate, after.gate) {
+            (before, now) if before == now => true,
+            (None, Some(gate)) => enters && gate.is_of(kind),
+            // The gate shows the number of the last one who entered.
+            (Some(Gate::Permits(_)), Some(Gate::Permits(limit))) => {
+                enters && matches!(kind, Kind::Semaphore(most) if u64::from(most) == limit)
             }
-            (Some(_), None) => (),
-            (before, now) => return Err(format!("{op:?} made {now:?} of {before:?}")),
+            (Some(_), now) => now.is_none(),
+            (None, None) => true,
+        };
+        if !may_be {
+            return Err(format!("{op:?} made {:?} of {:?}", after.gate, self.gate));
         }
         let owners: BTreeSet<_> = self.marks.keys().chain(after.marks.keys()).collect();
         for owner in owners {

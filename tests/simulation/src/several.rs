@@ -54,11 +54,11 @@ impl World {
     /// A reader of this client beside whom another one may enter.
     fn reader_of(&self, client: usize, name: usize) -> Option<Adoption> {
         let (process, tick) = (&self.processes[client], self.read_clocks(client).tick);
-        let readers = process.live.iter().map(|slot| &process.slots[*slot]).filter(|slot| {
+        let mut readers = process.live.iter().map(|slot| &process.slots[*slot]).filter(|slot| {
             let reads = slot.name == name && slot.recipe.keys.kind() == Kind::Read;
             reads && slot.gone.is_none() && slot.valid_until > tick.max(Tick::default())
         });
-        let owner = readers.last()?.grant.as_ref()?.owner.clone();
+        let owner = readers.next_back()?.grant.as_ref()?.owner.clone();
         Some(Adoption { owner, or_acquire: true, beside: true })
     }
 
