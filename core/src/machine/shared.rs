@@ -49,7 +49,7 @@ impl Rules for Shared {
 /// hold a reader's, or enters beside a reader of the same task, whatever else stands in the way. `None` if that hold is gone and a new
 /// one is wanted then, and for any other operation.
 pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply> {
-    let LockOp { keys, by, verb: Verb::Acquire { ttl_ms, adopt, .. } } = op else { return None };
+    let LockOp { keys, by, verb: Verb::Acquire { ttl_ms, adopt, place, .. } } = op else { return None };
     if !keys.kind().is_shared() {
         return None;
     }
@@ -65,8 +65,8 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
     };
     let ends = [room.end_of(&adopt.owner), room.end_of(by)];
     let [theirs, ours] = ends;
-    let known = if adopt.beside { theirs.map(|_| ours.unwrap_or_default()) } else { theirs.max(ours) };
-    let (Some(period), Some(end)) = (period, known) else {
+    let known = if adopt.beside { theirs } else { theirs.or(ours) };
+    let (Some(period), Some(known)) = (period, known) else {
         if keys.kind() == Kind::Read && !adopt.beside && found.is_owned_by(&adopt.owner) && !adopt.owner.is_empty() {
             let free = Free { gate: None, known: None, claim: None };
             let args = AcquireArgs::of(op)?;
@@ -74,13 +74,16 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
         }
         return (!adopt.or_acquire).then(|| room.no(&found, by, None));
     };
-    let end = end.max(room.now_ms() + ttl_ms);
-    room.mark(by, end);
+    // What is left of the hold that is taken over ends: its new holder knows its own ttl alone.
+    let own = if mutant!(AdoptedEndKept) { known } else { ours.unwrap_or_default() };
+    room.mark(by, own.max(room.now_ms() + ttl_ms));
     if !adopt.beside && adopt.owner != *by {
         room.unmark(&adopt.owner);
     }
-    room.last_until(end);
-    Some(Reply::new(Verdict::Vote, now_us, period))
+    room.last_until_last();
+    let place = place.as_ref().filter(|_| adopt.or_acquire && !mutant!(AdopterKeepsPlace));
+    let queued = place.map_or(Queued::Nothing, |place| queue::served(room.state, keys, place, true, now_us));
+    Some(Reply { queued, ..Reply::new(Verdict::Vote, now_us, period) })
 }
 
 fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {

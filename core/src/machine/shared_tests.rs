@@ -365,9 +365,9 @@ fn a_reader_that_was_handed_over_is_adopted_in_its_period_and_in_quarantine() {
     let mut take = |(by, verb): (String, Verb)| bench.apply(Kind::Read, &by, verb);
     assert_eq!(take(adopt("s", "r", false)), Reply::new(Verdict::Vote, T, period), "past the writer that waits");
     assert_eq!(take(adopt("s", "r", false)).fence, period, "asked again");
-    assert_eq!(take(adopt("t", "r", false)).verdict, Verdict::No { holder: None, remaining: left(2 * TTL) }, "it is gone");
+    assert_eq!(take(adopt("t", "r", false)).verdict, Verdict::No { holder: None, remaining: left(TTL) }, "it is gone");
     assert!(matches!(take(adopt("t", "r", true)).verdict, Verdict::Quarantine { .. }), "nobody else enters");
-    assert_eq!(bench.gate().map(|(_, end)| end), Some(T / 1_000 + 2 * TTL), "never ending earlier");
+    assert_eq!(bench.gate().map(|(_, end)| end), Some(T / 1_000 + TTL), "with the ttl of its new holder");
     assert!(bench.renew(Kind::Read, "s", TTL, period) && !bench.renew(Kind::Read, "r", TTL, period));
 }
 

@@ -48,6 +48,10 @@ mutants! {
     ReadersNotLetIn,
     /// A plain waiter that gives up lets nobody in that it has stopped.
     LeaverStopsReaders,
+    /// A reader that takes over a hold has what is left of it, too.
+    AdoptedEndKept,
+    /// A reader that takes over a hold, or enters beside one, stays in the queue.
+    AdopterKeepsPlace,
 
     // One server.
     /// A release deletes whatever is there.

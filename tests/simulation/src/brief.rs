@@ -12,7 +12,8 @@ pub(super) fn brief(op: &Op) -> String {
             let place = place.as_ref().map_or(String::new(), |place| {
                 format!(" in {} since {}{}", waiter(&place.entry), place.arrival, if place.stays { " for more" } else { "" })
             });
-            format!("acquire {} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
+            let kind = if keys.kind().is_shared() { format!("{:?} ", keys.kind()) } else { String::new() };
+            format!("acquire {kind}{} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
         }
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { fence } }) => {
             format!("confirm {} {} {fence}", keys.name(), tail(owner))

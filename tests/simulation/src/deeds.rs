@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use locktender::internals::name::Kind as LockKind;
 use locktender::internals::protocol::{Answered, CallId, Command, Grant, Manner};
 use locktender::{Code, Error, EventKind, LossReason, Outcome, Release, Wait};
 
 use super::clock::{Instant, micros, ms};
+use super::several::Ticket;
 use super::slot::{Gone, Kind, Pending};
 use super::world::World;
 
@@ -37,13 +39,16 @@ impl World {
                 let expired = loss.reason == LossReason::Expired;
                 let refused = matches!(loss.reason, LossReason::Missing | LossReason::Taken);
                 let accused = loss.next_fence;
-                let earlier = self.was_granted_before(client, slot, loss.next_owner.as_deref());
+                let earlier = self.was_granted_before(client, slot, loss.next_owner.as_deref())
+                    || loss.next_owner.is_none() && self.has_earlier_marks(client, slot);
                 let entry = &mut self.processes[client].slots[slot];
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 // The process may have been stopped behind the end: then the answer of a server may be read first.
                 let is_valid = loss.overrun.is_zero();
                 entry.loss = Some(loss);
-                let healed = self.plan.quarantine && refused && is_valid && !self.plan.outside && !earlier;
+                // A mark that is missing is not written again.
+                let several = entry.recipe.keys.kind().is_shared();
+                let healed = self.plan.quarantine && refused && is_valid && !self.plan.outside && !earlier && !several;
                 if accused.is_some_and(|fence| !self.history.voted_for_another(fence, (client, slot))) {
                     self.violate(format!("c{client}.{slot}: lost to {accused:?}, which was nobody's"));
                 }
@@ -234,7 +239,9 @@ impl World {
             Ok(ticket) => {
                 let (name, ttl) = (entry.name, entry.ttl());
                 if let Some(owner) = field(&ticket, "owner") {
-                    self.tickets.push((name, owner.into(), ttl));
+                    let kind =
+                        if field(&ticket, "kind").as_deref() == Some("read") { LockKind::Read } else { LockKind::Exclusive };
+                    self.tickets.push(Ticket { name, owner: owner.into(), ttl, kind });
                 }
             }
             Err(error) if entry.loss.is_some() && error.code() == Code::LockLost => (),

@@ -1,5 +1,7 @@
 //! Failovers: a replica with older data is promoted, and the old primary may still answer those that are connected to it.
 
+use locktender::internals::name::Kind;
+
 use super::clock::{Clock, Instant, micros, ms};
 use super::history::Granted;
 use super::node::Node;
@@ -136,9 +138,10 @@ impl World {
     }
 
     /// A client that knew the old primary gets no fence from the new one that the old one may have given before.
-    pub(super) fn sinks(&self, client: usize, grant: &Granted) -> Option<String> {
+    pub(super) fn sinks(&self, client: usize, name: usize, grant: &Granted) -> Option<String> {
         let (since, floor) = self.routes[client][0].floor.filter(|(since, _)| grant.asked > *since)?;
-        (grant.fence < floor).then(|| format!("c{client}: {grant:?} is below {floor}, the time of the old primary at {since}"))
+        (grant.fence < floor && !self.keeps_older_period(name, grant))
+            .then(|| format!("c{client}: {grant:?} is below {floor}, the time of the old primary at {since}"))
     }
 
     /// A client writes an operation for this node, or into a socket that was cut (0), which it hasn't noticed.
@@ -171,7 +174,8 @@ impl World {
             for slot in valid {
                 let entry = &process.slots[*slot];
                 let holder = node.lock(&entry.recipe.keys, self.now).map(|(holder, _)| holder);
-                if entry.granted_at < since && entry.grant.is_some() && entry.gone.is_none() && holder != entry.owner.as_deref() {
+                let kept = entry.owner.as_deref().and_then(|owner| node.kept_until(&entry.recipe.keys, owner, self.now));
+                if entry.granted_at < since && entry.grant.is_some() && entry.gone.is_none() && kept.is_none() {
                     found = Some(format!("c{client}.{slot} believes in a hold that its server has lost: it has {holder:?}"));
                 }
             }
@@ -190,7 +194,10 @@ impl World {
                 let parted = self.failovers.past.iter().filter(|failover| failover.parts(before.voted, after.voted));
                 let repeats_for = parted.map(Failover::repeats_for).sum::<u64>();
                 let has_seen = before.client == after.client && before.returned < after.asked;
-                (has_seen || before.voted + repeats_for < after.voted) && after.fence <= before.fence
+                // Readers of one period have the same.
+                let is_same = before.fence == after.fence && (before.kind, after.kind) == (Kind::Read, Kind::Read);
+                let sinks = after.fence <= before.fence && !is_same && !self.keeps_older_period(*name, after);
+                sinks && (has_seen || before.voted + repeats_for < after.voted)
             };
             if let Some((before, after)) = pairs.into_iter().find(fails) {
                 return Some(format!("l{name}: {after:?} is not above {before:?}"));

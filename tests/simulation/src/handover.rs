@@ -88,6 +88,8 @@ impl World {
         let notified = messages.iter().filter_map(|message| self.client_on(&message.channel));
         let comes = |client: usize| self.is_undisturbed(client, self.now.saturating_sub(limit)) && self.receives_all(client);
         let none_comes = !messages.is_empty() && !notified.into_iter().all(comes);
+        let is_several = op.keys().is_some_and(|keys| keys.kind().is_shared());
+        let ends = self.nodes[0].lock(&self.keys[name], self.now).map_or(0, |(_, gone)| gone);
         let handover = &mut self.watch.handover;
         // The waiter that is the first by now learns the length of the grant only when it looks after the waiter before it.
         if none_comes || reply.verdict == Verdict::Vote {
@@ -96,6 +98,11 @@ impl World {
         }
         if let Op::Lock(LockOp { verb: Verb::Acquire { adopt: Some(_), .. }, .. }) = op {
             handover.excused_until.insert(name, self.now + ms(1_100));
+        }
+        // The last one of several to end has left: the others end sooner, which is not notified.
+        if let (true, Op::Lock(LockOp { verb: Verb::Release { .. }, .. })) = (is_several, op) {
+            let until = handover.excused_until.entry(name).or_default();
+            *until = (*until).max(ends + LOOK + ms(5));
         }
         if !messages.is_empty() || reply.verdict == Verdict::Vote {
             handover.idle_since.remove(&name);

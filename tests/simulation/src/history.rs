@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use locktender::internals::name::Kind;
 use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::Instant;
 use super::failover::Failover;
 use super::session::Late;
+use super::sharing;
 use super::world::World;
 
 /// A stretch of time in which a handle showed that it was valid.
@@ -16,6 +18,7 @@ pub(super) struct Stretch {
     pub(super) from: Instant,
     pub(super) to: Instant,
     pub(super) who: (usize, usize),
+    pub(super) kind: Kind,
 }
 
 /// A grant: the time of its request, the time of its return, and its fence.
@@ -27,6 +30,7 @@ pub(super) struct Granted {
     /// The time of the vote.
     pub(super) voted: Instant,
     pub(super) fence: u64,
+    pub(super) kind: Kind,
 }
 
 /// The acquisition that an owner value belongs to.
@@ -62,6 +66,8 @@ pub(super) struct History {
     voter: HashMap<(usize, usize), Voter>,
     /// The acquisitions that a later node has confirmed.
     moved: HashSet<(usize, usize)>,
+    /// When a period of readers began, by lock and fence.
+    pub(super) periods: HashMap<(usize, u64), Instant>,
     /// The places where a heal wrote a value.
     healed: HashSet<(usize, Arc<str>)>,
 }
@@ -109,15 +115,26 @@ impl History {
         was_late(one) && was_there(other) || was_late(other) && was_there(one)
     }
 
+    /// Whether a failover parted two stretches, of which the first one began first.
+    pub(super) fn is_parted(&self, (last, next): (&Stretch, &Stretch), failovers: &[Failover], quarantine: bool) -> bool {
+        let voted = self.voter.get(&last.who).map_or(last.from, |voter| voter.at.min(last.from));
+        let is_lost = || failovers.iter().any(|failover| failover.parts(voted, next.from));
+        self.are_parted(last.who, next.who, quarantine) || !quarantine && is_lost()
+    }
+
     /// No two handles of a name are valid at the same instant, but where one of `failovers` parted them.
     pub(super) fn overlap(&mut self, failovers: &[Failover], quarantine: bool) -> Option<String> {
         self.stretches.values_mut().for_each(|stretches| stretches.sort_by_key(|stretch| stretch.from));
         for (name, stretches) in &self.stretches {
+            if stretches.iter().any(|stretch| stretch.kind.is_shared()) {
+                if let Some(why) = self.crowd(stretches, failovers, quarantine) {
+                    return Some(format!("l{name}: {why}"));
+                }
+                continue;
+            }
             let mut last: Option<&Stretch> = None;
             for next in stretches {
-                let voted = |last: &Stretch| self.voter.get(&last.who).map_or(last.from, |voter| voter.at.min(last.from));
-                let is_lost = |last: &Stretch| failovers.iter().any(|failover| failover.parts(voted(last), next.from));
-                let is_parted = |last: &Stretch| self.are_parted(last.who, next.who, quarantine) || !quarantine && is_lost(last);
+                let is_parted = |last: &Stretch| self.is_parted((last, next), failovers, quarantine);
                 if let Some(last) = last.filter(|last| last.to > next.from && last.who != next.who && !is_parted(last)) {
                     return Some(format!("two valid holds of l{name}: {last:?} and {next:?}"));
                 }
@@ -130,6 +147,12 @@ impl History {
     /// Fences are unique. A fence is larger than those of all holds that returned before it was asked for.
     pub(super) fn disorder(&mut self) -> Option<String> {
         for (name, grants) in &mut self.grants {
+            if grants.iter().any(|grant| grant.kind.is_shared()) {
+                if let Some(why) = sharing::disorder(grants) {
+                    return Some(format!("l{name}: {why}"));
+                }
+                continue;
+            }
             let mut by_return = grants.clone();
             by_return.sort_by_key(|grant| grant.returned);
             grants.sort_by_key(|grant| grant.asked);
@@ -183,6 +206,11 @@ impl World {
         {
             self.history.attested.entry((owner.clone(), reply.fence)).or_default().insert(server);
             self.history.voted.insert(owner.clone(), self.now);
+            if let Some(keys) = op.keys().filter(|keys| keys.kind() == Kind::Read)
+                && let Some(name) = self.name_of(keys.lock())
+            {
+                self.history.periods.entry((name, reply.fence)).or_insert(self.now);
+            }
         }
         if let (Op::Lock(LockOp { by: owner, verb: Verb::Heal { .. }, .. }), Verdict::Ok) = (op, &reply.verdict) {
             self.history.healed.insert((server, owner.clone()));

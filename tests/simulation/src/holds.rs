@@ -9,6 +9,7 @@ use locktender::{LossReason, Outcome, Release};
 use super::clock::{Instant, micros, ms};
 use super::history::{Granted, Stretch};
 use super::node::Node;
+use super::sharing;
 use super::world::World;
 
 impl World {
@@ -57,7 +58,8 @@ impl World {
         let ends = process.clock.when(process.slots[slot].valid_until.as_micros());
         let entry = &mut process.slots[slot];
         if entry.valid_until > Tick::default() && ends > entry.valid_since {
-            let stretch = Stretch { from: entry.valid_since, to: ends.min(now), who: (client, slot) };
+            let kind = entry.recipe.keys.kind();
+            let stretch = Stretch { from: entry.valid_since, to: ends.min(now), who: (client, slot), kind };
             self.history.stretches.entry(entry.name).or_default().push(stretch);
         }
         self.processes[client].slots[slot].valid_until = Tick::default();
@@ -122,13 +124,18 @@ impl World {
         let overlap = others.clone().any(|grant| grant.fence > ours && grant.returned < let_go && is_shown(grant.fence));
         let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered && !self.forgot;
         let missed = proved && release.outcome == Outcome::Expired;
+        // Those of its own kind may be inside beside it.
+        let kind = entry.recipe.keys.kind();
+        let excludes = |grant: &Granted| !sharing::overlaps(kind, grant.kind);
         // Whatever has happened to the server: nobody had the lock between.
         let voted = entry.owner.as_deref().map(|owner| self.history.voted(owner));
-        let wrongly_excluded =
-            release.excludes_others() && others.clone().any(|grant| Some(grant.voted) > voted && grant.returned < let_go);
+        let wrongly_excluded = release.excludes_others()
+            && others.clone().any(|grant| excludes(grant) && Some(grant.voted) > voted && grant.returned < let_go);
         // The loss may have named a rival that has released the lock since, and whose fence the servers no longer prove.
         let loss = entry.loss.as_ref().filter(|loss| loss.reason == LossReason::Taken);
         let was_named = loss.is_some_and(|loss| loss.next_owner.is_some() || loss.next_fence.is_some());
+        // An extension looks at the lock's key alone, where readers and permits show no owner.
+        let was_named = was_named || self.plan.is_shared && loss.is_some();
         let fits = if release.outcome == Outcome::Taken { named || was_named } else { !named };
         accused && !missed && !wrongly_excluded && fits
     }
@@ -150,7 +157,7 @@ impl World {
         let keeps = |server: &usize| {
             let node = &self.nodes[*server];
             let forgot = node.forgot_at.is_some_and(|at| at >= entry.started);
-            forgot || node.lock(&entry.recipe.keys, self.now).is_some_and(|(held, gone)| held == owner && gone >= until)
+            forgot || node.kept_until(&entry.recipe.keys, owner, self.now).is_some_and(|gone| gone >= until)
         };
         let keeping = (0..self.plan.servers).filter(keeps).count();
         if keeping < self.plan.needed() {
@@ -163,7 +170,7 @@ impl World {
         let entry = &self.processes[client].slots[slot];
         let keys = &entry.recipe.keys;
         let held = |node: &&Node| {
-            let ours = node.lock(keys, self.now).is_some_and(|(held, _)| Some(held) == entry.owner.as_deref());
+            let ours = entry.owner.as_deref().is_some_and(|owner| node.kept_until(keys, owner, self.now).is_some());
             ours && node.fence(keys, self.now) <= entry.grant.as_ref().map_or(u64::MAX, |grant| grant.fence)
         };
         self.nodes.iter().filter(held).count()
@@ -190,10 +197,12 @@ impl World {
             returned: self.now,
             voted: self.history.voted(&grant.owner),
             fence: grant.fence,
+            kind: entry.recipe.keys.kind(),
         };
-        self.history.grants.entry(entry.name).or_default().push(granted);
+        let name = entry.name;
+        self.history.grants.entry(name).or_default().push(granted);
         self.stats.grants += 1;
-        if let Some(why) = self.sinks(client, &granted) {
+        if let Some(why) = self.sinks(client, name, &granted) {
             self.violate(why);
         }
     }

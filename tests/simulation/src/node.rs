@@ -9,6 +9,7 @@ use locktender::machine::{Entry, Env, State, Value, apply, claim, fence_of, is_c
 use locktender::op::{Adoption, LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Clock, Instant, ms};
+use super::inside::Inside;
 
 /// One server.
 pub(super) struct Node {
@@ -119,6 +120,16 @@ impl Node {
         Some((owner_of(entry.text()?), entry.expires_ms.map_or(Instant::MAX, |at| self.gone_at(at))))
     }
 
+    /// The instant at which a hold will be gone: its key, or its mark and the gate.
+    pub(super) fn kept_until(&self, keys: &Keys, owner: &str, now: Instant) -> Option<Instant> {
+        let (held, gone) = self.lock(keys, now)?;
+        if !keys.kind().is_shared() {
+            return Some(gone).filter(|_| held == owner);
+        }
+        let end = Inside::of(&self.state, keys, self.wall_us(now)).end_of(keys.kind(), owner)?;
+        Some(self.gone_at(end - 1).min(gone))
+    }
+
     /// The highest fence of a lock.
     pub(super) fn fence(&self, keys: &Keys, now: Instant) -> u64 {
         let key = if keys.kind() == Kind::Quorum { keys.fence() } else { keys.lock() };
@@ -213,6 +224,7 @@ struct Seen {
     holder: Option<Arc<str>>,
     expires_ms: Option<u64>,
     fence: u64,
+    inside: Inside,
 }
 
 impl Seen {
@@ -224,12 +236,13 @@ impl Seen {
             holder: entry.and_then(|entry| text(&entry.value)),
             expires_ms: entry.and_then(|entry| entry.expires_ms),
             fence: fence.unwrap_or(0),
+            inside: Inside::of(state, keys, now_us),
         }
     }
 
     fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
         let before = self.holder.as_deref();
-        let may = match op {
+        let may = || match op {
             // An acquire that only adopts needs the hold that was handed over. Without it nothing may change.
             Op::Lock(LockOp {
                 by: owner,
@@ -253,6 +266,7 @@ impl Seen {
             }
             _ => false,
         };
+        let may = self.inside.may_change(op).unwrap_or_else(may);
         // A confirmation raises the clock whatever it answers.
         let raises = matches!(op, Op::Lock(LockOp { keys, verb: Verb::Confirm { .. } | Verb::Heal { .. }, .. }) if keys.kind() != Kind::Quorum);
         let changed =
@@ -263,13 +277,14 @@ impl Seen {
         if after.fence < self.fence {
             return Err(format!("{op:?} lowered the fence from {} to {}", self.fence, after.fence));
         }
-        if reply.verdict == Verdict::Vote && after.fence <= self.fence {
+        let is_joined = self.inside.is_joined(op);
+        if reply.verdict == Verdict::Vote && (after.fence <= self.fence && !is_joined || after.fence > self.fence && is_joined) {
             return Err(format!("{op:?} voted {}, not above {}", after.fence, self.fence));
         }
         let is_held = before.is_some_and(|held| !is_claim(held));
         if matches!(op.verb(), Some(Verb::Extend { .. } | Verb::Heal { .. })) && is_held && after.expires_ms < self.expires_ms {
             return Err(format!("{op:?} shortened a key"));
         }
-        Ok(())
+        self.inside.allows(op, reply, &after.inside)
     }
 }

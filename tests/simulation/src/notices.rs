@@ -6,6 +6,7 @@ use locktender::op::{LockOp, Op, Verb};
 use locktender::server::Request;
 
 use super::queue::Event;
+use super::several::queue_key;
 use super::world::World;
 
 impl World {
@@ -55,7 +56,8 @@ impl World {
     }
 
     fn pass_on(&mut self, client: usize, server: usize, hinted: &Hinted<'_>) {
-        let Some(keys) = self.keys.iter().find(|keys| keys.lock() == hinted.lock).cloned() else { return };
+        let Some(name) = self.name_of(hinted.lock) else { return };
+        let keys = self.keys_of(name, hinted.mode.kind);
         let entry = self.processes[client].local_queues.entry(hinted.mode, hinted.number);
         let op = Op::Lock(LockOp { keys, by: entry, verb: Verb::Leave });
         let sent = self.read_clocks(client).tick;
@@ -65,13 +67,13 @@ impl World {
 
     pub(super) fn quit(&mut self, client: usize, slot: usize, departure: LeaveReason) {
         let lock = self.processes[client].slots[slot].recipe.keys.clone();
-        let wakeups = self.processes[client].local_queues.quit(lock.lock(), slot as u64, departure);
+        let wakeups = self.processes[client].local_queues.quit(&queue_key(&lock), slot as u64, departure);
         self.wake_up(client, wakeups);
     }
 
     pub(super) fn pass(&mut self, client: usize, slot: usize) {
         let lock = self.processes[client].slots[slot].recipe.keys.clone();
-        let wakeups = self.processes[client].local_queues.pass(lock.lock(), slot as u64);
+        let wakeups = self.processes[client].local_queues.pass(&queue_key(&lock), slot as u64);
         self.wake_up(client, wakeups);
     }
 

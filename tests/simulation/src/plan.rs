@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::clock::ms;
 use super::faults::{Fault, draw, draw_failovers, draw_returns, draw_stalls};
 
+/// By this number it is drawn which runs have readers and permits.
+const SHARED: u64 = 0x1479_7EBF;
+
 /// The frame of one run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -64,6 +67,8 @@ pub struct Plan {
     pub fails_over: bool,
     /// Whether the clients of a single server have quarantine for that.
     pub quarantine: bool,
+    /// Whether some users of a single server are readers, and some want permits.
+    pub is_shared: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -110,6 +115,7 @@ impl Plan {
             has_foreigners: false,
             fails_over: false,
             quarantine: false,
+            is_shared: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
@@ -127,6 +133,8 @@ impl Plan {
         draw_stalls(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x0001_9FD8_7A11));
         // Nor do they have returns.
         draw_returns(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x20C3_0000));
+        // And none of theirs has readers and permits.
+        plan.is_shared = plan.servers == 1 && fastrand::Rng::with_seed(seed ^ SHARED).u8(..3) == 0;
         plan
     }
 

@@ -1,5 +1,7 @@
 //! Probe: a new client at the end of a run. Every lock must be granted again as soon as it can be free.
 
+use std::sync::Arc;
+
 use locktender::LockOptions;
 use locktender::internals::protocol::Tag;
 use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
@@ -39,7 +41,8 @@ impl World {
         for name in 0..self.plan.names {
             let mut options = LockOptions::default();
             options.ttl = std::time::Duration::from_millis(1_000);
-            self.acquire(client, name, name, options, false, None);
+            let plain = Arc::clone(&self.keys[name]);
+            self.acquire(client, name, name, options, false, (plain, None));
         }
     }
 

@@ -11,6 +11,8 @@ use locktender::op::{
     Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict,
 };
 
+use super::several;
+
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
 pub(super) fn command(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
     let mut at = 0;
@@ -53,7 +55,7 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
             ];
             Some(verbs.map(|verb| Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::from(""), verb })))
         };
-        let of_locks = [Kind::Exclusive, Kind::Quorum].into_iter().filter_map(of_lock).flatten();
+        let of_locks = [Kind::Exclusive, Kind::Quorum, Kind::Read].into_iter().filter_map(of_lock).flatten();
         let others = [Op::Greet { quorum_config: None }, Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } }];
         let both = |op: Op| {
             let (script, name) = (Script::of(&op)?, name(&op));
@@ -67,7 +69,7 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
 }
 
 /// The quorum of a marker.
-fn marked(text: &str) -> Option<QuorumConfig> {
+pub(super) fn marked(text: &str) -> Option<QuorumConfig> {
     let mut fields = text.split(' ');
     let mut number = |key: &str| fields.next()?.strip_prefix(key)?.parse().ok();
     let servers = number("n=")?;
@@ -82,6 +84,9 @@ pub(super) fn known_as(words: &[String]) -> &str {
 
 /// The name of an operation's script.
 fn name(op: &Op) -> &'static str {
+    if let Some(name) = several::name(op) {
+        return name;
+    }
     let proposes = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum) && matches!(op.verb(), Some(Verb::Acquire { .. }));
     if proposes { PROPOSES } else { op.name() }
 }
@@ -202,6 +207,9 @@ fn bulk(text: &str) -> String {
 /// Which one it answers depends on what it finds; here it is one of the two.
 fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
     let is_quorum = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum);
+    if op.keys().is_some_and(|keys| keys.kind().is_shared()) {
+        return None;
+    }
     let is_number = !is_quorum && matches!(op.verb(), Some(Verb::Extend { .. }));
     if reply.queued != Queued::Nothing || reply.waits || reply.time_us.is_multiple_of(2) && !is_number {
         return None;

@@ -6,6 +6,7 @@ use locktender::internals::name::Keys;
 use locktender::machine::{Value, owner_of};
 
 use super::clock::{Instant, micros, ms};
+use super::inside::Gate;
 use super::node::Node;
 use super::queue::Event;
 use super::slot::Gone;
@@ -70,14 +71,14 @@ impl World {
             }
             found = Some(format!("s{server}: {key} is still there: {:?}, {owner}", self.history.whose(&owner)));
         }
-        if let Some(why) = found {
+        if let Some(why) = found.or_else(|| self.left_mark(server)) {
             self.violate(why);
         }
     }
 
-    fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
+    pub(super) fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
         let Some(whose) = self.history.whose(owner) else {
-            return !owner.starts_with("claim ") && !owner.starts_with("foreign ");
+            return !owner.starts_with("claim ") && !owner.starts_with("foreign ") && Gate::of(owner).is_none();
         };
         let Some(since) = whose.since else { return false };
         let long_ago = |at: Instant| at + ms(1_000) + self.moment() < self.now;
@@ -152,7 +153,7 @@ impl World {
         self.look_back_at_probes();
         for name in 0..self.plan.names {
             let ends = self.now + ms(60_000 + self.plan.longest_ttl_ms);
-            if self.nodes.iter().any(|node| node.lock(&self.keys[name], ends).is_some()) {
+            if self.nodes.iter().any(|node| node.lock(&self.keys[name], ends).is_some()) || self.has_marks(name, ends) {
                 self.violate(format!("l{name} is left on a server"));
             }
         }

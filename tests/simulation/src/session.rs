@@ -167,7 +167,7 @@ impl World {
                 if script == resp::COMPARE {
                     return self.compare(client, at, &words[3..], late);
                 }
-                let Some(op) = resp::op(script, &words[2..], &self.keys) else {
+                let Some(op) = self.op_of(script, &words[2..]) else {
                     self.violate(format!("c{client}-s{server}: nobody understands {:?}", &words[2..]));
                     return "-ERR wrong arguments\r\n".to_owned();
                 };

@@ -8,6 +8,7 @@ use locktender::machine::{CLAIM_MS, Message, claim, owner_of, shows_waiters};
 use locktender::op::{Adoption, LockOp, Op, QueuePlace, Queued, Reply, Verb, Verdict};
 
 use super::clock::Instant;
+use super::inside::Inside;
 use super::node::Node;
 use super::world::World;
 
@@ -26,12 +27,13 @@ pub(super) type Refused = HashMap<(usize, u32, usize, Arc<str>), HashSet<Arc<str
 /// A lock and its queue on one server.
 pub(super) struct Standing {
     now_us: u64,
-    holder: Option<Arc<str>>,
+    pub(super) holder: Option<Arc<str>>,
     /// Whether its value shows that a client waits.
     shows_waiters: bool,
     left_ms: u64,
     /// The waiters with their arrivals, in order.
-    queue: Vec<(Arc<str>, u64)>,
+    pub(super) queue: Vec<(Arc<str>, u64)>,
+    pub(super) inside: Inside,
 }
 
 impl Standing {
@@ -46,6 +48,7 @@ impl Standing {
             shows_waiters: lock.and_then(|entry| entry.text()).is_some_and(shows_waiters),
             left_ms: lock.and_then(|entry| entry.left_ms(now_us)).unwrap_or(0),
             queue: queue.unwrap_or_default(),
+            inside: Inside::of(&node.state, keys, now_us),
         }
     }
 
@@ -54,13 +57,13 @@ impl Standing {
         !self.queue.is_empty()
     }
 
-    fn arrival(&self, entry: &str) -> Option<u64> {
+    pub(super) fn arrival(&self, entry: &str) -> Option<u64> {
         self.queue.iter().find(|(other, _)| **other == *entry).map(|(_, arrival)| *arrival)
     }
 
     /// Whether a waiter is served before all others.
-    fn is_next(&self, (entry, arrival): &(Arc<str>, u64)) -> bool {
-        entry.starts_with('f') || self.now_us.saturating_sub(*arrival) >= UNPASSABLE_US
+    pub(super) fn is_next(&self, (entry, arrival): &(Arc<str>, u64)) -> bool {
+        entry.starts_with(['f', 's', 'q']) || self.now_us.saturating_sub(*arrival) >= UNPASSABLE_US
     }
 
     fn is_held_by(&self, holder: &str) -> bool {
@@ -144,7 +147,7 @@ impl Standing {
     }
 
     /// The place of the waiter that asked, after the operation.
-    fn puts(&self, place: &QueuePlace, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
+    pub(super) fn puts(&self, place: &QueuePlace, reply: &Reply, after: &Self, lives: bool) -> Result<(), String> {
         let stands = match reply.verdict {
             Verdict::Held { .. } => true,
             Verdict::Vote => place.stays,
@@ -198,6 +201,8 @@ impl World {
             let mut words = payload.splitn(4, ' ');
             let (kind, waiter) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
             let (mode, number) = waiter.split_at(waiter.len().min(1));
+            // Behind the number of a waiter for a permit stands its limit.
+            let number = number.split('/').next().unwrap_or_default();
             let client = channel.rsplit(':').next().unwrap_or_default();
             let entry = before.queue.iter().find(|(entry, _)| entry.starts_with(&format!("{mode}:{client}:{number} ")));
             format!("{kind} {}", entry.map_or(payload.as_str(), |(entry, _)| entry))
@@ -211,9 +216,14 @@ impl World {
         let refusals = hold.as_ref().and_then(|hold| self.watch.refused.get(hold));
         let is_native = before.holder.as_ref().is_some_and(|holder| self.watch.by_transaction.contains(holder));
         let refused = |entry: &str| refusals.is_some_and(|refusals| refusals.contains(entry));
+        let verdict = if before.is_of_several(op) {
+            before.lets_in(op, reply, &after, &notified, lives)
+        } else {
+            before.allows(op, reply, &after, &notified, lives, (is_native, refused))
+        };
         // The rules don't know data that a crash brought back.
         if self.nodes[server].forgot_at.is_none()
-            && let Err(why) = before.allows(op, reply, &after, &notified, lives, (is_native, refused))
+            && let Err(why) = verdict
         {
             return self.violate(format!("s{server} {}: {why}", super::brief::brief(op)));
         }

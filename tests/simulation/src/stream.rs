@@ -27,7 +27,7 @@ impl World {
                 let node = self.routes[client][server].ways[way.0].node();
                 self.writes_to(client, server, node);
             }
-            let op = script.and_then(|script| resp::op(script, &words[2..], &self.keys));
+            let op = script.and_then(|script| self.op_of(script, &words[2..]));
             let takes_place = matches!(op, Some(Op::Lock(LockOp { verb: Verb::Acquire { place: Some(_), .. }, .. })));
             let held_up = if takes_place { self.close_behind(client) } else { 0 };
             let is_acquire = matches!(op, Some(Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })));

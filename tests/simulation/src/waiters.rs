@@ -69,7 +69,8 @@ impl World {
             // The lock may be free again at the next sample.
             self.idle_since[name] = Instant::MAX;
         }
-        let Some(place) = place.as_ref().filter(|_| *fair) else { return };
+        // Those that may enter together are let in together, and come in any order.
+        let Some(place) = place.as_ref().filter(|_| *fair && !keys.kind().is_shared()) else { return };
         let order = self.watch.order.entry(name).or_default();
         let at = order.iter().position(|entry| *entry == place.entry);
         match (&reply.verdict, &reply.queued) {

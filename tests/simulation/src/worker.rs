@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktender::internals::name::{Keys, Kind as LockKind};
 use locktender::internals::protocol::{Acquisition, Amount, Input, Manner, Recipe};
 use locktender::op::{Adoption, QuorumConfig};
 use locktender::{LockOptions, Wait};
@@ -10,6 +11,7 @@ use locktender::{LockOptions, Wait};
 use super::clock::{Instant, micros, ms};
 use super::plan::Plan;
 use super::queue::Event;
+use super::several::{mode_of, queue_key};
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
 
@@ -83,15 +85,15 @@ impl World {
 
     fn begin(&mut self, client: usize, worker: usize) {
         let adopted = if self.rng.u8(..3) == 0 { self.tickets.pop() } else { None };
-        let name = adopted.as_ref().map_or_else(|| self.rng.usize(..self.plan.names), |ticket| ticket.0);
+        let name = adopted.as_ref().map_or_else(|| self.rng.usize(..self.plan.names), |ticket| ticket.name);
         // On slow links a round trip takes up to half a ttl.
         let ways = if self.plan.is_slow { 4 } else { 8 };
         let shortest = (ways * (self.plan.latency_us + self.plan.jitter_us) / 1_000).clamp(20, self.plan.longest_ttl_ms);
         let shortest = if self.rng.u8(..12) == 0 { 10 } else { shortest };
         let mut options = LockOptions::default();
         options.ttl = Duration::from_millis(self.rng.u64(shortest..=self.plan.longest_ttl_ms));
-        if let Some((_, _, ttl)) = &adopted {
-            options.ttl = *ttl;
+        if let Some(ticket) = &adopted {
+            options.ttl = ticket.ttl;
         }
         let waits = [Wait::Forever, Wait::For(Duration::ZERO), Wait::For(Duration::from_millis(self.rng.u64(1..3_000)))];
         options.wait = waits[self.rng.usize(..3)];
@@ -102,8 +104,8 @@ impl World {
         if one_shot {
             options.wait = Wait::For(Duration::ZERO);
         }
-        let adopt = adopted.map(|ticket| Adoption { owner: ticket.1, or_acquire: ticket.0 % 2 == 0, beside: false });
-        let slot = self.acquire(client, worker, name, options, one_shot, adopt);
+        let wanted = self.draw_several(client, name, adopted);
+        let slot = self.acquire(client, worker, name, options, one_shot, wanted);
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
             let after = self.rng.u64(..ms(300));
             self.plan_step(client, worker, after);
@@ -118,10 +120,10 @@ impl World {
         name: usize,
         options: LockOptions,
         one_shot: bool,
-        adopt: Option<Adoption>,
+        (keys, adopt): (Arc<Keys>, Option<Adoption>),
     ) -> usize {
         let recipe = Arc::new(Recipe {
-            keys: self.keys[name].clone(),
+            keys,
             servers: self.addresses.clone(),
             quorum_config: quorum_config(self),
             options,
@@ -137,8 +139,8 @@ impl World {
         let (now, seed) = (self.read_clocks(client), self.rng.u64(..));
         let process = &mut self.processes[client];
         let slot = process.slots.len();
-        let fair = recipe.options.fair;
-        let waiter = recipe.waits_in_queues().then(|| process.local_queues.join(recipe.keys.lock(), slot as u64, fair));
+        let mode = mode_of(&recipe.keys, recipe.options.fair);
+        let waiter = recipe.waits_in_queues().then(|| process.local_queues.join(&queue_key(&recipe.keys), slot as u64, mode));
         let entry = waiter.as_ref().map(|waiter| Arc::clone(waiter.slot.entry()));
         let machine = Acquisition::new(recipe.clone(), waiter, seed, now);
         process.live.push(slot);
@@ -200,6 +202,7 @@ impl World {
         let retry = matches!(self.processes[client].workers[worker].doing, Doing::Leaving { .. });
         self.processes[client].workers[worker].doing = Doing::Leaving { slot };
         // A long ttl that is left to expire keeps all clients from the lock for the rest of the run.
+        let is_permit = matches!(self.processes[client].slots[slot].recipe.keys.kind(), LockKind::Semaphore(_));
         let ways = if self.processes[client].slots[slot].ttl() > Duration::from_secs(10) { 15 } else { 20 };
         match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
@@ -209,6 +212,8 @@ impl World {
                 self.leave(client, slot, Gone::Released, Input::Release(0, Manner::Background));
                 self.rest(client, worker);
             }
+            // A permit can't be handed over.
+            16..=18 if is_permit => self.call_release(client, slot, Manner::Explicit),
             16..=18 => {
                 let (now, stopped) = (self.now, self.processes[client].stopped);
                 let id = self.processes[client].slots[slot].call(Kind::HandOver, now, stopped);

@@ -21,6 +21,7 @@ use super::process::Process;
 use super::queue::{Event, Queue};
 use super::route::{Ended, Route, settings};
 use super::sample;
+use super::several::Ticket;
 use super::waiters::Watch;
 use super::worker::{quorum_config, quorum_of};
 
@@ -76,8 +77,7 @@ pub(super) struct World {
     pub(super) keys: Vec<Arc<Keys>>,
     pub(super) addresses: Arc<[String]>,
     pub(super) signature: Arc<Signature>,
-    /// The tickets that were handed over and not adopted: name, owner, ttl.
-    pub(super) tickets: Vec<(usize, Arc<str>, std::time::Duration)>,
+    pub(super) tickets: Vec<Ticket>,
     pub(super) foreigners: Vec<Foreigner>,
     pub(super) history: History,
     pub(super) watch: Watch,

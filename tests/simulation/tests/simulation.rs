@@ -113,6 +113,14 @@ const KEPT: &[(u64, &str)] = &[
         4463,
         "a process that was stopped until long after its hold's end read a server's refusal first, and was expected to get the key again",
     ),
+    (32355, "a reader took over a hold of a long ttl, and its mark outlasted its own ttl, and so the retries of its release"),
+    (6530, "a reader that entered beside another one of its client stayed in the queue"),
+    (19252, "the same, and those who shared the place were not put into the queue again"),
+    (835, "a promoted node whose clock was behind showed marks again that had expired, with a writer in the place of their gate"),
+    (
+        3764,
+        "the extension of a lost writer's hold showed a gate, which names nobody, and its release was expected to name a holder",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
