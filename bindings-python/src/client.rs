@@ -72,7 +72,7 @@ impl Client {
     #[doc = include_str!("client/read_lock.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
     fn read_lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
-        Lock::new(Some(slf), Kind::Readers, name, options)
+        Lock::new(Some(slf), Kind::Read, name, options)
     }
 
     #[doc = with_lock_options!("semaphore($self, name, *, permits")]

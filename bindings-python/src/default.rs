@@ -68,7 +68,7 @@ pub(crate) fn lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Boun
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
 pub(crate) fn read_lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
-    Lock::new(None, Kind::Readers, name, options)
+    Lock::new(None, Kind::Read, name, options)
 }
 
 #[doc = with_lock_options!("semaphore(name, *, permits")]

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Exclusive,
-    Readers,
+    Read,
     Semaphore(u32),
 }
 
@@ -13,7 +13,7 @@ impl Kind {
     pub(super) fn of(self, client: &locktender::Client, name: &str) -> locktender::Lock {
         match self {
             Self::Exclusive => client.lock(name),
-            Self::Readers => client.read_lock(name),
+            Self::Read => client.read_lock(name),
             Self::Semaphore(permits) => client.semaphore(name, permits),
         }
     }
@@ -22,7 +22,7 @@ impl Kind {
     pub(super) const fn method(self) -> &'static str {
         match self {
             Self::Exclusive => "lock",
-            Self::Readers => "read_lock",
+            Self::Read => "read_lock",
             Self::Semaphore(_) => "semaphore",
         }
     }

@@ -42,7 +42,9 @@ pub(super) fn break_hold(options: &Break) -> u8 {
             return Ok(exit::NOTHING);
         };
         match &options.owner {
-            Some(owner) if *owner != seen.owner && !seen.holders.contains(owner) => {
+            Some(owner)
+                if *owner != seen.owner && !seen.holders.contains(owner) && seen.holder_count <= seen.holders.len() as u64 =>
+            {
                 messages.note(&format!("{:?} is held by another value: {}", options.name, on_one_line(&seen.owner)));
                 return Ok(exit::NOTHING);
             }

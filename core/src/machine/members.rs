@@ -40,6 +40,11 @@ impl Members {
         self.order.last().map(|(score, member)| (*score, member))
     }
 
+    /// The members in the opposite order.
+    pub fn from_last(&self) -> impl Iterator<Item = (i64, &Arc<str>)> {
+        self.order.iter().rev().map(|(score, member)| (*score, member))
+    }
+
     /// Adds a member, or moves it (`ZADD`).
     pub fn put(&mut self, member: &str, score: i64) {
         self.remove(member);

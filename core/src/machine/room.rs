@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::cut::cut;
 use super::found::Found;
+use super::members::Members;
 use super::queue::{self, CLAIM_MS, limit_in, wants_permit};
 use super::state::State;
 use crate::error::Remaining;
@@ -15,6 +16,9 @@ use crate::op::{Inside, QueuePlace, Queued, Reply, Verdict};
 
 /// The most waiters that one operation lets in.
 const ADMITTED: usize = 8;
+
+/// Among so many marks a refusal looks for one to show.
+const LOOKED_AT: usize = 20;
 
 /// A look shows so many of those inside.
 const SHOWN: usize = 100;
@@ -178,12 +182,12 @@ impl Room<'_> {
     pub(super) fn held(&mut self, found: &Found, owner: &str, place: Option<&QueuePlace>) -> Reply {
         let gate = found.gate();
         let waits_for_first = matches!(gate, Some(Gate::Permits(_))) && self.keys.kind() != Kind::Read;
-        let mark = if waits_for_first { self.living().next() } else { self.last() }.filter(|_| gate.is_some());
-        let holder = named(mark.map(|(_, owner)| &**owner), owner, found).unwrap_or_default();
-        let remaining = match mark {
-            Some((end, _)) if waits_for_first => for_ms(end - self.now_ms()),
-            _ => self.remaining(found),
+        let first = self.living().next().filter(|_| waits_for_first).map(|(end, _)| for_ms(end - self.now_ms()));
+        let holder = match first {
+            Some(_) => named(shown_in(self.living()), owner, found),
+            None => holder(self.state, self.keys, found, owner),
         };
+        let (holder, remaining) = (holder.unwrap_or_default(), first.unwrap_or_else(|| self.remaining(found)));
         let verdict = Verdict::Held { holder, remaining };
         let other_limit = self.other_limit(gate);
         let queued = place.map_or(Queued::Nothing, |place| queue::enqueue(self.state, self.keys, place, self.now_us));
@@ -236,10 +240,24 @@ fn named(mark: Option<&str>, asks: &str, found: &Found) -> Option<String> {
     mark.filter(|owner| *owner != asks).map(|owner| cut(owner).to_owned()).or_else(|| found.shown())
 }
 
+/// The first owner of these marks. What is kept for a waiter is shown only if there is nothing else.
+fn shown_in<'a>(marks: impl Iterator<Item = (u64, &'a Arc<str>)>) -> Option<&'a str> {
+    let mut kept = None;
+    for (_, owner) in marks.take(LOOKED_AT) {
+        if !is_claim(owner) {
+            return Some(owner);
+        }
+        kept = kept.or(Some(&**owner));
+    }
+    kept
+}
+
 /// Who has the lock, as a reply shows it: of a gate the owner of the mark that ends last.
 pub(super) fn holder(state: &State, keys: &Keys, found: &Found, asks: &str) -> Option<String> {
-    let mark = found.gate().and_then(|_| last(state, keys, found.now_us));
-    named(mark.map(|(_, owner)| &**owner), asks, found)
+    let from_last = || state.members(keys.marks(), found.now_us).into_iter().flat_map(Members::from_last);
+    let living = from_last().map(|(end, owner)| (end.unsigned_abs(), owner)).take(LOOKED_AT);
+    let mark = found.gate().and_then(|_| shown_in(living.filter(|(end, _)| *end > found.now_us / 1_000)));
+    named(mark, asks, found)
 }
 
 /// Those who hold the lock at once; nobody does while the gate has no mark that lives.

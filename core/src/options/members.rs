@@ -17,6 +17,7 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["quit"], "here it is {close}()"),
     (&["using"], "here it is {around}"),
     (&["elect"], "here it is {election}()"),
+    (&["downgrade"], "here it is {downgrade}() of the hold"),
     (
         &["writelock", "writer", "rwlock", "readwritelock"],
         "readers have {read_lock}(), and the writer is {lock}() of the same name",

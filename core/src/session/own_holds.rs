@@ -19,23 +19,25 @@ pub(crate) struct OwnHolds(Mutex<Look>);
 #[derive(Default)]
 struct Look {
     at: Option<Tick>,
-    found: HashMap<Arc<str>, Weak<LockActor>>,
+    found: HashMap<Arc<str>, Vec<Weak<LockActor>>>,
 }
 
 impl OwnHolds {
-    /// The hold of the lock with this key. A hold that is younger than the last list may be missed.
-    pub(crate) fn find(&self, lock: &str, now: Tick, registry: impl FnOnce() -> Vec<Arc<LockActor>>) -> Option<Arc<LockActor>> {
+    /// The holds of the lock with this key. One that is younger than the last list may be missed.
+    pub(crate) fn of(&self, lock: &str, now: Tick, registry: impl FnOnce() -> Vec<Arc<LockActor>>) -> Vec<Arc<LockActor>> {
         let mut look = self.0.lock();
         if look.at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) {
             let all = registry();
-            let held = all.iter().filter(|actor| now < actor.valid_until());
-            look.found = held.map(|actor| (actor.recipe.keys.shared().1, Arc::downgrade(actor))).collect();
+            look.found.clear();
+            for actor in all.iter().filter(|actor| now < actor.valid_until()) {
+                look.found.entry(actor.recipe.keys.shared().1).or_default().push(Arc::downgrade(actor));
+            }
             look.at = Some(now);
             // A hold may have ended meanwhile. Its last reference must not be dropped while the list is locked.
             drop(look);
             drop(all);
             look = self.0.lock();
         }
-        look.found.get(lock)?.upgrade()
+        look.found.get(lock).into_iter().flatten().filter_map(Weak::upgrade).collect()
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Acquired, Hold};
+use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::Call;
 use crate::name::{Kind, LockKind};
-use crate::op::Adoption;
+use crate::op::{Adoption, LockOp, Op, Verb};
 use crate::options::LockOptions;
 use crate::protocol::{Input, Recipe};
+use crate::server::{Completion, Request};
 use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
 
@@ -29,7 +31,7 @@ impl Hold {
     /// ```
     ///
     /// # Cancel safety
-    /// Once it has begun this hold is over. Dropping the call releases the new one.
+    /// Once it has begun this hold is over. Dropping the call releases the lock in the background, and so does an error.
     ///
     /// # Errors
     /// `LOCK_LOST`, with the reason [`Ended`](crate::LossReason::Ended) if the server doesn't have this hold any more, or if an answer was
@@ -61,13 +63,26 @@ impl Hold {
                     responder.respond(Err(error));
                     return None;
                 }
+                // Without a reader's hold in its place the writer's ends.
+                let (session, until) = (Arc::clone(&actor.session), Tick::now().after(actor.recipe.key_ttl()));
+                let verb = Verb::Release { leave: None, kept_ms: 0 };
+                let release = LockOp { keys: Arc::clone(&actor.recipe.keys), by: Arc::clone(&owner), verb };
+                let give_back = move || {
+                    let request = Request::new(Op::Lock(release.clone()), until);
+                    session.server(0).submit(request, Completion::new(drop));
+                };
                 let keys = Arc::new(actor.recipe.keys.of_kind(Kind::Read));
                 let adopt = Some(Adoption { owner, or_acquire: false, beside: false });
                 let options = LockOptions { min_hold: Duration::ZERO, ..actor.recipe.options.clone() };
                 let recipe = Recipe { keys, adopt, options, busy_is_none: false, ..(*actor.recipe).clone() };
                 let io = responder.io().clone();
-                let acquirer = Box::new(|answered: Result<_, Error>| {
-                    responder.respond(answered.map(Acquired::of).and_then(Acquired::held));
+                let on_error = give_back.clone();
+                let acquirer = Box::new(move |answered: Result<_, Error>| {
+                    let held = answered.map(Acquired::of).and_then(Acquired::held);
+                    if held.is_err() {
+                        on_error();
+                    }
+                    responder.respond(held);
                 });
                 let reader = LockActor::begin(Arc::clone(&actor.session), Arc::new(recipe), None, acquirer, &io);
                 let reader = Arc::downgrade(&reader);
@@ -75,6 +90,7 @@ impl Hold {
                     if let Some(reader) = reader.upgrade() {
                         reader.send(Input::Cancel, &io);
                     }
+                    give_back();
                 }))
             },
         )

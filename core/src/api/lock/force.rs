@@ -82,9 +82,11 @@ impl Lock {
         owner: Option<String>,
     ) -> Result<Option<LockInfo>, Error> {
         let Some(mut seen) = self.inspect().await? else { return Ok(None) };
-        let several = several_of(&seen);
+        let (several, unnamed) = (several_of(&seen), seen.owner.clone());
         if let Some(owner) = &owner {
-            if several.is_none() && *owner != seen.owner {
+            // No hold has an empty owner value.
+            let is_none = if several.is_some() { owner.is_empty() } else { *owner != seen.owner };
+            if is_none {
                 return Ok(None);
             }
             (seen.owner, seen.fields) = (owner.clone(), OwnerFields::parse(owner));
@@ -99,8 +101,11 @@ impl Lock {
         let name = self.name().to_owned();
         let verb = Verb::Release { leave: None, kept_ms: 0 };
         let op = match several {
-            // Without an owner all of them are ended.
-            Some(kind) => LockOp { keys: Arc::new(keys.of_kind(kind)), by: owner.unwrap_or_default().into(), verb },
+            // Without an owner all of them are ended, and so is a gate of which nobody is known.
+            Some(kind) => {
+                let by = owner.filter(|owner| gate_of(owner).is_none() || *owner != unnamed).unwrap_or_default();
+                LockOp { keys: Arc::new(keys.of_kind(kind)), by: by.into(), verb }
+            }
             None => LockOp { keys: Arc::clone(&keys), by: seen.owner.as_str().into(), verb },
         };
         let op = Op::Lock(op);

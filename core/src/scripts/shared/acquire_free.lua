@@ -12,9 +12,9 @@ end
 local function held()
   local left, holder = redis.call('PTTL', KEYS[1]), holder_of(value)
   if kind == 'permits' and limit then
-    local soonest = redis.pcall('ZRANGEBYSCORE', marks, '(' .. whole(ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local soonest = redis.pcall('ZRANGEBYSCORE', marks, '(' .. whole(ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 20)
     if soonest[2] then
-      holder, left = named(soonest[1], value), soonest[2] - ms
+      holder, left = named(owner_in(soonest), value), soonest[2] - ms
     end
   end
   local reply = { 'held', now, 0, holder, left }

@@ -25,6 +25,20 @@ local function last_mark()
   end
 end
 
+-- The first owner among these marks, each with its end, that lives. What is kept for a waiter is shown only if there is nothing else.
+local function owner_in(members)
+  local kept
+  for at = 1, #members, 2 do
+    if tonumber(members[at + 1]) > ms then
+      if string.sub(members[at], 1, 6) ~= 'claim ' then
+        return members[at]
+      end
+      kept = kept or members[at]
+    end
+  end
+  return kept
+end
+
 -- What is shown of a mark, or of the gate if there is none: a refusal never names who asks, whatever another program has written.
 local function named(owner, value)
   return string.sub(owner and owner ~= ARGV[1] and owner or value, 1, 1024)
@@ -33,8 +47,7 @@ end
 -- What is shown of the lock's value: of a gate the mark that ends last.
 local function holder_of(value)
   if gate_of(value) then
-    local _, owner = last_mark()
-    return named(owner, value)
+    return named(owner_in(redis.pcall('ZREVRANGE', marks, 0, 19, 'WITHSCORES')), value)
   end
   return shown(value)
 end

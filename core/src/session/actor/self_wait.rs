@@ -18,18 +18,13 @@ impl LockActor {
             return;
         }
         let now = Tick::now();
-        let Some(own) = self.session.tasks.own_holds.find(self.recipe.keys.lock(), now, || self.session.registry.all()) else {
-            return;
-        };
-        let Some((owner, _, since)) = own.hold_at(now).filter(|(_, _, since)| *since <= began) else { return };
-        if self.context.is_some() && own.context != self.context {
-            return;
-        }
+        let all = self.session.tasks.own_holds.of(self.recipe.keys.lock(), now, || self.session.registry.all());
         // A process that limits its own work waits for permits of its own all the time.
-        let [ours, theirs] = [self, &own].map(|actor| actor.recipe.keys.kind());
-        if matches!((ours, theirs), (Kind::Semaphore(_), Kind::Semaphore(_))) {
-            return;
-        }
+        let is_limit =
+            |own: &Self| matches!((self.recipe.keys.kind(), own.recipe.keys.kind()), (Kind::Semaphore(_), Kind::Semaphore(_)));
+        let is_own = |own: &&Arc<Self>| (self.context.is_none() || own.context == self.context) && !is_limit(own);
+        let held = |own: &Arc<Self>| own.hold_at(now).filter(|(_, _, since)| *since <= began).map(|hold| (Arc::clone(own), hold));
+        let Some((own, (owner, _, since))) = all.iter().filter(is_own).find_map(held) else { return };
         if own.waited_for.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use locktender::{Client, Code, EventKind, Lock};
-use locktender_tests::{RealServer, ServerOptions};
+use locktender_tests::{PATIENCE, RealServer, ServerOptions, eventually};
 
 use crate::{Watched, acquire, ms};
 
@@ -131,6 +131,57 @@ fn a_permit_of_a_program_that_died_costs_its_own_ttl() {
         assert_eq!(dead.release_blocking().unwrap().outcome.as_str(), "expired");
         assert_eq!(held.release_blocking().unwrap().outcome.as_str(), "released");
     }
+}
+
+#[test]
+fn a_downgrade_that_fails_or_that_nobody_waits_for_leaves_nothing() {
+    let server = ServerOptions::new().start();
+    let client = Client::open(server.url()).unwrap();
+    let is_free = || server.command(&["EXISTS", "a"]).int() == 0;
+    let hour = Duration::from_secs(3_600);
+    let writer = client.lock("a").ttl(hour).acquire_blocking().unwrap();
+    server.command(&["RPUSH", "{a}:~lt:shared", "x"]);
+    assert_eq!(writer.downgrade().blocking().unwrap_err().code(), Code::KeyConflict);
+    eventually("the writer's hold ends", PATIENCE, is_free);
+    server.command(&["DEL", "{a}:~lt:shared"]);
+    for _ in 0..20 {
+        let writer = client.lock("a").ttl(hour).acquire_blocking().unwrap();
+        let mut call = writer.downgrade();
+        if let Some(reader) = call.wait_for(Duration::ZERO) {
+            reader.unwrap().release_blocking().unwrap();
+        }
+        drop(call);
+        eventually("neither a writer nor a reader is left", PATIENCE, is_free);
+    }
+    assert_eq!(server.command(&["EXISTS", "{a}:~lt:shared"]).int(), 0);
+}
+
+#[test]
+fn who_waits_for_a_permit_sees_a_holder_and_not_another_waiter() {
+    let server = ServerOptions::new().start();
+    let [one, two] = [(); 2].map(|()| Watched::open(&server.url()));
+    let held = permits(&one.client, 2).acquire_blocking().unwrap();
+    let soon = UNIX_EPOCH.elapsed().unwrap().as_millis() + 5_000;
+    server.command(&["ZADD", "{a}:~lt:shared", &soon.to_string(), "claim q:other:1 permits=2 x"]);
+    let error = permits(&two.client, 2).wait(ms(20)).acquire_blocking().unwrap_err();
+    assert_eq!(error.holder().map(|holder| &*holder.owner), Some(held.owner()));
+}
+
+#[test]
+fn an_operator_ends_a_gate_that_nobody_is_known_of_and_nobody_by_an_empty_owner() {
+    let (_server, urls) = servers("several-unnamed");
+    for url in urls {
+        let client = Client::open(&*url).unwrap();
+        let held = permits(&client, 2).acquire_blocking().unwrap();
+        assert!(client.lock("a").force_release_blocking(Some("")).unwrap().is_none());
+        held.renew_now_blocking().unwrap();
+    }
+    let server = ServerOptions::new().start();
+    let client = Client::open(server.url()).unwrap();
+    server.command(&["SET", "a", "read 42"]);
+    assert!(client.lock("a").force_release_blocking(Some("read 43")).unwrap().is_none());
+    assert!(client.lock("a").force_release_blocking(Some("read 42")).unwrap().is_some());
+    assert_eq!(server.command(&["EXISTS", "a"]).int(), 0);
 }
 
 #[test]
