@@ -1,9 +1,12 @@
 import { InvalidArgumentError, LockLostError } from './errors.js'
 import type { Hold } from './hold.js'
-import type { AcquireOptions, LockOptions, SemaphoreOptions } from './options.js'
+import type { AcquireOptions, LockOptions, ReadLockOptions, SemaphoreOptions } from './options.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
+
+/** Options of `withReadLock`: those of the read lock, and a signal that ends the wait for it. */
+export type WithReadLockOptions = ReadLockOptions & AcquireOptions
 
 /** Options of `withSemaphore`: those of the semaphore, and a signal that ends the wait for a permit. */
 export type WithSemaphoreOptions = SemaphoreOptions & AcquireOptions

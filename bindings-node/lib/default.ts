@@ -1,4 +1,4 @@
-import { bodyOf, type LockCallback, type TryOutcome, type WithLockOptions, type WithSemaphoreOptions } from './body.js'
+import { bodyOf, type LockCallback, type TryOutcome, type WithLockOptions, type WithReadLockOptions, type WithSemaphoreOptions } from './body.js'
 import { text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
@@ -14,6 +14,7 @@ import {
   type CronJobOptions,
   type JobOptions,
   type LockOptions,
+  type ReadLockOptions,
   type SemaphoreOptions,
 } from './options.js'
 import type { ServerSource } from './servers.js'
@@ -95,7 +96,7 @@ export function semaphore(name: string, options: SemaphoreOptions): Lock {
  * await hold.release()
  * ```
  */
-export function readLock(name: string, options?: LockOptions): Lock {
+export function readLock(name: string, options?: ReadLockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, readLock)
   return new Lock(name, () => Client.makeLock(defaultClient(), name, own, 'readLock'))
@@ -223,8 +224,8 @@ export async function tryWithSemaphore<T>(name: string, options: WithSemaphoreOp
  * ```
  */
 export function withReadLock<T>(name: string, body: LockCallback<T>): Promise<T>
-export function withReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
-export async function withReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
+export function withReadLock<T>(name: string, options: WithReadLockOptions | undefined, body: LockCallback<T>): Promise<T>
+export async function withReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
   const [own, run] = bodyOf(options, body, 'readLock')
   return await onBehalfOf(withReadLock, () => defaultClient().withReadLock(name, own, run))
 }
@@ -239,8 +240,8 @@ export async function withReadLock<T>(name: string, options: WithLockOptions | L
  * ```
  */
 export function tryWithReadLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
-export function tryWithReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
-export async function tryWithReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
+export function tryWithReadLock<T>(name: string, options: WithReadLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+export async function tryWithReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
   const [own, run] = bodyOf(options, body, 'readLock')
   return await onBehalfOf(tryWithReadLock, () => defaultClient().tryWithReadLock(name, own, run))
 }

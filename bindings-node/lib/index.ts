@@ -1,4 +1,4 @@
-export type { AdoptOptions, LockCallback, TryOutcome, WithLockOptions, WithSemaphoreOptions } from './body.js'
+export type { AdoptOptions, LockCallback, TryOutcome, WithLockOptions, WithReadLockOptions, WithSemaphoreOptions } from './body.js'
 export { Client } from './client.js'
 export type { Credentials, CredentialsProvider } from './credentials.js'
 export {
@@ -44,6 +44,6 @@ export { Lock, safeName } from './lock.js'
 export type { Grant, HoldInfo, LockInfo, OwnerFields } from './lock.js'
 export { metrics, Metrics } from './metrics.js'
 export type { Metric, Sample } from './metrics.js'
-export type { AcquireOptions, ClientOptions, CronJobOptions, ExtendOptions, FailOptions, JobOptions, LockOptions, SemaphoreOptions } from './options.js'
+export type { AcquireOptions, ClientOptions, CronJobOptions, ExtendOptions, FailOptions, JobOptions, LockOptions, ReadLockOptions, SemaphoreOptions } from './options.js'
 export type { ServerSource, ServerReport } from './servers.js'
 export type { TraceContext, TracedOperation } from './tracing.js'

@@ -1,8 +1,8 @@
-import { bodyOf, during, type LockCallback, type TryOutcome, type WithLockOptions, type WithSemaphoreOptions } from './body.js'
+import { bodyOf, during, type LockCallback, type TryOutcome, type WithLockOptions, type WithReadLockOptions, type WithSemaphoreOptions } from './body.js'
 import { text } from './checks.js'
 import { valueOf } from './errors.js'
 import { Lock, type Made } from './lock.js'
-import { lockOptions, semaphoreOptions, signalOf, type LockOptions, type SemaphoreOptions } from './options.js'
+import { lockOptions, semaphoreOptions, signalOf, type LockOptions, type ReadLockOptions, type SemaphoreOptions } from './options.js'
 import { Overview } from './overview.js'
 import { suspect } from './suspicions.js'
 
@@ -74,7 +74,7 @@ export class Locking extends Overview {
    * await two.release()
    * ```
    */
-  readLock(name: string, options?: LockOptions): Lock {
+  readLock(name: string, options?: ReadLockOptions): Lock {
     return this.#lock('readLock', name, options, Locking.prototype.readLock)
   }
 
@@ -168,8 +168,8 @@ export class Locking extends Overview {
    * ```
    */
   withReadLock<T>(name: string, body: LockCallback<T>): Promise<T>
-  withReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
-  withReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
+  withReadLock<T>(name: string, options: WithReadLockOptions | undefined, body: LockCallback<T>): Promise<T>
+  withReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
     return this.#with('readLock', name, options, body, Locking.prototype.withReadLock)
   }
 
@@ -185,8 +185,8 @@ export class Locking extends Overview {
    * ```
    */
   tryWithReadLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
-  tryWithReadLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
-  tryWithReadLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
+  tryWithReadLock<T>(name: string, options: WithReadLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
+  tryWithReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
     return this.#tryWith('readLock', name, options, body, Locking.prototype.tryWithReadLock)
   }
 

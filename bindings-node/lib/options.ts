@@ -48,8 +48,11 @@ export interface LockOptions {
   category?: string | undefined
 }
 
+/** Options of a read lock: those of a lock, without `minHoldMs`. */
+export type ReadLockOptions = Omit<LockOptions, 'minHoldMs'>
+
 /** Options of a semaphore. Times are milliseconds. A missing option other than `permits` has the client's default. */
-export interface SemaphoreOptions extends Omit<LockOptions, 'minHoldMs'> {
+export interface SemaphoreOptions extends ReadLockOptions {
   /** The number of holders that the semaphore may have at once: it must be given. From 1 to 10,000. */
   permits: number
 }

@@ -89,53 +89,14 @@ impl Client {
     }
 
     #[doc = with_job_options!("job($self, name, *")]
-    /// The job ``name``: work that must be done once, by one of any number of workers. No I/O.
-    ///
-    /// ``max_attempts``
-    ///     How many attempts may begin before the job is dead. Default 3. The first worker that asks fixes it for the job.
-    /// ``retry_delay``
-    ///     How long after a failed attempt the next one may begin: twice as long after each further failure, up to an hour. Default 1 s.
-    /// ``retention``
-    ///     For how long a job that is done or dead is remembered: a worker that asks later runs it again. Default 24 h.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``
-    ///     As with :meth:`lock`. ``ttl`` is how long a dead worker blocks the next one, ``wait`` how long this worker waits as a backup.
-    ///
-    ///         outcome = client.job("mail:2026-11-21", max_attempts=5).run(lambda attempt: {"sent": 3})
-    ///
-    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[doc = include_str!("client/job.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
     fn job(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
         Job::new(Some(slf), name, options, false)
     }
 
     #[doc = with_cron_job_options!("cron_job($self, name, *")]
-    /// The job ``name`` of a schedule: work that must run once per scheduled time, however many replicas a cron line or a timer
-    /// starts it in. No I/O.
-    ///
-    /// It is a :class:`Job` that begins again with each later scheduled time, and never again for one that has begun. Its outcome
-    /// says the ``reason`` why nothing ran, which is no error.
-    ///
-    /// ``at``
-    ///     The scheduled time: the time for which the scheduler planned this run, not the time at which it begins. So it doesn't
-    ///     matter that the clocks of machines differ. A datetime with a time zone, or seconds since 1970; at most 5 minutes ahead
-    ///     of the server. Without it it is now by this machine's clock, rounded down to a multiple of ``every``: one of the two
-    ///     must be given.
-    /// ``every``
-    ///     How far scheduled times are apart, without ``at``; multiples count from 1970-01-01 00:00 UTC. A timer that fires up to a
-    ///     second too early counts for the time that was meant. Longer than the replicas may begin apart.
-    /// ``max_lateness``
-    ///     How long ago a scheduled time may be, by the server's clock, and still run; of a rounded one its end. Default 24 h.
-    /// ``on_overlap``
-    ///     What a scheduled time does while the work of an earlier one still runs: ``"skip"`` leaves it out, ``"wait"`` waits.
-    ///     Default ``"skip"``.
-    /// ``max_attempts``, ``retry_delay``
-    ///     As with :meth:`job`. Default 1 attempt: a run that fails or dies is not repeated.
-    /// ``ttl``, ``wait``, ``renew``, ``max_hold``, ``fair``, ``grace``, ``category``, ``on_lost``
-    ///     As with :meth:`lock`.
-    ///
-    ///         outcome = client.cron_job("nightly", every=3600).run(lambda attempt: {"tidied": 3})   # in each replica, at 02:00
-    ///
-    /// Raises :exc:`InvalidArgumentError` for a wrong option or name.
+    #[doc = include_str!("client/cron_job.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
     fn cron_job(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Job> {
         Job::new(Some(slf), name, options, true)

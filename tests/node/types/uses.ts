@@ -4,7 +4,7 @@
 import type { EventEmitter } from 'node:events'
 
 import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, readLock, semaphore, tryWithLock, tryWithReadLock, tryWithSemaphore, UnavailableError, withLock, withReadLock, withSemaphore } from 'locktender'
-import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, Release, SemaphoreOptions, ServerReport, WithSemaphoreOptions } from 'locktender'
+import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, ReadLockOptions, Release, SemaphoreOptions, ServerReport, WithReadLockOptions, WithSemaphoreOptions } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -61,6 +61,8 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
 
   const limit: SemaphoreOptions = { permits: 5, ttlMs: maybe, waitMs: Infinity, fair: true }
   const around: WithSemaphoreOptions = { ...limit, signal }
+  const reads: WithReadLockOptions = { ttlMs: 1, signal } satisfies ReadLockOptions & { signal: AbortSignal }
+  void client.withReadLock('prices', reads, () => 1)
   const [renders, prices]: Lock[] = [client.semaphore('renders', limit), client.readLock('prices', given)]
   const [count, available] = [(await renders?.inspect())?.holderCount, (await prices?.inspect())?.available]
   same<[typeof count, typeof available], [number | undefined, number | null | undefined]>(true)

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a broken fixture fails its test at once")]
 
 mod crowd;
+mod draws;
 mod replies;
 mod shared;
 mod step;
