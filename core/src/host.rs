@@ -21,7 +21,10 @@ use crate::io::call::Call;
 pub use crate::io::watch::{Driver, Watch};
 use crate::name::{Keys, Kind, Label, LockKind};
 pub use crate::options::{JobOverrides, LockOverrides, OptionRow, Options, Value, ValueKind};
-pub use crate::options::{Place, instead_of, instead_of_event, instead_of_member, milliseconds, options_of, seconds, suspicious};
+pub use crate::options::{
+    Place, instead_of, instead_of_event, instead_of_member, instead_of_member_of_several, milliseconds, options_of, seconds,
+    suspicious,
+};
 pub use crate::process::{PerProcess, Process};
 pub use crate::wording::{Language, Text};
 

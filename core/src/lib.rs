@@ -106,7 +106,7 @@ pub mod influxdb {
 }
 
 pub use api::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
-pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoServer, IntoUrls, Lock};
+pub use api::{Call, Cancel, Client, ClientBuilder, Hold, IntoServer, IntoUrls, Lock, MultiHold, MultiLock};
 pub use api::{Election, Grant, HoldInfo, Leadership, Observer};
 pub use credentials::{Credentials, CredentialsFuture, CredentialsProvider, SharedProvider};
 pub use error::{Code, Error, Holder, Loss, LossReason, Remaining, RunError, ServerFailure};

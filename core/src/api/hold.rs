@@ -4,6 +4,8 @@ mod blocking;
 mod downgrade;
 mod host;
 mod loss;
+pub(super) mod multi;
+mod several;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use crate::session::caller::Caller;
 pub struct Hold {
     pub(super) actor: Arc<LockActor>,
     pub(super) grant: Grant,
+    /// Those of the other names, if several locks were acquired together.
+    others: Vec<Self>,
 }
 
 /// How an acquire ended that did not fail.
@@ -40,9 +44,19 @@ pub(super) enum Acquired {
 impl Acquired {
     pub(super) fn of((actor, answered): (Arc<LockActor>, Answered)) -> Self {
         match answered {
-            Answered::Granted(grant) => Self::Held(Hold { actor, grant }),
+            Answered::Granted(grant) => Self::Held(Hold { actor, grant, others: Vec::new() }),
+            Answered::Several(grant) => Hold::of_several(&actor, &grant).map_or(Self::Busy, Self::Held),
             Answered::Busy => Self::Busy,
             Answered::Over(end) => Self::Over(end),
+        }
+    }
+
+    /// The hold of one attempt, which may find the lock busy.
+    pub(super) fn tried(self) -> Result<Option<Hold>, Error> {
+        match self {
+            Self::Held(held) => Ok(Some(held)),
+            Self::Busy => Ok(None),
+            Self::Over(_) => Err(unanswered()),
         }
     }
 
@@ -118,9 +132,9 @@ impl Hold {
     /// ```
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        let valid = !self.is_inherited() && Tick::now() < self.actor.valid_until();
+        let valid = !self.is_inherited() && Tick::now() < self.valid_until();
         if !valid {
-            self.actor.note_holder_knows();
+            self.note_holder_knows();
         }
         valid
     }
@@ -136,9 +150,9 @@ impl Hold {
     /// ```
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        let remaining = if self.is_inherited() { Duration::ZERO } else { self.actor.valid_until().since(Tick::now()) };
+        let remaining = if self.is_inherited() { Duration::ZERO } else { self.valid_until().since(Tick::now()) };
         if remaining.is_zero() {
-            self.actor.note_holder_knows();
+            self.note_holder_knows();
         }
         remaining
     }
@@ -159,9 +173,12 @@ impl Hold {
     /// `LOCK_LOST`, `NOT_HELD` after a release or a hand-over, `FORKED` in a forked child.
     pub fn check(&self) -> Result<(), Error> {
         self.own()?;
-        let checked = self.actor.check();
+        let checked = match &self.others[..] {
+            [] => self.actor.check(),
+            _ => several::all_done(self.each().map(|hold| hold.actor.check()).collect()),
+        };
         if checked.is_err() {
-            self.actor.note_holder_knows();
+            self.note_holder_knows();
         }
         checked
     }
@@ -242,8 +259,18 @@ impl Hold {
     }
 
     fn extend_to(&self, amount: Amount) -> Call<()> {
-        let actor = Arc::clone(&self.actor);
-        self.call(move |responder| actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount)))
+        let extend = move |actor: &Arc<LockActor>, responder: Responder<()>| {
+            actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount));
+        };
+        self.with_each(extend, several::all_done)
+    }
+
+    fn valid_until(&self) -> Tick {
+        self.each().map(|hold| hold.actor.valid_until()).min().unwrap_or_default()
+    }
+
+    fn note_holder_knows(&self) {
+        self.each().for_each(|hold| hold.actor.note_holder_knows());
     }
 
     /// Gives the lock back, and reports what the servers had: the lock was still ours, it had expired, or another hold had begun.
@@ -268,11 +295,11 @@ impl Hold {
     /// * `NOT_HELD`: the lock was released or handed over before.
     /// * `FORKED`: this is a forked child, and the lock is its parent's.
     pub fn release(&self) -> Call<Release> {
-        let actor = Arc::clone(&self.actor);
-        self.call(move |responder| {
+        let release = |actor: &Arc<LockActor>, responder: Responder<Release>| {
             actor.notice_unseen_loss();
             actor.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit));
-        })
+        };
+        self.with_each(release, several::worst_release)
     }
 
     /// Hands the lock over to another process: gives a ticket, a string for one use by [`Client::adopt`](crate::Client::adopt). No
@@ -297,6 +324,10 @@ impl Hold {
         if self.grant.attempt.is_some() {
             let why = "an attempt of a job can't be handed over: give it back, and the next worker begins it again";
             return Err(Error::invalid("hand_over", self.name(), why));
+        }
+        if !self.others.is_empty() {
+            let why = "several locks at once can't be handed over: give them back, and the other process takes them";
+            return Err(Error::invalid("hand_over", self.names().join(", "), why));
         }
         if let Kind::Semaphore(_) = self.actor.recipe.keys.kind() {
             let why = "a permit can't be handed over: give it back, and the other process takes one";

@@ -4,6 +4,7 @@ mod blocking;
 mod checks;
 mod force;
 mod host;
+pub(super) mod multi;
 mod options;
 mod refused;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 pub use self::force::may_be_no_lock;
 use crate::api::client::Inner;
-use crate::api::hold::{Acquired, Hold, unanswered};
+use crate::api::hold::{Acquired, Hold};
 use crate::error::{Error, RunError};
 use crate::io::call::{Call, Undo};
 use crate::name::{Keys, Kind, Label, LockKind};
@@ -42,6 +43,8 @@ struct Spec {
     settings: LockOverrides,
     adopt: Option<Adoption>,
     kind: Kind,
+    /// The names that are acquired together, of [`Kind::Several`].
+    names: Vec<String>,
     used_as: LockKind,
     contexts: Vec<u64>,
     /// Whether the caller's body that holds the lock doesn't run, so that the caller may wait for its end.
@@ -68,6 +71,7 @@ impl Lock {
             settings: LockOverrides::default(),
             adopt,
             kind: Kind::Exclusive,
+            names: Vec::new(),
             used_as: LockKind::Lock,
             contexts: Vec::new(),
             is_suspended: false,
@@ -142,10 +146,16 @@ impl Lock {
             self.spec.check(&mut options, quorum_config)?;
             let is_of_quorum = quorum_config.is_some_and(|config| config.servers > 1);
             let kind = if is_of_quorum { Kind::Quorum } else { self.spec.kind };
-            let keys = Keys::new(kind, &base.prefix, &self.spec.name, quorum_config.is_none())?;
-            let category = options.category.clone().unwrap_or_else(|| Arc::clone(&keys.label().category));
-            let label = Label { kind: self.spec.used_as, category };
-            Ok(Prepared { keys: Arc::new(keys.labelled(label)), options })
+            let keys_of = |kind, name: &str| -> Result<Keys, Error> {
+                let keys = Keys::new(kind, &base.prefix, name, quorum_config.is_none())?;
+                let category = options.category.clone().unwrap_or_else(|| Arc::clone(&keys.label().category));
+                Ok(keys.labelled(Label { kind: self.spec.used_as, category }))
+            };
+            let keys = match kind {
+                Kind::Several => multi::keys(&self.spec.names, |name| keys_of(Kind::Exclusive, name))?,
+                _ => keys_of(kind, &self.spec.name)?,
+            };
+            Ok(Prepared { keys: Arc::new(keys), options })
         };
         let prepared = if self.spec.client.has_servers() { &self.spec.prepared } else { &self.spec.early };
         prepared.get_or_init(prepare).as_ref().map_err(Clone::clone)
@@ -197,10 +207,16 @@ impl Lock {
             response_timeout: session.response_timeout(),
             unavailable_after: session.options.unavailable_after,
         };
+        if let Some(several) = multi::in_several_slots(keys, &session) {
+            return Err(several);
+        }
         let may_be_itself = recipe.waits_in_queues() && !self.spec.is_suspended;
-        let itself = || session.tasks.bodies.waited_for(&self.spec.contexts, recipe.keys.lock(), recipe.keys.kind());
-        if let Some(body) = may_be_itself.then(itself).flatten() {
-            return Err(Error::deadlock(&self.spec.name, body.place.as_deref()));
+        let itself = |keys: &Keys| {
+            let body = session.tasks.bodies.waited_for(&self.spec.contexts, keys.lock(), recipe.keys.kind())?;
+            Some(Error::deadlock(keys.name(), body.place.as_deref()))
+        };
+        if let Some(deadlock) = recipe.keys.each().filter(|_| may_be_itself).find_map(itself) {
+            return Err(deadlock);
         }
         Ok((session, Arc::new(recipe)))
     }
@@ -253,16 +269,7 @@ impl Lock {
     /// # Errors
     /// As [`Lock::acquire`], without `ACQUIRE_TIMEOUT`.
     pub fn try_acquire(&self) -> Call<Option<Hold>> {
-        self.begin(
-            true,
-            None,
-            |held: Option<Hold>| held.iter().for_each(Hold::undo),
-            |acquired| match acquired? {
-                Acquired::Held(held) => Ok(Some(held)),
-                Acquired::Busy => Ok(None),
-                Acquired::Over(_) => Err(unanswered()),
-            },
-        )
+        self.begin(true, None, |held: Option<Hold>| held.iter().for_each(Hold::undo), |acquired| acquired?.tried())
     }
 
     /// Begins to acquire the lock, or an attempt of the job whose lock this is. `assess` makes the result of how that ended, which

@@ -18,6 +18,8 @@ pub use builder::ClientBuilder;
 pub use client::{Client, Grant, HoldInfo};
 pub use election::{Election, Leadership, Observer};
 pub use hold::Hold;
+pub use hold::multi::MultiHold;
 pub use job::{Attempt, Begun, Job, JobOutcome, JobResult, NotRunReason};
 pub use lock::Lock;
+pub use lock::multi::MultiLock;
 pub use urls::{IntoServer, IntoUrls};

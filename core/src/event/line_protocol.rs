@@ -33,6 +33,8 @@ pub fn line(kind: &str, fields: &[(&str, Field<'_>)], given: &[(&str, &str)], at
             // A point has at least one field.
             Field::Text(value) if *name == "message" => texts.push(format!("message=\"{}\"", text(value.unwrap_or(kind)))),
             Field::Text(value) => texts.extend(value.map(|value| format!("{name}=\"{}\"", text(value)))),
+            // A point is about one lock.
+            Field::Texts(_) => (),
             Field::Number(value) => numbers.extend(value.map(|value| format!("{name}={value}i"))),
             Field::Time(value) | Field::Measured(value) => {
                 times.extend(value.map(|value| format!("{name}={}", micros(value) as f64 / 1e6)));

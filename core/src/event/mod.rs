@@ -177,12 +177,17 @@ pub enum Field<'a> {
     Time(Option<Duration>),
     /// A time that was measured, and may be shorter than a millisecond.
     Measured(Option<Duration>),
+    /// Several texts.
+    Texts(Option<&'a [Arc<str>]>),
 }
 
 /// A field of an event, by the kind of it.
 macro_rules! field {
     (Text $value:expr) => {
         Field::Text($value.as_deref())
+    };
+    (Texts $value:expr) => {
+        Field::Texts($value.as_deref())
     };
     (Word $value:expr) => {
         Field::Text($value.map(|word| word.as_str()))
@@ -239,6 +244,9 @@ macro_rules! event {
 event! {
     /// The lock's name.
     lock_name(Text): Arc<str>;
+    /// The names of all locks that are acquired together, for an event of one of them; for one of their acquire the lock's name has all
+    /// names, with commas between them.
+    names(Texts): Arc<[Arc<str>]>;
     /// The lock's whole key on the servers: the prefix and the name.
     key(Text): Arc<str>;
     /// What the lock is for.
@@ -314,7 +322,8 @@ impl LockEvent {
         let ((lock_name, key), label) = (keys.shared(), keys.label());
         Self {
             lock_name: Some(lock_name),
-            key: Some(key),
+            names: keys.together().cloned(),
+            key: Some(key).filter(|_| keys.parts().is_empty()),
             lock_kind: Some(label.kind),
             category: Some(Arc::clone(&label.category)),
             ..Self::new(kind)
@@ -348,6 +357,7 @@ pub(crate) fn trace(event: &LockEvent) {
                 tracing::Level::$level,
                 kind = event.kind.as_str(),
                 lock_name = event.lock_name.as_deref(),
+                names = event.names.as_deref().map(|names| names.join(", ")),
                 key = event.key.as_deref(),
                 lock_kind = event.lock_kind.map(LockKind::as_str),
                 category = event.category.as_deref(),

@@ -254,6 +254,7 @@ fn fields(event: &LockEvent, names: &[&str]) -> Attributes {
     let attribute = |(name, field)| {
         let value = match field {
             Field::Text(text) => AttributeValue::Text(text?.to_owned()),
+            Field::Texts(texts) => AttributeValue::Text(texts?.join(", ")),
             Field::Number(number) => AttributeValue::Whole(number?),
             Field::Time(time) => AttributeValue::Time(Duration::from_millis(millis(time?))),
             Field::Measured(time) => AttributeValue::Time(time?),

@@ -62,7 +62,7 @@ fn next((ms, count): Id, now_us: u64) -> Id {
 /// # Errors
 /// The type and the key of a value that is no clock.
 pub(super) fn give(state: &mut State, key: &str, now_us: u64) -> Result<Id, String> {
-    let given = next(read(state, key, now_us)?, state.clock_time(now_us));
+    let given = next(read(state, key, now_us)?, state.clock_time(key, now_us));
     write(state, key, given, now_us);
     Ok(given)
 }
@@ -73,7 +73,7 @@ pub(super) fn give(state: &mut State, key: &str, now_us: u64) -> Result<Id, Stri
 /// The type and the key of a value that is no clock, or that can give no fence any more.
 pub(super) fn tick(state: &mut State, key: &str, floor: u64, now_us: u64) -> Result<u64, String> {
     let last = read(state, key, now_us)?;
-    let given = if mutant!(FenceRepeats) { last } else { next(last, state.clock_time(now_us)) };
+    let given = if mutant!(FenceRepeats) { last } else { next(last, state.clock_time(key, now_us)) };
     write(state, key, given, now_us);
     let mut id = given;
     if id.1 >= PER_MS && !mutant!(FenceOverflows) {

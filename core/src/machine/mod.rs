@@ -46,6 +46,7 @@ mod queue;
 mod quorum;
 mod room;
 mod rules;
+mod several;
 mod shared;
 mod state;
 
@@ -71,6 +72,7 @@ use self::exclusive::Exclusive;
 use self::job::Job;
 use self::quorum::Quorum;
 use self::rules::Rules;
+use self::several::Several;
 use self::shared::Shared;
 use crate::name::{Keys, Kind};
 use crate::op::{LockOp, Op, Reply, ServerFacts, Verb, Verdict};
@@ -82,6 +84,7 @@ fn rules_of(kind: Kind) -> &'static dyn Rules {
         Kind::Quorum => &Quorum,
         Kind::Job => &Job,
         Kind::Read | Kind::Semaphore(_) => &Shared,
+        Kind::Several => &Several,
     }
 }
 

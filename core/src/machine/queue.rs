@@ -105,8 +105,8 @@ pub(crate) const fn mode_of(kind: Kind, fair: bool) -> &'static str {
         (Kind::Read, true) => "s",
         (Kind::Semaphore(_), false) => "p",
         (Kind::Semaphore(_), true) => "q",
-        (Kind::Exclusive | Kind::Quorum | Kind::Job, false) => "b",
-        (Kind::Exclusive | Kind::Quorum | Kind::Job, true) => "f",
+        (Kind::Exclusive | Kind::Quorum | Kind::Job | Kind::Several, false) => "b",
+        (Kind::Exclusive | Kind::Quorum | Kind::Job | Kind::Several, true) => "f",
     }
 }
 

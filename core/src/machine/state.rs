@@ -19,7 +19,7 @@ pub struct State {
     sweep_at: usize,
     published: Vec<Message>,
     /// The time that a clock sees next, if it isn't that of the operation.
-    seen_us: Option<u64>,
+    seen_us: Vec<(String, u64)>,
 }
 
 /// A published message.
@@ -202,17 +202,17 @@ impl State {
     }
 
     /// A clock sees this time in the next operation: a server reads its time more than once in a script.
-    pub fn clock_sees(&mut self, us: u64) {
-        self.seen_us = Some(us);
+    pub fn clock_sees(&mut self, key: &str, us: u64) {
+        self.seen_us.push((key.to_owned(), us));
     }
 
     pub(super) fn forget_seen(&mut self) {
-        self.seen_us = None;
+        self.seen_us.clear();
     }
 
     /// The time that a clock sees in an operation at `now_us`.
-    pub(super) fn clock_time(&self, now_us: u64) -> u64 {
-        self.seen_us.unwrap_or(now_us)
+    pub(super) fn clock_time(&self, key: &str, now_us: u64) -> u64 {
+        self.seen_us.iter().find(|(seen, _)| seen == key).map_or(now_us, |(_, us)| *us)
     }
 
     /// Deletes every key (`FLUSHALL`), as a server that forgets its data.

@@ -17,6 +17,11 @@ macro_rules! mutants {
 }
 
 mutants! {
+    // One server, several locks at once.
+    /// A waiter that was notified of one lock and can't use that, because another is busy, notifies nobody.
+    SeveralHintKept,
+    /// A lock whose clock is broken refuses, and those before it stay taken.
+    SeveralTakenKept,
     // One server, several holders.
     /// A gate without a living mark is joined.
     EmptyGateJoined,

@@ -25,6 +25,8 @@ pub enum LockKind {
     Semaphore,
     /// A lock that any number of readers hold at once.
     ReadLock,
+    /// Several locks that are held all at once, or none of them.
+    MultiLock,
 }
 
 impl LockKind {
@@ -35,6 +37,7 @@ impl LockKind {
             Kind::Job => Self::Job,
             Kind::Read => Self::ReadLock,
             Kind::Semaphore(_) => Self::Semaphore,
+            Kind::Several => Self::MultiLock,
         }
     }
 
@@ -48,6 +51,7 @@ impl LockKind {
             Self::Election => "election",
             Self::Semaphore => "semaphore",
             Self::ReadLock => "read_lock",
+            Self::MultiLock => "multi_lock",
         }
     }
 }

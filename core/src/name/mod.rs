@@ -65,6 +65,9 @@ pub enum Kind {
     Read,
     /// At most so many holders. On one server only.
     Semaphore(u32),
+    /// Several exclusive locks that are acquired all at once, or none of them. On one server only. Once they are held each is a lock of its
+    /// own.
+    Several,
 }
 
 impl Kind {
@@ -96,6 +99,10 @@ pub struct Keys {
     record: String,
     /// The marks of those who hold the lock at once; empty on a quorum.
     marks: String,
+    /// Of several locks: those, in the order in which their names were given.
+    parts: Arc<[Arc<Self>]>,
+    /// Of a lock that is acquired with others: the names of all.
+    together: Option<Arc<[Arc<str>]>>,
 }
 
 impl Keys {
@@ -155,12 +162,40 @@ impl Keys {
         let label = Label::of(kind, name);
         let fence = match kind {
             Kind::Quorum => beside(FENCE),
-            Kind::Exclusive | Kind::Job | Kind::Read | Kind::Semaphore(_) => {
+            Kind::Exclusive | Kind::Job | Kind::Read | Kind::Semaphore(_) | Kind::Several => {
                 format!("{{{}}}{SIDE}{CLOCK}", clock_tag::clock_tag(&lock))
             }
         };
         let queue = beside("queue");
-        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record, marks }
+        let (parts, together) = (Arc::default(), None);
+        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record, marks, parts, together }
+    }
+
+    /// Several locks as one: what one script acquires. Its own keys are those of the first, and its name has the names of all.
+    #[must_use]
+    pub fn of_several(parts: Vec<Self>) -> Option<Self> {
+        let together: Arc<[Arc<str>]> = parts.iter().map(|part| Arc::clone(&part.name)).collect();
+        let first = parts.first()?.clone();
+        let name = together.join(", ").into();
+        let of_all = |part: Self| Arc::new(Self { together: Some(Arc::clone(&together)), ..part });
+        let parts = parts.into_iter().map(of_all).collect();
+        Some(Self { kind: Kind::Several, name, parts, together: Some(together), ..first })
+    }
+
+    /// The locks that are acquired together, if they are several; else none.
+    #[must_use]
+    pub fn parts(&self) -> &[Arc<Self>] {
+        &self.parts
+    }
+
+    /// The keys of each lock: its own, or those of several.
+    pub fn each(&self) -> impl Iterator<Item = &Self> {
+        self.parts.is_empty().then_some(self).into_iter().chain(self.parts.iter().map(|part| &**part))
+    }
+
+    /// The names of all locks that are acquired together; `None` for a lock alone.
+    pub(crate) const fn together(&self) -> Option<&Arc<[Arc<str>]>> {
+        self.together.as_ref()
     }
 
     /// The same keys, with another label.
@@ -240,10 +275,12 @@ impl Keys {
         &self.marks
     }
 
-    /// The keys in the order of the scripts' `KEYS`: four, the record of a job, and on one server the marks, which are the last key.
+    /// The keys in the order of the scripts' `KEYS`: four, the record of a job, and on one server the marks, which are the last key. Of
+    /// several locks those of each.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
-        let all = [&*self.lock, &self.fence, &self.queue, &self.marker, &self.record, &self.marks];
-        all.into_iter().filter(|key| !key.is_empty())
+        self.each()
+            .flat_map(|of| [&*of.lock, &of.fence, &of.queue, &of.marker, &of.record, &of.marks])
+            .filter(|key| !key.is_empty())
     }
 
     /// The marker's key on a server of a quorum. It belongs to no lock.

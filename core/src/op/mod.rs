@@ -263,7 +263,9 @@ impl Op {
             _ => return None,
         };
         let verb = match keys.kind() {
-            Kind::Exclusive | Kind::Quorum | Kind::Read | Kind::Semaphore(_) => Verb::Release { leave, kept_ms: 0 },
+            Kind::Exclusive | Kind::Quorum | Kind::Read | Kind::Semaphore(_) | Kind::Several => {
+                Verb::Release { leave, kept_ms: 0 }
+            }
             Kind::Job => Verb::EndAttempt { ending: Ending::GivenBack, attempt: OpenAttempt::default(), leave },
         };
         Some(Self::Lock(LockOp { keys: Arc::clone(keys), by: Arc::clone(by), verb }))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Remaining;
+use crate::name::Keys;
 use crate::op::HistoryEntry;
 use crate::op::holder;
 use crate::op::job::{AttemptNumber, EarlierRun, JobEnd, JobRecord};
@@ -189,6 +190,10 @@ pub struct Reply {
     pub attempt: Option<AttemptNumber>,
     /// The run that the first attempt for a later scheduled time leaves behind.
     pub earlier: Option<Box<EarlierRun>>,
+    /// An acquire of several locks: the fence of each, in the order of their names.
+    pub fences: Arc<[u64]>,
+    /// An acquire of several locks that is refused: which of them it is about.
+    pub at: usize,
 }
 
 impl Reply {
@@ -210,7 +215,16 @@ impl Reply {
             queued: Queued::Nothing,
             attempt: None,
             earlier: None,
+            fences: Arc::default(),
+            at: 0,
         }
+    }
+
+    /// The locks of which the reply shows a fence, each with that: of several locks all of them or the one that is in the way.
+    pub fn shown_fences<'a>(&'a self, keys: &'a Keys) -> impl Iterator<Item = (&'a Keys, u64)> {
+        let alone = (self.fence.max(self.last_fence), keys.each().nth(self.at));
+        let alone = alone.1.filter(|_| self.fences.is_empty()).map(|keys| (keys, alone.0));
+        alone.into_iter().chain(keys.each().zip(self.fences.iter().copied())).filter(|(_, fence)| *fence > 0)
     }
 
     /// The value of the lock's key, where the reply shows one that may not be ours.

@@ -36,6 +36,18 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["giveback"], "here it is {release}(), which says whether the attempt counts"),
 ];
 
+/// What several locks that are acquired together lack, and what their hold lacks: without `_` and case, with the answer.
+const OF_SEVERAL: &[(&[&str], &str)] = &[
+    (&["name"], "several locks have {names}"),
+    (&["fence"], "a hold of several locks has {fences}: one for each name"),
+    (&["handover"], "several locks at once can't be handed over: give them back, and the other process takes them"),
+    (&["downgrade"], "only the hold of one lock can become a reader's"),
+    (
+        &["inspect", "inspectasync", "forcerelease", "forcereleaseasync"],
+        "each lock of {names} has it: {inspect}() and {force_release}() are methods of {lock}(name)",
+    ),
+];
+
 /// The names that classes had before 0.1.0, and what they are called now.
 const CLASSES: &[(&str, &str)] = &[
     ("AsyncHeld", "AsyncHold"),
@@ -70,6 +82,14 @@ pub fn instead_of_member(name: &str) -> Option<Text> {
     let asked = plain(name);
     let (_, advice) = WORDS.iter().find(|(words, _)| words.contains(&asked.as_str()))?;
     Some(Text::new(advice, []))
+}
+
+/// The same for several locks that are acquired together, and for their hold.
+#[must_use]
+pub fn instead_of_member_of_several(name: &str) -> Option<Text> {
+    let asked = plain(name);
+    let own = OF_SEVERAL.iter().find(|(words, _)| words.contains(&asked.as_str()));
+    own.map(|(_, advice)| Text::new(advice, [])).or_else(|| instead_of_member(name))
 }
 
 /// The answer for the name of an event that there is not, or nothing if there is such an event. `event` is the name of all of them.

@@ -42,7 +42,7 @@ use app::check_app;
 pub(crate) use job::since_epoch;
 pub use job::{JobOverrides, Overlap};
 pub use lock::{LockOptions, LockOverrides, Wait};
-pub use members::{instead_of_event, instead_of_member};
+pub use members::{instead_of_event, instead_of_member, instead_of_member_of_several};
 pub(crate) use span::MAX_SPAN;
 pub use span::{MAX_TTL, MIN_TTL, milliseconds, seconds, suspicious};
 pub(crate) use span::{check_span, wire_millis};

@@ -212,11 +212,11 @@ impl Acquiring {
                 return Decision::Pending;
             }
             for server in 0..recipe.servers.len() {
+                let within = recipe.response_timeout.as_millis();
                 if round.ballot.is_pending(server) {
-                    let message = format!("no answer within {} ms", recipe.response_timeout.as_millis());
-                    round.fail(server, message);
+                    round.fail(server, format!("no answer within {within} ms"));
                 } else if round.ballot.is_unconfirmed(server) {
-                    round.fail(server, format!("no confirmation within {} ms", recipe.response_timeout.as_millis()));
+                    round.fail(server, format!("no confirmation within {within} ms"));
                 }
             }
             if let Standing::Granted(fence) = round.ballot.standing() {
@@ -248,6 +248,7 @@ impl Acquiring {
             return self.failed(error, now, context);
         }
         if let (Step::Acquire, Ok(reply)) = (tag.step, &answer) {
+            round.at = reply.at;
             round.ranks[server] = self.waiting.rank(&reply.queued);
             self.enqueued |= round.ranks[server].is_some();
         }
@@ -256,6 +257,7 @@ impl Acquiring {
                 self.last_fence = self.last_fence.max(reply.fence);
                 round.readings[server] = Some(Reading { sent: tag.sent, server_us: reply.time_us });
                 (round.attempt, round.earlier, round.is_bare) = (reply.attempt, reply.earlier, reply.is_bare);
+                round.fences = reply.fences;
                 let (standing, late) = round.ballot.cast(server, reply.fence);
                 match (late, round.ballot.fence()) {
                     (Late::Release, _) => context.out.push(round.release(recipe, server, now)),
@@ -369,7 +371,7 @@ impl Acquiring {
                 let waited = now.since(self.started);
                 let error = match tally.later {
                     Some((left, error)) => Error::not_due(recipe.name(), waited, left, &error),
-                    None => Error::acquire_timeout(recipe.name(), waited, holder, rank),
+                    None => Error::acquire_timeout(recipe.name_at(round.at), waited, holder, rank),
                 };
                 return Decision::Ended(Err(error));
             }

@@ -11,6 +11,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::EventKind;
 use crate::mutant::mutant;
+use crate::name::Kind;
 use crate::protocol::acquiring::{Acquiring, Decision};
 use crate::protocol::context::Context;
 use crate::protocol::ending;
@@ -18,6 +19,7 @@ use crate::protocol::hold::Hold;
 use crate::protocol::jump::Jump;
 use crate::protocol::releasing::Releasing;
 use crate::protocol::removal::Removal;
+use crate::protocol::round::Round;
 use crate::protocol::state::State;
 use crate::protocol::ticket::ticket;
 use crate::protocol::witness::Witness;
@@ -115,6 +117,12 @@ impl Acquisition {
             Input::Role(role, at) => {
                 self.update(&recipe, now, out, |acquiring, context| acquiring.take_role(role, at, now.tick, context))
             }
+            Input::Granted(grant, fence) if matches!(self.state, State::Acquiring(_)) => {
+                let round = Round::of_part(&recipe, &grant, fence);
+                let waited = (grant.waited, grant.notified_at, grant.met_busy);
+                self.granted(&recipe, round, fence, waited, now.tick, out);
+            }
+            Input::Granted(..) => (),
             Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
             Input::Release(call, manner) => self.release(&recipe, (call, manner), None, now.tick, out),
@@ -219,19 +227,15 @@ impl Acquisition {
         let State::Acquiring(acquiring) = &self.state else { return };
         match decision {
             Decision::Pending => (),
+            Decision::Granted(round, _) if recipe.keys.kind() == Kind::Several => {
+                let (waited, notified_at) = (now.since(acquiring.started), acquiring.notified_at());
+                let grant = round.grant_of_several(waited, notified_at, acquiring.met_busy);
+                self.state = State::Ended;
+                out.push(Command::Acquired(Ok(Answered::Several(grant))));
+            }
             Decision::Granted(round, fence) => {
-                let (waited, notified) = (now.since(acquiring.started), acquiring.notified_at());
-                let mut hold = Hold::begin(recipe, round, fence, now, out);
-                hold.met_busy = acquiring.met_busy;
-                out.extend(ending::unfinished(recipe, &hold).map(Command::EmitOfAnother));
-                let mut event = hold.event(recipe, EventKind::Acquired);
-                event.took = Some(waited);
-                event.notified_ago = notified.map(|at| now.since(at));
-                out.push(Command::Emit(event));
-                out.extend(ending::other_terms(recipe, &hold).map(Command::Emit));
-                let grant = Grant { owner: Arc::clone(hold.owner()), fence, attempt: hold.round.attempt };
-                out.push(Command::Acquired(Ok(Answered::Granted(grant))));
-                self.state = State::Held(hold);
+                let waited = (now.since(acquiring.started), acquiring.notified_at(), acquiring.met_busy);
+                self.granted(recipe, round, fence, waited, now, out);
             }
             Decision::Ended(result) => {
                 let waited = now.since(acquiring.started);
@@ -245,6 +249,29 @@ impl Acquisition {
                 out.push(Command::Acquired(result.map(|end| end.map_or(Answered::Busy, Answered::Over))));
             }
         }
+    }
+
+    /// The lock is held, after this wait, a hint at this time, and whether it was busy before.
+    fn granted(
+        &mut self,
+        recipe: &Recipe,
+        round: Round,
+        fence: u64,
+        (waited, notified_at, met_busy): (Duration, Option<Tick>, bool),
+        now: Tick,
+        out: &mut Vec<Command>,
+    ) {
+        let mut hold = Hold::begin(recipe, round, fence, now, out);
+        hold.met_busy = met_busy;
+        out.extend(ending::unfinished(recipe, &hold).map(Command::EmitOfAnother));
+        let mut event = hold.event(recipe, EventKind::Acquired);
+        event.took = Some(waited);
+        event.notified_ago = notified_at.map(|at| now.since(at));
+        out.push(Command::Emit(event));
+        out.extend(ending::other_terms(recipe, &hold).map(Command::Emit));
+        let grant = Grant { owner: Arc::clone(hold.owner()), fence, attempt: hold.round.attempt };
+        out.push(Command::Acquired(Ok(Answered::Granted(grant))));
+        self.state = State::Held(hold);
     }
 
     /// Undoes the round under way: the caller of the acquire has left, or the client closes. No caller waits for that.

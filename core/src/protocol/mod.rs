@@ -58,6 +58,7 @@ pub(crate) use observing::{Observing, observe};
 pub use recipe::Recipe;
 pub use release::{Outcome, Release};
 pub use server_report::{ClientTerms, Reports, ServerReport, trusted};
+pub(crate) use tally::SEVERAL_SLOTS;
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerFailure};
@@ -165,6 +166,8 @@ pub enum Input {
     FailedOver(usize),
     /// The role in the local queue changed; with the time of the next try, `None` for at once.
     Role(Role, Option<Tick>),
+    /// The lock is held: an acquisition of several locks has got it with the others.
+    Granted(GrantOfSeveral, u64),
     /// The caller of the acquire no longer wants it.
     Cancel,
     /// The holder asks for an extension.
@@ -224,6 +227,8 @@ impl Manner {
 pub enum Answered {
     /// The lock is granted.
     Granted(Grant),
+    /// Several locks are granted at once. From now on each of them is an acquisition of its own.
+    Several(GrantOfSeveral),
     /// The lock is busy, and one attempt was all that the caller wanted.
     Busy,
     /// The job is done or dead: no attempt begins any more.
@@ -239,6 +244,22 @@ pub struct Grant {
     pub fence: u64,
     /// The number of the attempt, of a job.
     pub attempt: Option<AttemptNumber>,
+}
+
+/// Several granted locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantOfSeveral {
+    /// The value on the server, in the key of each lock.
+    pub owner: Arc<str>,
+    /// The fencing tokens, in the order of the names.
+    pub fences: Arc<[u64]>,
+    /// The time of the request, and the server's clock in its answer, in microseconds.
+    sent: (Tick, u64),
+    /// The time since which the server may have lost them: another node answers for it.
+    suspected_at: Option<Tick>,
+    waited: Duration,
+    notified_at: Option<Tick>,
+    met_busy: bool,
 }
 
 /// A command for the shell.

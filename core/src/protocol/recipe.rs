@@ -11,7 +11,7 @@ use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
 use crate::protocol::Quorum;
 use crate::validity;
-use crate::wait::Mode;
+use crate::wait::{Mode, queue_key_of_several};
 
 /// The parts of an acquisition that don't change while it runs.
 #[derive(Clone, Debug)]
@@ -65,6 +65,16 @@ impl Recipe {
         self.keys.name()
     }
 
+    /// The name of the lock that a refusal is about; of several locks the one at this place.
+    pub(super) fn name_at(&self, at: usize) -> &str {
+        self.keys.parts().get(at).map_or_else(|| self.name(), |part| part.name())
+    }
+
+    /// The same for one of several locks that were acquired.
+    pub(crate) fn of_part(&self, keys: Arc<Keys>) -> Self {
+        Self { keys, ask_all_first: false, ..self.clone() }
+    }
+
     /// The ttl of a grant. If `max_hold` ends before the ttl, a worker that dies blocks others no longer than that; it counts from
     /// the grant, whose answer comes within the response timeout.
     pub(crate) fn first_ttl(&self) -> Duration {
@@ -93,6 +103,7 @@ impl Recipe {
             None if self.keys.kind() == Kind::Read => Cow::from(self.keys.marks()),
             // Who has another limit may have to wait where this one need not.
             None if let Kind::Semaphore(limit) = self.keys.kind() => format!("{}/{limit}", self.keys.marks()).into(),
+            None if self.keys.kind() == Kind::Several => queue_key_of_several(&self.keys).into(),
             None => Cow::from(self.keys.lock()),
             Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
             // A later scheduled time may be left out while the earlier one is waited for.

@@ -11,7 +11,7 @@ use crate::error::Holder;
 use crate::mutant::mutant;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::removal::{Concern, Removal, Value};
-use crate::protocol::{Command, Recipe, Step, Tag, release};
+use crate::protocol::{Command, GrantOfSeveral, Recipe, Step, Tag, release};
 use crate::server::Request;
 use crate::validity::{self, Reading};
 use crate::wait::Slot;
@@ -48,6 +48,9 @@ pub(super) struct Round {
     /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
+    /// Of several locks: which of them a refusal is about, and the fences of all if they are granted.
+    pub(super) at: usize,
+    pub(super) fences: Arc<[u64]>,
     /// The number of the attempt that a vote begins, of a job.
     pub(super) attempt: Option<AttemptNumber>,
     /// The run that it leaves behind.
@@ -76,12 +79,38 @@ impl Round {
             enqueue_counts: Vec::new(),
             stays,
             refusals: vec![None; servers],
+            at: 0,
+            fences: Arc::default(),
             attempt: None,
             earlier: None,
             is_bare: false,
             run_ids: vec![None; servers],
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
+        }
+    }
+
+    /// The round in which one of several locks was granted, at this place among them.
+    pub(super) fn of_part(recipe: &Recipe, grant: &GrantOfSeveral, fence: u64) -> Self {
+        let (sent, server_us) = grant.sent;
+        let mut round = Self::new(recipe, 1, Arc::clone(&grant.owner), false, sent);
+        round.ballot.cast(0, fence);
+        round.readings[0] = Some(Reading { sent, server_us });
+        round.suspected_at = grant.suspected_at;
+        round
+    }
+
+    /// What is granted with this round of several locks.
+    pub(super) fn grant_of_several(&self, waited: Duration, notified_at: Option<Tick>, met_busy: bool) -> GrantOfSeveral {
+        let server_us = self.readings.first().and_then(Option::as_ref).map_or(0, |reading| reading.server_us);
+        GrantOfSeveral {
+            owner: Arc::clone(&self.owner),
+            fences: Arc::clone(&self.fences),
+            sent: (self.sent, server_us),
+            suspected_at: self.suspected_at,
+            waited,
+            notified_at,
+            met_busy,
         }
     }
 

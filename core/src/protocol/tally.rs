@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use crate::error::quoted::quoted;
 use crate::error::{Error, Holder, Loss, LossReason, ServerFailure};
+use crate::name::Kind;
 use crate::op::FailureKind;
 use crate::op::job::JobEnd;
 use crate::protocol::Recipe;
 use crate::protocol::round::{Refusal, Round};
 use crate::wait::is_foreign;
+
+/// Why locks of several slots can't be acquired together.
+pub(crate) const SEVERAL_SLOTS: &str = "in a cluster locks are acquired together only if they are in one slot: give the names a common {tag}, as in {shop}:1 and {shop}:2";
 
 /// A failed round, by kinds of refusal.
 #[derive(Default)]
@@ -33,13 +37,15 @@ pub(super) struct Tally {
     pub(super) failures: Vec<ServerFailure>,
     /// The end of the job, if it is over.
     pub(super) end: Option<JobEnd>,
+    /// Of several locks: which of them is meant.
+    at: usize,
     /// When the job's next attempt may begin, if not yet, and the last error.
     pub(super) later: Option<(Duration, String)>,
 }
 
 impl Tally {
     pub(super) fn of(recipe: &Recipe, round: &Round) -> Self {
-        let mut tally = Self::default();
+        let mut tally = Self { at: round.at, ..Self::default() };
         let mut holders: Vec<&Holder> = Vec::new();
         for (server, refusal) in round.refusals.iter().enumerate() {
             let error = |kind, message: String| ServerFailure::new(&recipe.servers[server], kind, message);
@@ -112,7 +118,11 @@ impl Tally {
     /// The error that no further try can mend, if there is one.
     pub(super) fn final_error(&self, recipe: &Recipe) -> Option<Error> {
         let quorum = recipe.quorum();
+        let names = || recipe.keys.parts().iter().map(|part| part.name()).collect::<Vec<_>>();
         if let Some(why) = &self.mismatch {
+            if why.contains("CROSSSLOT") && recipe.keys.kind() == Kind::Several {
+                return Some(Error::invalid("names", names(), SEVERAL_SLOTS.to_owned()));
+            }
             return Some(Error::invalid("servers", &recipe.servers, why.clone()));
         }
         if !self.gone.is_empty() && quorum.blocked_by(self.gone.len()) {
@@ -121,7 +131,9 @@ impl Tally {
         }
         match self.conflicts.first() {
             _ if !quorum.blocked_by(self.denied + self.lasting + self.conflicts.len()) => None,
-            Some(found) if self.conflicts.len() > self.denied + self.lasting => Some(Error::key_conflict(recipe.name(), found)),
+            Some(found) if self.conflicts.len() > self.denied + self.lasting => {
+                Some(Error::key_conflict(recipe.name_at(self.at), found))
+            }
             _ if self.lasting > self.denied => {
                 Some(Error::unavailable(Some(recipe.name()), recipe.servers.len(), self.failures.clone()))
             }

@@ -8,7 +8,9 @@ mod aside;
 mod measured;
 mod panicked;
 mod self_wait;
+mod several;
 pub(crate) mod spans;
+mod watchers;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -112,8 +114,20 @@ impl LockActor {
         acquirer: Acquirer,
     ) -> Arc<Self> {
         let now = session.now();
-        let spans = Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys));
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
+        Arc::new(Self::made(session, recipe, (id, context), waiter, (measured, trace_next(0)), acquirer))
+    }
+
+    fn made(
+        session: Arc<Session>,
+        recipe: Arc<Recipe>,
+        (id, context): (u64, Option<u64>),
+        waiter: Option<Waiter>,
+        (measured, trace): (Measured, u64),
+        acquirer: Acquirer,
+    ) -> Self {
+        let now = session.now();
+        let spans = Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys));
         let state = ActorState {
             machine: Acquisition::new(Arc::clone(&recipe), waiter, session.seed(), now),
             inbox: VecDeque::new(),
@@ -128,7 +142,7 @@ impl LockActor {
             watchers: HashMap::new(),
             next_watcher: 0,
         };
-        Arc::new(Self {
+        Self {
             session,
             recipe,
             id,
@@ -140,8 +154,8 @@ impl LockActor {
             waited_for: AtomicBool::new(false),
             measured,
             spans,
-            trace: trace_next(0),
-        })
+            trace,
+        }
     }
 
     pub(crate) fn valid_until(&self) -> Tick {
@@ -195,35 +209,6 @@ impl LockActor {
         self.session.emit(&warning);
     }
 
-    /// Calls `watcher` when the hold ends, or at once if it has ended. Else gives the number for [`LockActor::unwatch`].
-    pub(crate) fn watch(&self, watcher: Watcher) -> Option<u64> {
-        self.note_holder_knows();
-        let mut state = self.state.lock();
-        if state.loss.is_some() || state.failed || state.machine.is_finished() {
-            let loss = state.loss.clone();
-            drop(state);
-            self.call_watcher(watcher, loss);
-            return None;
-        }
-        state.next_watcher += 1;
-        let id = state.next_watcher;
-        state.watchers.insert(id, watcher);
-        Some(id)
-    }
-
-    /// Forgets a watcher.
-    pub(crate) fn unwatch(&self, id: u64) {
-        let watcher = self.state.lock().watchers.remove(&id);
-        drop(watcher);
-    }
-
-    fn call_watchers(&self, loss: Option<&Loss>) {
-        let watchers = std::mem::take(&mut self.state.lock().watchers);
-        for watcher in watchers.into_values() {
-            self.call_watcher(watcher, loss.cloned());
-        }
-    }
-
     /// Notes a body of `task`, until the hold is over.
     pub(crate) fn enter(self: &Arc<Self>, task: u64, owner: &Arc<str>, (place, number): (Option<&str>, u64)) {
         self.session.tasks.bodies.open((task, self.recipe.keys.lock()), self, owner, (place, number));
@@ -240,10 +225,6 @@ impl LockActor {
     pub(crate) fn forget_bodies(self: &Arc<Self>) {
         let bodies = std::mem::take(&mut self.state.lock().bodies);
         bodies.into_iter().for_each(|task| self.session.tasks.bodies.close(task, self.recipe.keys.lock(), self));
-    }
-
-    fn call_watcher(&self, watcher: Watcher, loss: Option<Loss>) {
-        self.session.call_back(self.recipe.name(), "a callback for the loss of a lock", || watcher(loss));
     }
 
     /// Sends a holder's call.
@@ -369,7 +350,7 @@ impl LockActor {
 
     fn acquired(self: &Arc<Self>, result: Result<Answered, Error>) {
         let acquirer = self.state.lock().acquirer.take();
-        if let Ok(Answered::Granted(_)) = &result {
+        if let Ok(Answered::Granted(_) | Answered::Several(_)) = &result {
             self.session.start_keep_warm();
             if self.recipe.ask_all_first {
                 self.session.all_have_answered();

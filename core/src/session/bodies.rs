@@ -81,7 +81,7 @@ impl Bodies {
         let is_beside = |(of, _): &(Kind, Body)| match kind {
             Kind::Semaphore(_) => matches!(of, Kind::Semaphore(_)),
             Kind::Read => *of == Kind::Read,
-            Kind::Exclusive | Kind::Quorum | Kind::Job => false,
+            Kind::Exclusive | Kind::Quorum | Kind::Job | Kind::Several => false,
         };
         let most = if let Kind::Semaphore(limit) = kind { usize::try_from(limit).unwrap_or(usize::MAX) } else { usize::MAX };
         let has_room = inside.iter().all(is_beside) && inside.len() < most;

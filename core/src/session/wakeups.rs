@@ -74,9 +74,11 @@ impl Session {
         let wakeups = queues.quit(&queue_key, waiter, reason);
         if let Some(by_lock) = self.wakeups.by_lock.as_ref().filter(|_| !queues.is_waited_for(&queue_key)) {
             let mut by_lock = by_lock.lock();
-            let known = by_lock.get_mut(recipe.keys.lock());
-            if known.is_some_and(|known| known.queue_keys.remove(&*queue_key) && known.queue_keys.is_empty()) {
-                by_lock.remove(recipe.keys.lock());
+            for keys in recipe.keys.each() {
+                let known = by_lock.get_mut(keys.lock());
+                if known.is_some_and(|known| known.queue_keys.remove(&*queue_key) && known.queue_keys.is_empty()) {
+                    by_lock.remove(keys.lock());
+                }
             }
         }
         drop(queues);
@@ -105,7 +107,7 @@ impl Session {
     /// for the lock.
     pub(super) fn listen(self: &Arc<Self>, recipe: &Recipe) {
         if let Some(by_lock) = &self.wakeups.by_lock {
-            return self.listen_to_lock(by_lock, recipe);
+            return recipe.keys.each().for_each(|keys| self.listen_to_lock(by_lock, keys, &recipe.queue_key()));
         }
         if self.wakeups.listening.swap(true, Ordering::Relaxed) {
             return;
@@ -120,20 +122,20 @@ impl Session {
         }
     }
 
-    fn listen_to_lock(self: &Arc<Self>, by_lock: &Mutex<HashMap<Box<str>, LockListener>>, recipe: &Recipe) {
-        let lock = recipe.keys.lock();
+    fn listen_to_lock(self: &Arc<Self>, by_lock: &Mutex<HashMap<Box<str>, LockListener>>, keys: &Keys, queue_key: &str) {
+        let lock = keys.lock();
         let listener = {
             let mut by_lock = by_lock.lock();
             let known = by_lock
                 .entry(lock.into())
                 .or_insert_with(|| LockListener { listener: self.listener(0, Some(lock)), queue_keys: HashSet::new() });
             // A waiter behind the first one that listens.
-            if !known.queue_keys.insert((*recipe.queue_key()).into()) {
+            if !known.queue_keys.insert(queue_key.into()) {
                 return;
             }
             Arc::clone(&known.listener)
         };
-        let channel = machine::channel_of(&recipe.keys, &self.wakeups.client);
+        let channel = machine::channel_of(keys, &self.wakeups.client);
         if !self.server(0).listen(&channel, listener) {
             self.wakeups.queues.lock().set_listening(0, false, Some(lock));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::clock::Tick;
 use crate::machine;
 use crate::mutant::mutant;
-use crate::name::{self, Kind};
+use crate::name::{self, Keys, Kind};
 use crate::wait::passed::PassedNotices;
 use crate::wait::shared_outage::SharedOutage;
 use crate::wait::{Hint, Hinted, ListenState, Mode, Role, Slot, Waiter};
@@ -53,6 +53,15 @@ pub enum LeaveReason {
     Failed,
 }
 
+/// What stands before and behind each key in the name of a local queue for several locks. No lock's key has it.
+const BETWEEN: char = '\0';
+
+/// The name of the local queue of those who wait for the same several locks.
+pub(crate) fn queue_key_of_several(keys: &Keys) -> String {
+    let each = keys.parts().iter().flat_map(|part| [part.lock(), "\0"]);
+    [BETWEEN.to_string()].into_iter().chain(each.map(str::to_owned)).collect()
+}
+
 /// The wake-up of one waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
@@ -93,7 +102,10 @@ impl LocalQueues {
         let sides = lock.map(name::sides_of);
         // The queues of waiters for a job, for a read lock and for a permit go by other keys of the lock.
         let concerns = |key: &str| match (lock, &sides) {
-            (Some(lock), Some(sides)) => key == lock || sides.iter().any(|side| key.starts_with(&**side)),
+            (Some(lock), Some(sides)) => {
+                let is_among = || key.starts_with(BETWEEN) && key.split(BETWEEN).any(|among| among == lock);
+                key == lock || sides.iter().any(|side| key.starts_with(&**side)) || is_among()
+            }
             _ => true,
         };
         let concerned = self.queues.iter().filter(|(key, _)| concerns(key)).map(|(_, queue)| queue);
@@ -147,7 +159,9 @@ impl LocalQueues {
         let fair = mode.fair;
         let known = self.queues.get(lock);
         let is_first = known.is_none_or(|queue| queue.waiters.is_empty());
-        let shared = known.and_then(|queue| queue.shared.clone()).filter(|_| !fair || mutant!(FairSharesPlace));
+        // Those who wait for several locks stand in the queues of different ones.
+        let is_alone = fair && !mutant!(FairSharesPlace) || mode.kind == Kind::Several;
+        let shared = known.and_then(|queue| queue.shared.clone()).filter(|_| !is_alone);
         // The servers don't know a new slot yet: its waiter tries once, to make the slot known.
         let role = match (is_first, &shared) {
             (true, _) => Role::First,
@@ -157,7 +171,7 @@ impl LocalQueues {
         let slot = shared.unwrap_or_else(|| self.slot(lock, mode));
         slot.enter();
         let queue = self.queue(lock, mode.kind);
-        if !fair {
+        if !fair && mode.kind != Kind::Several {
             queue.shared = Some(Arc::clone(&slot));
         }
         queue.waiters.push_back((waiter, Arc::clone(&slot)));
@@ -196,13 +210,22 @@ impl LocalQueues {
         };
         // All waiters stand in the same queue on the servers, and here in queues of their own: those for a job one for each scheduled time,
         // those for permits one for each limit.
-        find(hinted.lock).or_else(|| {
-            name::sides_of(hinted.lock).into_iter().find_map(|side| {
-                let from = (Bound::Included(&*side), Bound::Unbounded);
-                let of_side = self.queues.range::<str, _>(from).take_while(|(key, _)| key.starts_with(&side));
-                of_side.map(|(key, _)| key).find_map(|key| find(key))
+        find(hinted.lock)
+            .or_else(|| {
+                name::sides_of(hinted.lock).into_iter().find_map(|side| {
+                    let from = (Bound::Included(&*side), Bound::Unbounded);
+                    let of_side = self.queues.range::<str, _>(from).take_while(|(key, _)| key.starts_with(&side));
+                    of_side.map(|(key, _)| key).find_map(|key| find(key))
+                })
             })
-        })
+            .or_else(|| {
+                let several = self
+                    .queues
+                    .range::<str, _>((Bound::Included("\0"), Bound::Unbounded))
+                    .map(|(key, _)| key)
+                    .take_while(|key| key.starts_with(BETWEEN));
+                several.filter(|key| key.split(BETWEEN).any(|among| among == hinted.lock)).find_map(|key| find(key))
+            })
     }
 
     /// Whether a notice to a waiter that has left is to be passed on to the next one: once in a claim window for each server and

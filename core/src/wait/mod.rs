@@ -19,6 +19,7 @@ mod slot;
 
 pub(crate) use foreign::is_foreign;
 pub use hint::{Hint, Hinted, Mode};
+pub(crate) use local_queues::queue_key_of_several;
 pub use local_queues::{LeaveReason, LocalQueues, Wakeup};
 pub(crate) use pause::{after_busy, after_expiry, after_failure, after_foreign, after_hint, after_split, soon};
 pub use slot::{ListenState, Role, Slot, Waiter};

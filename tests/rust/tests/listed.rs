@@ -42,6 +42,16 @@ fn the_stubs_of_python_name_the_cores_options() {
     }
 }
 
+/// What several locks at once have none of.
+const OF_ONE: [&str; 2] = ["fair", "min_hold"];
+
+#[test]
+fn the_stubs_of_python_name_the_options_of_several_locks() {
+    let mut options = listed(Place::Lock, Language::Python, None);
+    options.retain(|name| !OF_ONE.contains(&name.as_str()));
+    assert_eq!(names(&text_of(STUBS, "_native_options.pyi"), "class _MultiLockOptions(", "    ", ":"), options);
+}
+
 #[test]
 fn the_types_of_node_name_the_cores_options() {
     let types = text_of(TYPES, "options.ts");

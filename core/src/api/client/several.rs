@@ -1,7 +1,10 @@
 //! Locks that several hold at once.
 
+use std::sync::Arc;
+
 use super::Client;
 use crate::api::lock::Lock;
+use crate::api::lock::multi::MultiLock;
 use crate::name::Kind;
 
 impl Client {
@@ -45,5 +48,26 @@ impl Client {
     /// ```
     pub fn read_lock(&self, name: impl Into<String>) -> Lock {
         self.lock(name).of_several(Kind::Read)
+    }
+
+    /// The locks of these names, with the client's options: a caller gets all of them at once, or none. No I/O.
+    ///
+    /// They are the locks of [`Client::lock`]: who holds one of them is in the way of all. Callers with the same names in another order don't
+    /// wait for each other without end, because nobody keeps one lock while another one is waited for. A waiter stands in the queue of the
+    /// first busy lock. Where its locks are always in use it may wait long.
+    ///
+    /// From 1 to 16 different names; on one server, not on a quorum. In a cluster all names need the same `{tag}`.
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-client-multi-lock")?;
+    /// let accounts = client.multi_lock(["account:1", "account:2"]);
+    /// let hold = accounts.acquire_blocking()?;
+    /// for (name, fence) in hold.fences() {
+    ///     println!("write to {name} with fence {fence}");
+    /// }
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    pub fn multi_lock(&self, names: impl IntoIterator<Item = impl Into<String>>) -> MultiLock {
+        MultiLock::new(Arc::clone(&self.0), names.into_iter().map(Into::into).collect())
     }
 }

@@ -41,7 +41,7 @@ impl Hold {
     /// [`Client::read_lock`]: crate::Client::read_lock
     pub fn downgrade(&self) -> Call<Self> {
         let recipe = &self.actor.recipe;
-        if recipe.keys.kind() != Kind::Exclusive || recipe.keys.label().kind != LockKind::Lock {
+        if !self.others.is_empty() || recipe.keys.kind() != Kind::Exclusive || recipe.keys.label().kind != LockKind::Lock {
             let why =
                 "only the hold of a lock on one server, that is no reader's, permit's, job's or leader's, becomes a reader's";
             return Call::ready(Err(Error::invalid("downgrade", self.name(), why)));

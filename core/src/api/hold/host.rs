@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Hold;
-use crate::io::call::Call;
+use super::several::all_done;
+use crate::io::call::{Call, Responder};
 use crate::io::reactor::Io;
 use crate::protocol::{Input, Manner};
+use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
 
 #[doc(hidden)]
@@ -20,8 +22,10 @@ impl Hold {
     /// # Errors
     /// `LOCK_LOST`; `FORKED` in a child.
     pub fn leave(&self) -> Call<()> {
-        let actor = Arc::clone(&self.actor);
-        self.call(move |responder| actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody)))
+        let leave = |actor: &Arc<LockActor>, responder: Responder<()>| {
+            actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
+        };
+        self.with_each(leave, all_done)
     }
 
     /// As [`Hold::leave`], for a language whose end of a body learns nothing of the body. A loss is a warning event besides, unless
@@ -30,17 +34,17 @@ impl Hold {
     /// # Errors
     /// As [`Hold::leave`].
     pub fn dispose(&self) -> Call<()> {
-        let actor = Arc::clone(&self.actor);
-        self.call(move |responder| {
+        let dispose = |actor: &Arc<LockActor>, responder: Responder<()>| {
             actor.notice_unseen_loss();
             actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
-        })
+        };
+        self.with_each(dispose, all_done)
     }
 
     /// Whether the holder has learnt that the lock is not held: from an error, a watcher or an answer.
     #[must_use]
     pub fn holder_knows(&self) -> bool {
-        self.actor.holder_knows.load(Ordering::Relaxed)
+        self.each().any(|hold| hold.actor.holder_knows.load(Ordering::Relaxed))
     }
 
     /// Notes that a body of `task` begins under this hold, at `place`: a file and a line, say. As long as the lock is held, an
@@ -48,7 +52,7 @@ impl Hold {
     /// question of [`Lock::caller_in`](crate::Lock::caller_in).
     pub fn enter(&self, task: u64, place: Option<&str>, number: u64) {
         if !self.is_inherited() {
-            self.actor.enter(task, &self.grant.owner, (place, number));
+            self.each().for_each(|hold| hold.actor.enter(task, &hold.grant.owner, (place, number)));
         }
     }
 
@@ -56,7 +60,7 @@ impl Hold {
     /// fails with [`Error::released`](crate::Error::released), and a binding can drop the handle.
     #[must_use]
     pub fn is_released(&self) -> bool {
-        !self.is_inherited() && self.actor.is_released()
+        !self.is_inherited() && self.each().all(|hold| hold.actor.is_released())
     }
 
     /// Releases in the background a hold that its caller did not get: nobody has worked under it, so [`min_hold`] doesn't count.
@@ -64,7 +68,7 @@ impl Hold {
     /// [`min_hold`]: crate::Lock::min_hold
     pub fn undo(&self) {
         if !self.is_inherited() {
-            self.actor.send(Input::Release(0, Manner::Unclaimed), &Io::Background);
+            self.each().rev().for_each(|hold| hold.actor.send(Input::Release(0, Manner::Unclaimed), &Io::Background));
         }
     }
 
@@ -72,7 +76,7 @@ impl Hold {
     /// in a language where the work may still be running.
     pub fn abandon(&self) {
         if !self.is_inherited() {
-            self.actor.send(Input::Abandon, &Io::Background);
+            self.each().for_each(|hold| hold.actor.send(Input::Abandon, &Io::Background));
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Loss: how a holder learns that its hold was lost.
 
-use std::sync::Arc;
-
 use super::Hold;
+use super::several::watch_each;
 use crate::error::Loss;
 use crate::io::call::{Call, Responder};
 
@@ -26,8 +25,8 @@ impl Hold {
     /// # Errors
     /// `FORKED` in a forked child.
     pub fn lost(&self) -> Call<Loss> {
-        let report = |responder: Responder<Loss>, loss| match loss {
-            Some(loss) => responder.respond(Ok(loss)),
+        let report = |responder: Responder<Loss>, lost| match lost {
+            Some((_, loss)) => responder.respond(Ok(loss)),
             None => responder.never(),
         };
         self.watching(report)
@@ -52,22 +51,23 @@ impl Hold {
     /// `FORKED` in a forked child.
     #[doc(hidden)]
     pub fn ended(&self) -> Call<Option<Loss>> {
-        self.watching(|responder, loss| responder.respond(Ok(loss)))
+        self.watching(|responder, lost| responder.respond(Ok(lost.map(|(_, loss)| loss))))
     }
 
-    fn watching<T: Send + 'static>(&self, report: fn(Responder<T>, Option<Loss>)) -> Call<T> {
+    /// As [`Hold::ended`], with the name of the lock: a hold of several is lost with the first of them.
+    #[doc(hidden)]
+    pub fn ended_of(&self) -> Call<Option<(String, Loss)>> {
+        self.watching(|responder, lost| responder.respond(Ok(lost)))
+    }
+
+    fn watching<T: Send + 'static>(&self, report: fn(Responder<T>, Option<(String, Loss)>)) -> Call<T> {
         if let Err(error) = self.own() {
             return Call::ready(Err(error));
         }
-        let actor = Arc::clone(&self.actor);
+        let actors = self.actors();
         Call::new(move |responder| {
-            let watcher = actor.watch(Box::new(move |loss| report(responder, loss)))?;
-            let actor = Arc::downgrade(&actor);
-            Some(Box::new(move |_| {
-                if let Some(actor) = actor.upgrade() {
-                    actor.unwatch(watcher);
-                }
-            }))
+            let forget = watch_each(&actors, move |lost| report(responder, lost));
+            Some(Box::new(move |_| forget()))
         })
     }
 
@@ -85,12 +85,18 @@ impl Hold {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn on_lost(&self, lost: impl FnOnce(Loss) + Send + 'static) {
+        self.on_lost_of(|_, loss| lost(loss));
+    }
+
+    /// As [`Hold::on_lost`], with the name of the lock: a hold of several is lost with the first of them.
+    #[doc(hidden)]
+    pub fn on_lost_of(&self, lost: impl FnOnce(&str, Loss) + Send + 'static) {
         if !self.is_inherited() {
-            self.actor.watch(Box::new(|loss| {
-                if let Some(loss) = loss {
-                    lost(loss);
+            _ = watch_each(&self.actors(), |first| {
+                if let Some((name, loss)) = first {
+                    lost(&name, loss);
                 }
-            }));
+            });
         }
     }
 }

@@ -20,6 +20,7 @@ impl Spec {
     /// `INVALID_ARGUMENT`.
     pub(super) fn check(&self, options: &mut LockOptions, quorum_config: Option<QuorumConfig>) -> Result<(), Error> {
         self.check_min_hold(options)?;
+        self.check_fair(options)?;
         if let Kind::Semaphore(permits) = self.kind
             && !(1..=MOST_PERMITS).contains(&permits)
         {
@@ -36,11 +37,25 @@ impl Spec {
             Kind::Exclusive | Kind::Quorum => return Ok(()),
             Kind::Job => "a job has none: it is done or not, and {retention} says how long that is remembered",
             Kind::Read | Kind::Semaphore(_) => "only a lock with one holder has it",
+            Kind::Several => "several locks at once have none: each of them may have it alone",
         };
         if self.settings.min_hold.is_some_and(|min_hold| !min_hold.is_zero()) {
             return Err(Error::invalid_time("min_hold", options.min_hold, Text::new(why, [])));
         }
         options.min_hold = Duration::ZERO;
+        Ok(())
+    }
+
+    fn check_fair(&self, options: &mut LockOptions) -> Result<(), Error> {
+        if self.kind != Kind::Several {
+            return Ok(());
+        }
+        if self.settings.fair == Some(true) {
+            let why =
+                "several locks at once have no order of their own: their caller waits for one of them at a time; leave it out";
+            return Err(Error::invalid("fair", true, Text::new(why, [])));
+        }
+        options.fair = false;
         Ok(())
     }
 
@@ -78,7 +93,11 @@ impl Spec {
             Kind::Read | Kind::Semaphore(_) => {
                 "a quorum has no locks that several hold at once: independent servers can't agree on how many hold it; use one server"
             }
+            Kind::Several => {
+                "a quorum has no locks of several names: independent servers can't agree on who has all of them; use one server"
+            }
         };
-        Err(Error::invalid("name", &self.name, Text::new(why, [])))
+        let argument = if self.kind == Kind::Several { "names" } else { "name" };
+        Err(Error::invalid(argument, &self.name, Text::new(why, [])))
     }
 }

@@ -1,5 +1,7 @@
 //! The caller's bodies: which of them runs while it asks for a lock. Bindings need it, and Rust programs do not.
 
+use std::sync::Arc;
+
 use super::Lock;
 use crate::api::hold::Hold;
 
@@ -17,8 +19,10 @@ impl Lock {
     #[must_use]
     pub fn caller_in(self, task: u64, runs: impl Fn(u64) -> bool) -> Self {
         let session = self.spec.client.own_session();
-        let keys = self.prepared().ok().map(|prepared| &prepared.keys);
-        let bodies = session.zip(keys).map(|(session, keys)| session.tasks.bodies.enclosing(&[task], keys.lock()));
+        let keys = self.prepared().ok().map(|prepared| Arc::clone(&prepared.keys));
+        let bodies = session.zip(keys).map(|(session, keys)| {
+            keys.each().flat_map(|keys| session.tasks.bodies.enclosing(&[task], keys.lock())).collect::<Vec<_>>()
+        });
         let is_suspended = bodies.into_iter().flatten().any(|(_, body)| !runs(body.number));
         self.caller(task).change(|spec| spec.is_suspended = is_suspended)
     }

@@ -1,5 +1,6 @@
 //! Play: the answer of a step, by a change of the keys in memory.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,16 +82,19 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
                     job: *job,
                 },
             });
-            let free = |state: &mut State| state.remove(keys.lock());
+            let free = |state: &mut State| keys.each().for_each(|keys| state.remove(keys.lock()));
             let remove = |state: &mut State| state.remove(keys.record());
             let mut reply = insist(state, &op, env, &[&free, &|state| state.remove(keys.fence()), &remove]);
             if let Some(fence) = fence {
                 if keys.kind() == Kind::Quorum {
                     put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
                 } else {
-                    put(state, keys.lock(), with_fence(owner, fence).into(), env, *ttl_ms);
-                    let (keys, by, verb) = (Arc::clone(keys), Arc::clone(owner), Verb::Confirm { fence });
-                    machine::apply(state, &Op::Lock(LockOp { keys, by, verb }), env);
+                    for keys in if keys.parts().is_empty() { slice::from_ref(keys) } else { keys.parts() } {
+                        put(state, keys.lock(), with_fence(owner, fence).into(), env, *ttl_ms);
+                        let (keys, by, verb) = (Arc::clone(keys), Arc::clone(owner), Verb::Confirm { fence });
+                        machine::apply(state, &Op::Lock(LockOp { keys, by, verb }), env);
+                    }
+                    reply.fences = reply.fences.iter().map(|_| fence).collect();
                 }
                 reply.fence = fence;
             }
@@ -98,7 +102,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
         }
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { .. } | Verb::Extend { .. } })
         | Op::Lock(LockOp { keys, by: owner, verb: Verb::Heal { .. } | Verb::Release { .. } }) => {
-            let hold = |state: &mut State| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS);
+            let hold = |state: &mut State| keys.each().for_each(|keys| put(state, keys.lock(), Arc::clone(owner), env, HELD_MS));
             insist(state, op, env, &[&hold, &|state| state.remove(keys.fence())])
         }
         Op::Lock(LockOp { keys, by: owner, verb: Verb::EndAttempt { .. } }) => {

@@ -25,6 +25,12 @@ impl Measured {
         Self { meter, begun: now, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
     }
 
+    /// The same acquire for the first of several locks that it has got, with this meter.
+    pub(super) fn hand_on(&self) -> Self {
+        self.waits.store(false, Ordering::Relaxed);
+        Self { meter: Arc::clone(&self.meter), begun: self.begun, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
+    }
+
     /// Notes how an attempt ended, this one or an earlier one.
     pub(super) fn note_attempt(&self, end: EventKind) {
         self.meter.jobs.add(&JOB_ENDS, &end);

@@ -6,6 +6,7 @@ mod confirmed;
 mod everyday;
 mod failed;
 mod moved;
+mod multi;
 mod named;
 mod reached;
 mod rights;

@@ -75,7 +75,7 @@ macro_rules! files {
 }
 
 files!(
-    acquire close cron_job defaults extend foreign handover history job leader listing loss metrics min_hold mistakes names options release scripted several unreachable urls waiting wire
+    acquire close cron_job defaults extend foreign handover history job leader listing loss metrics min_hold mistakes multi_lock names options release scripted several unreachable urls waiting wire
 );
 
 #[test]

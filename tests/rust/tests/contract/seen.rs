@@ -13,10 +13,18 @@ pub fn ms(span: Duration) -> f64 {
 }
 
 pub fn look(held: &Hold) -> Value {
-    json!({
-        "name": held.name(), "owner": held.owner(), "fence": held.fence(), "remaining_ms": ms(held.remaining()),
+    let mut seen = json!({
+        "owner": held.owner(), "remaining_ms": ms(held.remaining()),
         "valid": held.is_valid(), "check": held.check().err().map(|error| error.code().as_str()),
-    })
+    });
+    match &held.fences()[..] {
+        [(name, fence)] => (seen["name"], seen["fence"]) = ((*name).into(), (*fence).into()),
+        several => {
+            seen["names"] = held.names().into();
+            seen["fences"] = several.iter().map(|(_, fence)| Value::from(*fence)).collect();
+        }
+    }
+    seen
 }
 
 pub fn look_at(attempt: &Attempt) -> Value {

@@ -36,8 +36,11 @@ pub fn lock_settings(wanted: &Value) -> Result<LockOverrides, Error> {
     Ok(settings)
 }
 
-/// The lock, of readers or with permits if that is wanted.
+/// The lock, of readers, with permits or of several names if that is wanted.
 pub fn lock_of(client: &Client, name: String, wanted: &Value) -> Lock {
+    if let Some(names) = wanted["names"].as_array() {
+        return client.multi_lock(names.iter().map(|name| name.as_str().unwrap())).into_lock();
+    }
     match wanted["permits"].as_u64() {
         Some(permits) => client.semaphore(name, u32::try_from(permits).unwrap()),
         None if wanted["read"] == true => client.read_lock(name),

@@ -127,7 +127,7 @@ fn run_parts(binary: &Binary, seeds: RangeInclusive<u64>, shown: bool) {
 }
 
 /// What was done on locks that several hold at once.
-const DONE_SHARED: [&str; 12] = [
+const DONE_SHARED: [&str; 16] = [
     "acquire Vote",
     "acquire Held",
     "acquire No",
@@ -140,6 +140,10 @@ const DONE_SHARED: [&str; 12] = [
     "release Ok",
     "release No",
     "inspect Seen",
+    "several: acquire Vote",
+    "several: acquire Held",
+    "several: acquire Conflict",
+    "several: release Ok",
 ];
 
 /// Runs sequences of operations on locks that several hold at once, among them some on plain locks of the same names.

@@ -75,6 +75,31 @@ impl Steps {
         Op::Lock(LockOp { keys, by: owner, verb })
     }
 
+    /// An operation on all locks at once, in any order.
+    pub(crate) fn several_op(&mut self, now_us: u64, fences: &[u64]) -> Op {
+        let mut names: Vec<_> = self.keys.iter().map(|keys| keys.name().to_owned()).collect();
+        self.rng.shuffle(&mut names);
+        let quorum_config = (self.rng.u8(..4) == 0).then_some(FLEETS[3]);
+        let keys_of = |name: &String| Keys::new(Kind::Exclusive, "", name, quorum_config.is_none()).unwrap();
+        let keys = Arc::new(Keys::of_several(names.iter().map(keys_of).collect()).unwrap());
+        let (owner, ttl_ms): (Arc<str>, _) = (self.pick(&OWNERS).into(), self.pick(&TTLS));
+        let verb = match self.rng.u8(..10) {
+            0..7 => {
+                // None of them is a fair one.
+                let entry = self.pick(&[WAITERS[0], WAITERS[1], WAITERS[5]]).into();
+                let place = (self.rng.u8(..4) > 0).then(|| QueuePlace { entry, stays: false, ..self.place(now_us) });
+                let proposal = self.proposal(now_us, fences);
+                Verb::Acquire { ttl_ms, proposal, adopt: None, fair: false, place, quorum_config, job: None }
+            }
+            7..9 => {
+                let leave = (self.rng.u8(..3) == 0).then(|| self.pick(&WAITERS).into());
+                Verb::Release { leave, kept_ms: 0 }
+            }
+            _ => return Op::Lock(LockOp { keys, by: self.pick(&WAITERS).into(), verb: Verb::Leave }),
+        };
+        Op::Lock(LockOp { keys, by: owner, verb })
+    }
+
     /// What others do to such a lock.
     pub(crate) fn shared_disturbance(&mut self, now_us: u64) -> Step {
         let keys = self.shared[self.rng.usize(..self.shared.len())].clone();

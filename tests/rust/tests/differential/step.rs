@@ -107,6 +107,9 @@ impl Steps {
     /// The side keys and the lock keys of all locks but that of `step`, if it is an operation of the library.
     pub(crate) fn others(&self, step: &Step) -> Vec<&str> {
         let Step::Op(op) = step else { return Vec::new() };
+        if op.keys().is_some_and(|keys| keys.kind() == Kind::Several) {
+            return Vec::new();
+        }
         let others = self.jobs.iter().filter(|keys| Some(keys.lock()) != op.keys().map(|keys| keys.lock()));
         let shared = self.shared.iter().filter(|keys| Some(keys.lock()) != op.keys().map(|keys| keys.lock()));
         others.flat_map(|keys| [keys.lock(), keys.queue(), keys.record()]).chain(shared.map(|keys| keys.marks())).collect()
@@ -115,7 +118,8 @@ impl Steps {
     /// The next step. `now_us` is the server's time, `fences` what it has answered so far.
     pub(crate) fn next(&mut self, now_us: u64, fences: &[u64]) -> Step {
         let step = match self.rng.u8(..100) {
-            0..54 if !self.shared.is_empty() => Step::Op(self.shared_op(now_us, fences)),
+            0..44 if !self.shared.is_empty() => Step::Op(self.shared_op(now_us, fences)),
+            44..54 if !self.shared.is_empty() => Step::Op(self.several_op(now_us, fences)),
             70..85 if !self.shared.is_empty() => self.shared_disturbance(now_us),
             54..62 if !self.shared.is_empty() => Step::Op(self.op(now_us, fences)),
             0..40 => Step::Op(self.op(now_us, fences)),
@@ -130,6 +134,9 @@ impl Steps {
 
     /// A part of an operation, where a cluster does that in parts.
     fn part_of(&mut self, mut whole: LockOp, fences: &[u64]) -> Op {
+        if whole.keys.kind() == Kind::Several {
+            return Op::Lock(whole);
+        }
         if whole.keys.kind().is_shared() {
             return shared::part_of(whole);
         }

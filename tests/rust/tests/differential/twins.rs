@@ -258,8 +258,10 @@ impl Twins {
         let replid = self.run_id.clone();
         let env = Env { now_us: scripts.time_us, replid: &replid, known_as: &replid, is_renamed: false };
         // The clock is read behind the time that the answer shows. A fence that begins a millisecond says when.
-        if scripts.fence % 1_000 == 0 && scripts.fence.abs_diff(scripts.time_us) < 1_000_000 {
-            self.machine.clock_sees(scripts.fence);
+        for (keys, fence) in fences_of(op, &scripts) {
+            if fence % 1_000 == 0 && fence.abs_diff(scripts.time_us) < 1_000_000 {
+                self.machine.clock_sees(keys.clock(), fence);
+            }
         }
         let machine = self.apply(&raised, &scripts, is_native, &env);
         assert!(agree(&scripts, &machine), "{} on {op:?}\nscripts {scripts:?}\nmachine {machine:?}", self.name);
@@ -269,17 +271,21 @@ impl Twins {
             && received.iter().zip(&published).all(|(one, other)| one.0 == other.channel && one.1 == other.payload);
         assert!(same, "{} on {op:?}\nreceived  {received:?}\npublished {published:?}", self.name);
         assert!(received.iter().all(|(_, payload)| payload.len() <= LONGEST_VALUE + 100), "{} on {op:?}", self.name);
-        self.verdicts.insert(format!("{} {}", op.name(), name(&scripts.verdict)));
+        let of_several = if op.keys().is_some_and(|keys| keys.kind() == Kind::Several) { "several: " } else { "" };
+        self.verdicts.insert(format!("{of_several}{} {}", op.name(), name(&scripts.verdict)));
         self.now_us = scripts.time_us;
         if let Some(keys) = op.keys().filter(|_| is_native) {
             self.see_clock(keys);
         }
+        // The clocks before a broken one have given a number that no answer shows.
+        let is_unseen = matches!(scripts.verdict, Verdict::Conflict { .. });
+        op.keys().into_iter().filter(|_| is_unseen).flat_map(|keys| keys.parts()).for_each(|keys| self.see_clock(keys));
         if scripts.fence > 0 {
             self.fences.push(scripts.fence);
         }
-        if let Some(keys) = op.keys().filter(|keys| keys.kind() != Kind::Quorum) {
+        for (keys, fence) in fences_of(op, &scripts).filter(|(keys, _)| keys.kind() != Kind::Quorum) {
             let seen = self.seen.entry((dialect, keys.clock().to_owned())).or_default();
-            *seen = scripts.fence.max(scripts.last_fence).max(*seen);
+            *seen = fence.max(*seen);
         }
     }
 
@@ -301,7 +307,7 @@ impl Twins {
         if let Op::Lock(LockOp { keys, verb: Verb::Acquire { proposal, .. }, .. }) = &mut raised
             && keys.kind() != Kind::Quorum
         {
-            *proposal = self.seen(dialect, keys).max(*proposal);
+            *proposal = keys.each().map(|keys| self.seen(dialect, keys)).max().unwrap_or_default().max(*proposal);
         }
         raised
     }
@@ -355,4 +361,9 @@ impl Twins {
             });
         assert!(same, "{}\nserver  {server:#?}\nmachine {machine:#?}", self.name);
     }
+}
+
+/// The locks of which an answer shows a fence, each with that.
+fn fences_of<'a>(op: &'a Op, reply: &'a Reply) -> impl Iterator<Item = (&'a Keys, u64)> {
+    op.keys().into_iter().flat_map(|keys| reply.shown_fences(keys))
 }

@@ -10,6 +10,7 @@ mod leaders;
 mod leaving;
 mod lost;
 mod many;
+mod multi;
 mod outage;
 mod quorum;
 mod several;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::error::Remaining;
-use crate::name::LockKind;
+use crate::name::{Kind, LockKind};
 use crate::op::job::{Ending, JobRecord};
 use crate::op::{Answer, Failure, LockOp, Op, Part, PartOp, Reply, Verb, Verdict};
 
@@ -61,10 +61,12 @@ pub(super) enum Next {
 
 impl Split {
     /// Begins an operation: gives its first part. An operation on several servers has no parts: none of them is in a cluster.
-    /// On a lock that several hold at once only a release has one, without the queue: the others wait until the slot is whole.
+    /// On a lock that several hold at once only a release has one, without the queue: the others wait until the slot is whole, and so does
+    /// what is about several locks.
     pub(super) fn begin(whole: &LockOp) -> Option<(Self, Op)> {
         let is_shared = whole.keys.kind().is_shared();
         let (stage, part) = match &whole.verb {
+            _ if whole.keys.kind() == Kind::Several => return None,
             verb if is_shared && !matches!(verb, Verb::Release { .. } | Verb::Leave) => return None,
             Verb::Acquire { .. } => (Stage::Take, Part::Take),
             Verb::Extend { .. } => (Stage::Only, Part::Extend),

@@ -1,5 +1,6 @@
 //! Codec: answers as replies. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -7,6 +8,7 @@ use redis::Value;
 use crate::error::Remaining;
 use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
+use crate::name::Kind;
 use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, JobRecord, NotBegun};
 use crate::op::{Answer, Failure, FailureKind, Inside, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::history;
@@ -78,6 +80,8 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let asks_for_permit = matches!(op.verb(), Some(Verb::Acquire { job: None, .. }));
     let other_limit = count(&eighth).filter(|_| asks_for_permit).map_or(0, small);
     let earlier = attempt.and_then(|_| earlier(&eleventh));
+    let is_of_several = op.keys().is_some_and(|keys| keys.kind() == Kind::Several);
+    let (at, fences) = if is_of_several { several(&ninth) } else { Default::default() };
     let is_refusal = matches!((&verdict, op.verb()), (Verdict::No { .. }, Some(Verb::Release { .. } | Verb::Leave)));
     let last_fence = count(&seventh).filter(|_| is_refusal).unwrap_or_default();
     let waits = matches!((&verdict, op.verb()), (Verdict::Ok, Some(Verb::Extend { .. }))) && count(&sixth) == Some(1);
@@ -88,8 +92,18 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
         waits,
         attempt,
         earlier,
+        at,
+        fences,
         ..Reply::new(verdict, time_us, fence)
     })
+}
+
+/// Of several locks: which of them the reply is about, or the fences of all.
+fn several(ninth: &Value) -> (usize, Arc<[u64]>) {
+    match ninth {
+        Value::Array(fences) => (0, fences.iter().filter_map(count).collect()),
+        at => (count(at).and_then(|at| usize::try_from(at).ok()).map_or(0, |at| at.saturating_sub(1)), Arc::default()),
+    }
 }
 
 /// The reason of this word why no attempt begins.

@@ -77,6 +77,8 @@ fn script_of(kind: Kind, verb: &Verb) -> &'static Script {
         (Kind::Quorum, Verb::Release { .. } | Verb::Leave) => &QUORUM_RELEASE,
         (Kind::Quorum, _) => &QUORUM_INSPECT,
         (Kind::Job, Verb::Extend { .. }) => &JOB_EXTEND,
+        (Kind::Several, Verb::Acquire { .. }) => &SEVERAL_ACQUIRE,
+        (Kind::Several, Verb::Release { .. } | Verb::Leave) => &SEVERAL_RELEASE,
         (Kind::Read | Kind::Semaphore(_), Verb::Acquire { .. }) => &SHARED_ACQUIRE,
         (Kind::Read | Kind::Semaphore(_), Verb::Confirm { .. }) => &SHARED_CONFIRM,
         (Kind::Read | Kind::Semaphore(_), Verb::Extend { .. } | Verb::Heal { .. }) => &SHARED_EXTEND,
@@ -108,7 +110,8 @@ fn script_of_part(kind: Kind, part: &Part) -> &'static Script {
 }
 
 /// A script out of the files of `core/src/scripts`, one behind the other. Before them stands its header. Files in braces are the
-/// body of the Lua function `acquire`. Each file is a chunk of its own.
+/// body of the Lua function `acquire`; those in brackets are the body of a function of the name that stands before them, which is given the keys and
+/// arguments of one lock. Each file is a chunk of its own.
 macro_rules! script {
     ($header:literal: $($piece:tt)+) => {
         Script {
@@ -122,6 +125,9 @@ macro_rules! script {
 macro_rules! piece {
     ($file:literal) => { include_str!(concat!("../../../scripts/", $file)) };
     ({ $($file:literal)+ }) => { concat!("local function acquire()\n", $(piece!($file)),+, "end\n") };
+    ([ $name:literal: $($file:literal)+ ]) => {
+        concat!("local function ", $name, "(KEYS, ARGV, looks_only)\n", $(piece!($file)),+, "end\n")
+    };
 }
 
 static ACQUIRE: Script = script!(
@@ -184,6 +190,27 @@ static SHARED_RELEASE: Script = script!(
 static SHARED_RELEASE_ALONE: Script = script!(
     "#!lua flags=allow-oom\n": "shared/release.lua" "value.lua" "shared/alone.lua" "time.lua" "exclusive/held.lua" "shared/gate.lua"
     "shared/marks.lua" "shared/released.lua"
+);
+
+static SEVERAL_ACQUIRE: Script = script!(
+    "#!lua\n": "several/acquire.lua"
+    [ "acquire":
+        "value.lua" "queue.lua" "exclusive/acquire_args.lua" "time.lua" "read_marker.lua" "marker.lua" "clock.lua" "shared/gate.lua"
+        "exclusive/looked.lua" "exclusive/acquire_free.lua" "several/looks_only.lua" "exclusive/acquire_taken.lua"
+    ]
+    [ "release":
+        "value.lua" "exclusive/release_short.lua" "queue.lua" "time.lua" "shared/gate.lua" "shared/marks.lua" "shared/admit.lua"
+        "last_fence.lua" "exclusive/release_long.lua"
+    ]
+    "several/keys.lua" "several/acquired.lua"
+);
+static SEVERAL_RELEASE: Script = script!(
+    "#!lua flags=allow-oom\n": "several/release.lua"
+    [ "release":
+        "value.lua" "exclusive/release_short.lua" "queue.lua" "time.lua" "shared/gate.lua" "shared/marks.lua" "shared/admit.lua"
+        "last_fence.lua" "exclusive/release_long.lua"
+    ]
+    "several/keys.lua" "several/released.lua"
 );
 
 static JOB_BEGIN: Script = script!(

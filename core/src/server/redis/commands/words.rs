@@ -300,7 +300,7 @@ impl<'a> Words<'a> {
                     }
                     Kind::Read => _ = command.text("").count(*proposal),
                     Kind::Semaphore(limit) => _ = command.number(limit).count(*proposal),
-                    Kind::Exclusive | Kind::Job => _ = command.count(*proposal),
+                    Kind::Exclusive | Kind::Job | Kind::Several => _ = command.count(*proposal),
                 }
                 let only_adopts = adopt.as_ref().is_some_and(|adopt| !adopt.or_acquire);
                 match place {

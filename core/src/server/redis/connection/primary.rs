@@ -179,10 +179,7 @@ impl Primary {
     /// Notes what an answer shows of a lock: its fence, and whether a newcomer met it held. `was_tried`: a transaction went before.
     pub(crate) fn learn(&self, op: &Op, reply: &Reply, was_tried: bool) {
         let Some(keys) = op.keys().filter(|keys| keys.kind() != Kind::Quorum) else { return };
-        let fence = reply.fence.max(reply.last_fence);
-        if fence > 0 {
-            self.saw(keys, fence);
-        }
+        reply.shown_fences(keys).for_each(|(keys, fence)| self.saw(keys, fence));
         match &reply.verdict {
             Verdict::Vote if op.takes_if_free() && !was_tried => self.busy.got(keys.lock()),
             Verdict::Held { .. } if op.takes_if_free() => self.busy.met(keys.lock()),
@@ -199,7 +196,8 @@ impl Primary {
     /// this node may be behind the one of the node before it.
     pub(crate) fn floor(&self, keys: &Keys, now: Tick) -> (u64, bool) {
         let before = self.succeeded.at(self.clock.at(now));
-        (self.floors().of(keys).max(before.unwrap_or_default()), before.is_some())
+        let seen = keys.each().map(|keys| self.floors().of(keys)).max().unwrap_or_default();
+        (seen.max(before.unwrap_or_default()), before.is_some())
     }
 
     /// The fences that were seen here, or on any node of the cluster.

@@ -1,0 +1,94 @@
+//! Several exclusive locks that are acquired all at once, or none of them, on one server. What holds for one of them is in
+//! [`exclusive`](super::exclusive): from the grant on each is a lock of its own.
+//!
+//! An acquire looks at each lock in the order of the names. If all are free it takes all; else its waiter joins the queue of the first busy
+//! one. It leaves every other queue then, and gives back what was kept for it there, or what it was notified of.
+
+use std::sync::Arc;
+
+use super::State;
+use super::exclusive::{AcquireArgs, Exclusive, find_free, inspect, take};
+use super::queue;
+use super::rules::Rules;
+use crate::mutant::mutant;
+use crate::name::Keys;
+use crate::op::{LockOp, QueuePlace, Reply, Verb, Verdict};
+
+pub(super) struct Several;
+
+impl Rules for Several {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+        match &op.verb {
+            Verb::Acquire { .. } => acquire(state, op, now_us).unwrap_or_else(|refusal| refusal),
+            verb @ (Verb::Release { .. } | Verb::Leave) => {
+                let done = release(state, (&op.by, verb), op.keys.parts(), now_us);
+                done.unwrap_or_else(|| inspect(state, &op.keys, now_us))
+            }
+            _ => inspect(state, &op.keys, now_us),
+        }
+    }
+
+    /// Once they are held each is renewed by itself.
+    fn renew(&self, _: &mut State, _: &Keys, _: &str, _: u64, _: u64) -> bool {
+        false
+    }
+}
+
+fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    let parts = op.keys.parts();
+    let Some(args) = AcquireArgs::of(op) else { return Ok(inspect(state, &op.keys, now_us)) };
+    let was_notified = args.place.is_some_and(|place| is_notified(state, parts, place, now_us));
+    for (at, part) in parts.iter().enumerate() {
+        if let Err(refusal) = find_free(state, part, &args, now_us) {
+            // After any other refusal the waiter gives up, and leaves.
+            if let (Some(place), Verdict::Held { .. }) = (args.place, &refusal.verdict) {
+                leave_others(state, (parts, at), place, was_notified, now_us);
+            }
+            return Err(Reply { at, ..refusal });
+        }
+    }
+    let mut fences = Vec::with_capacity(parts.len());
+    for (at, part) in parts.iter().enumerate() {
+        let free = find_free(state, part, &args, now_us)?;
+        match take(state, part, &args, &free, now_us) {
+            Ok(reply) => fences.push(reply.fence),
+            // There is another value in the place of its clock. The locks before it are free again.
+            Err(broken) => {
+                let taken = if mutant!(SeveralTakenKept) { &[] } else { &parts[..at] };
+                release(state, (&op.by, &Verb::Release { leave: None, kept_ms: 0 }), taken, now_us);
+                return Err(Reply { at, ..broken });
+            }
+        }
+    }
+    let fence = fences.first().copied().unwrap_or_default();
+    Ok(Reply { fences: fences.into(), ..Reply::new(Verdict::Vote, now_us, fence) })
+}
+
+/// Whether a server has taken this waiter out of the queue that it was in: it was notified there.
+fn is_notified(state: &State, parts: &[Arc<Keys>], place: &QueuePlace, now_us: u64) -> bool {
+    let stands = |part: &Arc<Keys>| state.members(part.queue(), now_us).is_some_and(|queue| queue.score(&place.entry).is_some());
+    place.arrival > 0 && !parts.iter().any(stands)
+}
+
+/// Takes a waiter out of the queues of all locks but one. What one of them kept for it, or notified it of, is the next waiter's.
+fn leave_others(state: &mut State, (parts, at): (&[Arc<Keys>], usize), place: &QueuePlace, was_notified: bool, now_us: u64) {
+    for (_, part) in parts.iter().enumerate().filter(|(other, _)| *other != at) {
+        let entry = &place.entry;
+        if was_notified && !mutant!(SeveralHintKept) {
+            let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };
+            Exclusive.apply(state, &leave, now_us);
+        } else {
+            queue::leave(state, part, entry, now_us);
+        }
+    }
+}
+
+/// Does the same with locks, from the last to the first: gives the reply about the first.
+fn release(state: &mut State, (by, verb): (&Arc<str>, &Verb), parts: &[Arc<Keys>], now_us: u64) -> Option<Reply> {
+    let op = |part: &Arc<Keys>| LockOp { keys: Arc::clone(part), by: Arc::clone(by), verb: verb.clone() };
+    parts.iter().rev().map(|part| Exclusive.apply(state, &op(part), now_us)).last()
+}
+
+#[cfg(test)]
+#[path = "several_tests.rs"]
+mod tests;

@@ -1,0 +1,42 @@
+
+local entry, came = ARGV[4] or '', tonumber(ARGV[5] or '') or 0
+local waits = #entry > 1
+-- Whether a server has taken the waiter out of the queue that it was in: it was notified there.
+local was_notified = waits and came > 0
+for _, keys in ipairs(was_notified and locks or {}) do
+  was_notified = was_notified and type(redis.pcall('ZSCORE', keys[3], entry)) ~= 'string'
+end
+
+for at, keys in ipairs(locks) do
+  local refusal = acquire(keys, ARGV, true)
+  if refusal then
+    -- After any other refusal the waiter gives up, and leaves.
+    for other, others in ipairs(waits and refusal[1] == 'held' and locks or {}) do
+      if other ~= at and was_notified then
+        release(others, { entry, entry })
+      elseif other ~= at then
+        redis.pcall('ZREM', others[3], entry)
+      end
+    end
+    if not refusal.err then
+      refusal[6], refusal[7], refusal[8], refusal[9] = refusal[6] or false, refusal[7] or false, false, at
+    end
+    return refusal
+  end
+end
+
+local fences, first = {}, nil
+for at, keys in ipairs(locks) do
+  local taken = acquire(keys, ARGV)
+  if taken[1] ~= 'vote' then
+    -- There is another value in the place of its clock. The locks before it are free again.
+    for before = at - 1, 1, -1 do
+      release(locks[before], { ARGV[1] })
+    end
+    taken[6], taken[7], taken[8], taken[9] = false, false, false, at
+    return taken
+  end
+  fences[at], first = taken[3], first or taken
+end
+first[6], first[7], first[8], first[9] = false, false, false, fences
+return first

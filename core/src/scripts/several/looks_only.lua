@@ -1,0 +1,3 @@
+if looks_only then
+  return nil
+end

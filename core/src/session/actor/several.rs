@@ -1,0 +1,28 @@
+//! Several: the holds of locks that were acquired together.
+
+use std::sync::Arc;
+
+use super::measured::Measured;
+use super::{Acquirer, LockActor};
+use crate::clock::Tick;
+use crate::io::reactor::Io;
+use crate::protocol::{GrantOfSeveral, Input};
+
+impl LockActor {
+    /// Begins the hold of each of several locks that this acquisition has got. `acquirer` makes the receiver of each.
+    pub(crate) fn begin_holds(self: &Arc<Self>, grant: &GrantOfSeveral, mut acquirer: impl FnMut() -> Acquirer) {
+        for (at, (keys, fence)) in self.recipe.keys.parts().iter().zip(&*grant.fences).enumerate() {
+            let id = self.session.next_id();
+            let recipe = Arc::new(self.recipe.of_part(Arc::clone(keys)));
+            let begin = || (Measured::begin(self.session.meters.of(keys.label()), Tick::now()), 0);
+            let followed = if at == 0 { (self.measured.hand_on(), self.trace) } else { begin() };
+            let hold = Self::made(Arc::clone(&self.session), recipe, (id, self.context), None, followed, acquirer());
+            let hold = Arc::new(hold);
+            self.session.registry.insert(id, &hold);
+            hold.send(Input::Granted(grant.clone(), *fence), &Io::Background);
+            if self.session.is_closing() {
+                hold.send(Input::Close, &Io::Background);
+            }
+        }
+    }
+}
