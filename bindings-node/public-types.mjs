@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 const dist = new URL('dist/', import.meta.url)
 // What users import, and what that is made of.
-const modules = ['index', 'client', 'locking', 'overview', 'emitter', 'body', 'default', 'lock', 'hold', 'job', 'election', 'options', 'credentials', 'errors', 'events', 'metrics', 'opentelemetry', 'prometheus', 'influxdb', 'tracing', 'ioredis', 'servers', 'testing', 'scripted', 'clock']
+const modules = ['index', 'client', 'locking', 'overview', 'emitter', 'body', 'default', 'lock', 'multi', 'hold', 'holding', 'job', 'election', 'options', 'credentials', 'errors', 'events', 'metrics', 'opentelemetry', 'prometheus', 'influxdb', 'tracing', 'ioredis', 'servers', 'testing', 'scripted', 'clock']
 
 /** The committed file. */
 export const committed = fileURLToPath(new URL('public-types.txt', import.meta.url))

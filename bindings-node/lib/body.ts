@@ -1,6 +1,8 @@
 import { InvalidArgumentError, LockLostError } from './errors.js'
 import type { Hold } from './hold.js'
-import type { AcquireOptions, LockOptions, ReadLockOptions, SemaphoreOptions } from './options.js'
+import type { Holding } from './holding.js'
+import type { MultiHold } from './multi.js'
+import type { AcquireOptions, LockOptions, MultiLockOptions, ReadLockOptions, SemaphoreOptions } from './options.js'
 
 /** Options of `withLock`: those of the lock, and a signal that ends the wait for it. */
 export type WithLockOptions = LockOptions & AcquireOptions
@@ -11,8 +13,14 @@ export type WithReadLockOptions = ReadLockOptions & AcquireOptions
 /** Options of `withSemaphore`: those of the semaphore, and a signal that ends the wait for a permit. */
 export type WithSemaphoreOptions = SemaphoreOptions & AcquireOptions
 
+/** Options of `withMultiLock`: those of the locks, and a signal that ends the wait for them. */
+export type WithMultiLockOptions = MultiLockOptions & AcquireOptions
+
 /** The body: it runs while the lock is held. */
 export type LockCallback<T> = (held: Hold) => T | PromiseLike<T>
+
+/** The body of `withMultiLock`: it runs while all locks are held. */
+export type MultiLockCallback<T> = (held: MultiHold) => T | PromiseLike<T>
 
 /** Options of `adopt`. */
 export type AdoptOptions = WithLockOptions & {
@@ -26,7 +34,7 @@ export type AdoptOptions = WithLockOptions & {
 export type TryOutcome<T> = { readonly ran: true; readonly result: T } | { readonly ran: false }
 
 /** Runs `body` with `held`, and releases the lock on every way out. @internal */
-export async function during<T>(held: Hold, body: (held: Hold) => T | PromiseLike<T>): Promise<T> {
+export async function during<T, H extends Holding>(held: H, body: (held: H) => T | PromiseLike<T>): Promise<T> {
   let value: T
   try {
     value = await body(held)
@@ -56,14 +64,15 @@ const order = {
   lock: 'withLock(name, { ttlMs: 10_000 }, body)',
   semaphore: 'withSemaphore(name, { permits: 5 }, body)',
   readLock: 'withReadLock(name, { ttlMs: 10_000 }, body)',
+  multiLock: 'withMultiLock(names, { ttlMs: 10_000 }, body)',
 }
 
 /** Distinguishes `(options, body)` and `(body)`. @internal */
-export function bodyOf<T, Options extends WithLockOptions>(
-  options: Options | LockCallback<T> | undefined,
-  body: LockCallback<T> | undefined,
+export function bodyOf<Body extends Function, Options extends WithLockOptions>(
+  options: Options | Body | undefined,
+  body: Body | undefined,
   maker: keyof typeof order,
-): [Options | undefined, LockCallback<T>] {
+): [Options | undefined, Body] {
   if (typeof options === 'function' && body !== undefined) {
     throw InvalidArgumentError.of('options', body, `stand before the body: ${order[maker]}`)
   }

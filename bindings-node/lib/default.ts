@@ -1,9 +1,19 @@
-import { bodyOf, type LockCallback, type TryOutcome, type WithLockOptions, type WithReadLockOptions, type WithSemaphoreOptions } from './body.js'
+import {
+  bodyOf,
+  type LockCallback,
+  type MultiLockCallback,
+  type TryOutcome,
+  type WithLockOptions,
+  type WithMultiLockOptions,
+  type WithReadLockOptions,
+  type WithSemaphoreOptions,
+} from './body.js'
 import { text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
+import { MultiLock, namesOf } from './multi.js'
 import {
   cronJobOptions,
   electionOptions,
@@ -14,6 +24,7 @@ import {
   type CronJobOptions,
   type JobOptions,
   type LockOptions,
+  type MultiLockOptions,
   type ReadLockOptions,
   type SemaphoreOptions,
 } from './options.js'
@@ -100,6 +111,22 @@ export function readLock(name: string, options?: ReadLockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, readLock)
   return new Lock(name, () => Client.makeLock(defaultClient(), name, own, 'readLock'))
+}
+
+/**
+ * The locks of these names of the default client, acquired together: `multiLock` of `Client`. Throws and rejects as `lock` does.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * const hold = await multiLock(['account:1', 'account:2']).acquire()
+ * await hold.release()
+ * ```
+ */
+export function multiLock(names: readonly string[], options?: MultiLockOptions): MultiLock {
+  const [own, given] = [lockOptions(options), namesOf(names)]
+  suspect(undefined, given.join(', '), own, multiLock)
+  return new MultiLock(given, () => Client.makeMultiLock(defaultClient(), given, own))
 }
 
 /**
@@ -244,4 +271,48 @@ export function tryWithReadLock<T>(name: string, options: WithReadLockOptions | 
 export async function tryWithReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
   const [own, run] = bodyOf(options, body, 'readLock')
   return await onBehalfOf(tryWithReadLock, () => defaultClient().tryWithReadLock(name, own, run))
+}
+
+/**
+ * `withMultiLock` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await withMultiLock(['account:1', 'account:2'], { waitMs: 5_000 }, async () => 'paid'))   // paid
+ * ```
+ */
+export function withMultiLock<T>(names: readonly string[], body: MultiLockCallback<T>): Promise<T>
+export function withMultiLock<T>(names: readonly string[], options: WithMultiLockOptions | undefined, body: MultiLockCallback<T>): Promise<T>
+export async function withMultiLock<T>(
+  names: readonly string[],
+  options: WithMultiLockOptions | MultiLockCallback<T> | undefined,
+  body?: MultiLockCallback<T>,
+): Promise<T> {
+  const [own, run] = bodyOf(options, body, 'multiLock')
+  return await onBehalfOf(withMultiLock, () => defaultClient().withMultiLock(names, own, run))
+}
+
+/**
+ * `tryWithMultiLock` of the default client.
+ *
+ * @example
+ * ```js
+ * configure('memory://example')   // or LOCKTENDER_URL in the environment
+ * console.log(await tryWithMultiLock(['account:1', 'account:2'], async () => 'paid'))   // { ran: true, result: 'paid' }
+ * ```
+ */
+export function tryWithMultiLock<T>(names: readonly string[], body: MultiLockCallback<T>): Promise<TryOutcome<T>>
+export function tryWithMultiLock<T>(
+  names: readonly string[],
+  options: WithMultiLockOptions | undefined,
+  body: MultiLockCallback<T>,
+): Promise<TryOutcome<T>>
+export async function tryWithMultiLock<T>(
+  names: readonly string[],
+  options: WithMultiLockOptions | MultiLockCallback<T> | undefined,
+  body?: MultiLockCallback<T>,
+): Promise<TryOutcome<T>> {
+  const [own, run] = bodyOf(options, body, 'multiLock')
+  return await onBehalfOf(tryWithMultiLock, () => defaultClient().tryWithMultiLock(names, own, run))
 }

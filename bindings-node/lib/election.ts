@@ -1,6 +1,7 @@
 import type * as native from '../native/index.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
-import { Hold, type Release } from './hold.js'
+import { Hold } from './hold.js'
+import type { Release } from './holding.js'
 import { onlySignal, type AcquireOptions } from './options.js'
 import { outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'

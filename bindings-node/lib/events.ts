@@ -73,10 +73,15 @@ export interface LockEvent {
   readonly kind: EventKind
   /** The lock's name, without the client's prefix. */
   readonly lockName: string | null
+  /**
+   * The names of all locks that are acquired together, for an event of one of them. For one of the acquire of all `lockName` has all
+   * names, with commas between them.
+   */
+  readonly names: readonly string[] | null
   /** The lock's whole key on the servers: the prefix and the name. */
   readonly key: string | null
   /** What the lock is for. */
-  readonly lockKind: 'lock' | 'job' | 'cron_job' | 'election' | 'semaphore' | 'read_lock' | null
+  readonly lockKind: 'lock' | 'job' | 'cron_job' | 'election' | 'semaphore' | 'read_lock' | 'multi_lock' | null
   /** The lock's category: see `LockOptions`. */
   readonly category: string | null
   /** This client's owner value. */

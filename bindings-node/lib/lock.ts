@@ -72,7 +72,7 @@ export interface HoldInfo {
   /** The lock's name, without the client's prefix. */
   readonly name: string
   /** What the lock is for. */
-  readonly kind: 'lock' | 'job' | 'cron_job' | 'election' | 'semaphore' | 'read_lock'
+  readonly kind: 'lock' | 'job' | 'cron_job' | 'election' | 'semaphore' | 'read_lock' | 'multi_lock'
   /** The owner value: the value of the key on the servers begins with it. */
   readonly owner: string
   /** The fencing token. */
@@ -104,6 +104,24 @@ export function safeName(text: string): string {
 export interface Made {
   readonly native: native.Lock
   readonly client: object
+}
+
+/** Makes a handle of what was granted. */
+type ToHold<H> = (client: object, granted: Granted) => H
+
+/** Acquires one lock or several. @internal */
+export async function acquired<H>(open: () => Made, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H> {
+  const signal = onlySignal(options)
+  const { native, client } = open()
+  return toHold(client, resultOf<Granted>(await outcomeUnless(signal, () => native.acquire())))
+}
+
+/** Tries once to acquire one lock or several. @internal */
+export async function tried<H>(open: () => Made, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H | null> {
+  const signal = onlySignal(options)
+  const { native, client } = open()
+  const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))
+  return granted ? toHold(client, granted) : null
 }
 
 /**
@@ -153,10 +171,7 @@ export class Lock {
   }
 
   async #acquire(options: AcquireOptions | undefined): Promise<Hold> {
-    const signal = onlySignal(options)
-    const { native, client } = this.#opened
-    const granted = resultOf<Granted>(await outcomeUnless(signal, () => native.acquire()))
-    return new Hold(this.name, client, granted)
+    return await acquired(() => this.#opened, options, (client, granted) => new Hold(this.name, client, granted))
   }
 
   /**
@@ -175,10 +190,7 @@ export class Lock {
   }
 
   async #tryAcquire(options: AcquireOptions | undefined): Promise<Hold | null> {
-    const signal = onlySignal(options)
-    const { native, client } = this.#opened
-    const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))
-    return granted ? new Hold(this.name, client, granted) : null
+    return await tried(() => this.#opened, options, (client, granted) => new Hold(this.name, client, granted))
   }
 
   /**
@@ -236,7 +248,8 @@ export class Lock {
 
 answerWords(Lock.prototype, ['locked', 'unlock'])
 
-function misplaced(name: string, method: string): NotHeldError {
+/** The error of a method that only a hold has. @internal */
+export function misplaced(name: string, method: string): NotHeldError {
   const message = `lock ${JSON.stringify(name)} only describes a lock and holds none: ${method}() is a method of what acquire() returned`
   return new NotHeldError('NOT_HELD', message, name)
 }

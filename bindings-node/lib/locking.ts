@@ -1,8 +1,29 @@
-import { bodyOf, during, type LockCallback, type TryOutcome, type WithLockOptions, type WithReadLockOptions, type WithSemaphoreOptions } from './body.js'
+import {
+  bodyOf,
+  during,
+  type LockCallback,
+  type MultiLockCallback,
+  type TryOutcome,
+  type WithLockOptions,
+  type WithMultiLockOptions,
+  type WithReadLockOptions,
+  type WithSemaphoreOptions,
+} from './body.js'
 import { text } from './checks.js'
 import { valueOf } from './errors.js'
+import type { Holding } from './holding.js'
 import { Lock, type Made } from './lock.js'
-import { lockOptions, semaphoreOptions, signalOf, type LockOptions, type ReadLockOptions, type SemaphoreOptions } from './options.js'
+import { MultiLock, namesOf } from './multi.js'
+import {
+  lockOptions,
+  semaphoreOptions,
+  signalOf,
+  type AcquireOptions,
+  type LockOptions,
+  type MultiLockOptions,
+  type ReadLockOptions,
+  type SemaphoreOptions,
+} from './options.js'
 import { Overview } from './overview.js'
 import { suspect } from './suspicions.js'
 
@@ -10,6 +31,12 @@ import { suspect } from './suspicions.js'
 export type LockMaker = 'lock' | 'semaphore' | 'readLock'
 
 const optionsOf = { lock: lockOptions, semaphore: semaphoreOptions, readLock: lockOptions }
+
+/** One lock, or several. */
+interface Recipe<H> {
+  acquire(options: AcquireOptions): Promise<H>
+  tryAcquire(options: AcquireOptions): Promise<H | null>
+}
 
 /** The locks of a client, and the bodies that run under them. */
 export class Locking extends Overview {
@@ -76,6 +103,40 @@ export class Locking extends Overview {
    */
   readLock(name: string, options?: ReadLockOptions): Lock {
     return this.#lock('readLock', name, options, Locking.prototype.readLock)
+  }
+
+  /**
+   * The locks of these names: a caller gets all of them at once, or none. No I/O. Options that aren't given are the client's.
+   *
+   * They are the locks of `lock`: who holds one of them is in the way of all. Callers with the same names in another order never block each
+   * other, because nobody keeps one lock while waiting for another. A waiter stands in the queue of the first busy lock; where the locks
+   * are always in use it may wait long.
+   *
+   * From 1 to 16 different names; in a cluster all of them need the same `{tag}`. Throws `InvalidArgumentError` for a bad name or option,
+   * and if the client has several servers.
+   *
+   * @example
+   * ```js
+   * const accounts = new Client('memory://example').multiLock(['account:1', 'account:2'])
+   * const hold = await accounts.acquire()
+   * console.log([...hold.fences.keys()])   // [ 'account:1', 'account:2' ]
+   * await hold.release()
+   * ```
+   */
+  multiLock(names: readonly string[], options?: MultiLockOptions): MultiLock {
+    return this.#several(names, options, Locking.prototype.multiLock)
+  }
+
+  #several(given: readonly string[], options: unknown, entry: Function, also: readonly string[] = []): MultiLock {
+    const [own, names] = [lockOptions(options, also), namesOf(given)]
+    const made = Locking.makeMultiLock(this, names, own)
+    suspect(Overview.nativeOf(this), names.join(', '), own, entry)
+    return new MultiLock(names, () => made)
+  }
+
+  /** @internal */
+  static makeMultiLock(client: Locking, names: readonly string[], options: LockOptions): Made {
+    return { native: valueOf(Overview.makerOf(client).multiLock([...names], options)), client }
   }
 
   #lock(maker: LockMaker, name: string, options: unknown, entry: Function, also: readonly string[] = []): Lock {
@@ -190,27 +251,86 @@ export class Locking extends Overview {
     return this.#tryWith('readLock', name, options, body, Locking.prototype.tryWithReadLock)
   }
 
-  async #with<T>(
+  /**
+   * As `withLock`, with all locks of these names: `multiLock`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * const paid = await client.withMultiLock(['account:1', 'account:2'], { waitMs: 5_000 }, async (hold) => hold.fences.size)
+   * console.log(paid)   // 2
+   * ```
+   */
+  withMultiLock<T>(names: readonly string[], body: MultiLockCallback<T>): Promise<T>
+  withMultiLock<T>(names: readonly string[], options: WithMultiLockOptions | undefined, body: MultiLockCallback<T>): Promise<T>
+  withMultiLock<T>(names: readonly string[], options: WithMultiLockOptions | MultiLockCallback<T> | undefined, body?: MultiLockCallback<T>): Promise<T> {
+    const recipe = (own: unknown): MultiLock => this.#several(names, own, Locking.prototype.withMultiLock, ['signal'])
+    return around('multiLock', recipe, options, body)
+  }
+
+  /**
+   * As `withMultiLock`, but tries only once: `{ ran: false }` if any of the locks is busy. It ignores `waitMs`.
+   *
+   * @example
+   * ```js
+   * const client = new Client('memory://example')
+   * await client.withLock('account:2', async () => {
+   *   console.log(await client.tryWithMultiLock(['account:1', 'account:2'], async () => 'paid'))   // { ran: false }
+   * })
+   * ```
+   */
+  tryWithMultiLock<T>(names: readonly string[], body: MultiLockCallback<T>): Promise<TryOutcome<T>>
+  tryWithMultiLock<T>(names: readonly string[], options: WithMultiLockOptions | undefined, body: MultiLockCallback<T>): Promise<TryOutcome<T>>
+  tryWithMultiLock<T>(
+    names: readonly string[],
+    options: WithMultiLockOptions | MultiLockCallback<T> | undefined,
+    body?: MultiLockCallback<T>,
+  ): Promise<TryOutcome<T>> {
+    const recipe = (own: unknown): MultiLock => this.#several(names, own, Locking.prototype.tryWithMultiLock, ['signal'])
+    return tryAround('multiLock', recipe, options, body)
+  }
+
+  #with<T>(
     maker: LockMaker,
     name: string,
     options: WithLockOptions | LockCallback<T> | undefined,
     body: LockCallback<T> | undefined,
     entry: Function,
   ): Promise<T> {
-    const [own, run] = bodyOf(options, body, maker)
-    const held = await this.#lock(maker, name, own, entry, ['signal']).acquire({ signal: signalOf(own) })
-    return await during(held, run)
+    return around(maker, (own) => this.#lock(maker, name, own, entry, ['signal']), options, body)
   }
 
-  async #tryWith<T>(
+  #tryWith<T>(
     maker: LockMaker,
     name: string,
     options: WithLockOptions | LockCallback<T> | undefined,
     body: LockCallback<T> | undefined,
     entry: Function,
   ): Promise<TryOutcome<T>> {
-    const [own, run] = bodyOf(options, body, maker)
-    const held = await this.#lock(maker, name, own, entry, ['signal']).tryAcquire({ signal: signalOf(own) })
-    return held ? { ran: true, result: await during(held, run) } : { ran: false }
+    return tryAround(maker, (own) => this.#lock(maker, name, own, entry, ['signal']), options, body)
   }
+}
+
+/** Runs a body under the locks that `recipe` makes of the options. */
+async function around<T, H extends Holding>(
+  maker: LockMaker | 'multiLock',
+  recipe: (own: unknown) => Recipe<H>,
+  options: WithLockOptions | ((held: H) => T | PromiseLike<T>) | undefined,
+  body: ((held: H) => T | PromiseLike<T>) | undefined,
+): Promise<T> {
+  const [own, run] = bodyOf(options, body, maker)
+  const held = await recipe(own).acquire({ signal: signalOf(own) })
+  return await during(held, run)
+}
+
+/** The same, trying only once. */
+async function tryAround<T, H extends Holding>(
+  maker: LockMaker | 'multiLock',
+  recipe: (own: unknown) => Recipe<H>,
+  options: WithLockOptions | ((held: H) => T | PromiseLike<T>) | undefined,
+  body: ((held: H) => T | PromiseLike<T>) | undefined,
+): Promise<TryOutcome<T>> {
+  const [own, run] = bodyOf(options, body, maker)
+  const held = await recipe(own).tryAcquire({ signal: signalOf(own) })
+  return held ? { ran: true, result: await during(held, run) } : { ran: false }
 }

@@ -28,12 +28,13 @@ export interface LockOptions {
   maxHoldMs?: number | undefined
   /**
    * Whether all waiters with this option, in every process, are served strictly first come, first served. Default false: a newcomer
-   * may be faster than a waiter, but no waiter starves. It is refused on a quorum.
+   * may be faster than a waiter, but no waiter starves. It is refused on a quorum, and of several locks at once.
    */
   fair?: boolean | undefined
   /**
    * The time for which nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the
-   * rest. Default none; at most 24 h, on a quorum at most `maxTtlMs`. A job, a semaphore and a read lock have none.
+   * rest. Default none; at most 24 h, on a quorum at most `maxTtlMs`. A job, a semaphore, a read lock and
+   * several locks at once have none.
    */
   minHoldMs?: number | undefined
   /**
@@ -50,6 +51,9 @@ export interface LockOptions {
 
 /** Options of a read lock: those of a lock, without `minHoldMs`. */
 export type ReadLockOptions = Omit<LockOptions, 'minHoldMs'>
+
+/** Options of several locks that are acquired together: those of a lock, without `fair` and `minHoldMs`. They hold for each lock. */
+export type MultiLockOptions = Omit<LockOptions, 'fair' | 'minHoldMs'>
 
 /** Options of a semaphore. Times are milliseconds. A missing option other than `permits` has the client's default. */
 export interface SemaphoreOptions extends ReadLockOptions {

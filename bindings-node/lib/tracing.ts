@@ -7,9 +7,9 @@ export type TracedOperation = 'acquire' | 'extend' | 'release'
 export interface TraceContext {
   /** The operation; `acquire` also for `tryAcquire`, the bodies, `adopt`, `downgrade`, a campaign, and the begin of an attempt of a job. */
   readonly operation: TracedOperation
-  /** The lock's name, without the client's prefix. */
+  /** The lock's name, without the client's prefix; of several locks all names, with commas between them. */
   readonly lockName: string
-  /** The `Hold` (or `null`) of an acquire, the `Release` of a release, once there is one. */
+  /** The `Hold` or `MultiHold` (or `null`) of an acquire, the `Release` of a release, once there is one. */
   result?: unknown
   /** The error, if the operation failed. */
   error?: unknown

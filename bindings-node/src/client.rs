@@ -312,6 +312,11 @@ impl Client {
     }
 
     #[napi]
+    pub fn multi_lock(&self, names: Vec<String>, options: Object<'_>) -> Either<Lock, Failure> {
+        Lock::make(Ok(self.core.multi_lock(names).into_lock()), &options, &self.queue)
+    }
+
+    #[napi]
     pub fn job(&self, name: String, options: Object<'_>) -> Either<Job, Failure> {
         Job::make(self.core.job(name), &options, &self.queue)
     }

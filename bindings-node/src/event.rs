@@ -19,7 +19,7 @@ fn name_of(name: &str, field: Field<'_>) -> String {
     let name = Language::Node.spell(name);
     match field {
         Field::Time(_) | Field::Measured(_) => format!("{name}Ms"),
-        Field::Text(_) | Field::Number(_) => name.into_owned(),
+        Field::Text(_) | Field::Texts(_) | Field::Number(_) => name.into_owned(),
     }
 }
 
@@ -29,7 +29,8 @@ pub fn line_protocol(event: Object<'_>, tags: Vec<Vec<String>>) -> napi::Result<
     let tags: Vec<_> = tags.iter().filter_map(|pair| Some((&**pair.first()?, &**pair.get(1)?))).collect();
     let value = |name: &str| event.get::<Option<Either<f64, String>>>(name).map(Option::flatten);
     let empty = host::empty_event();
-    let found = empty.fields().into_iter().map(|(field, kind)| Ok((field, kind, value(&name_of(field, kind))?)));
+    let in_line = empty.fields().into_iter().filter(|(_, kind)| !matches!(kind, Field::Texts(_)));
+    let found = in_line.map(|(field, kind)| Ok((field, kind, value(&name_of(field, kind))?)));
     let found = found.collect::<napi::Result<Vec<_>>>()?;
     let fields = found.iter().map(|(field, kind, value)| {
         let value = match kind {
@@ -63,6 +64,9 @@ pub(crate) fn object<'env>(env: &'env Env, event: &LockEvent, at: SystemTime) ->
         let name = name_of(name, field);
         match field {
             Field::Text(text) => object.set(name, or_null(text)),
+            Field::Texts(texts) => {
+                object.set(name, or_null(texts.map(|texts| texts.iter().map(|text| &**text).collect::<Vec<&str>>())))
+            }
             Field::Number(number) => object.set(name, or_null(number.map(|number| number as f64))),
             Field::Time(span) => object.set(name, or_null(span.map(ms))),
             Field::Measured(span) => object.set(name, or_null(span.map(measured_ms))),

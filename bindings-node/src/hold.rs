@@ -32,6 +32,12 @@ impl CompletionQueue {
         Ok(self.hold(hold)?.owner().to_owned())
     }
 
+    /// The fences of a hold of several locks, in the order of their names.
+    #[napi]
+    pub fn fences(&self, hold: i64) -> napi::Result<Vec<f64>> {
+        Ok(self.hold(hold)?.fences().into_iter().map(|(_, fence)| fence as f64).collect())
+    }
+
     #[napi]
     pub fn remaining_ms(&self, hold: i64) -> napi::Result<f64> {
         Ok(ms(self.hold(hold)?.remaining()))

@@ -69,6 +69,12 @@ pub fn instead_of_member(name: String) -> String {
     locktender::host::instead_of_member(&name).unwrap_or_default().in_words_of(Language::Node)
 }
 
+/// The same for several locks, and for the hold of several.
+#[napi]
+pub fn instead_of_member_of_several(name: String) -> String {
+    locktender::host::instead_of_member_of_several(&name).unwrap_or_default().in_words_of(Language::Node)
+}
+
 /// The answer for an event `name` that there is not.
 #[napi(ts_return_type = "string | null")]
 pub fn instead_of_event(name: String) -> Option<String> {

@@ -109,9 +109,9 @@ impl Queue {
     /// out.
     pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Hold) -> i64 {
         let (id, _) = self.expect(env);
-        let (queue, name) = (Arc::clone(self), held.name().to_owned());
-        let ended = move |loss: Option<Loss>| Value::Ended(loss.map(|loss| Error::lost(&name, loss)));
-        self.keep(id, held.ended().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
+        let queue = Arc::clone(self);
+        let ended = |lost: Option<(String, Loss)>| Value::Ended(lost.map(|(name, loss)| Error::lost(&name, loss)));
+        self.keep(id, held.ended_of().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
         id
     }
 
@@ -122,9 +122,9 @@ impl Queue {
             state.open(env);
             state.watched += 1;
         }
-        let (queue, name) = (Arc::clone(self), held.name().to_owned());
-        let loss = move |loss| Error::lost(&name, loss);
-        held.ended().then(move |ended| queue.push(Item::Ended(hold, ended.ok().flatten().map(loss))));
+        let queue = Arc::clone(self);
+        let lost = |(name, loss): (String, Loss)| Error::lost(&name, loss);
+        held.ended_of().then(move |ended| queue.push(Item::Ended(hold, ended.ok().flatten().map(lost))));
     }
 
     /// Sets whether a host executes the calls.

@@ -5,25 +5,25 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::guarded::{Guarded, Refer};
-use crate::hold::Hold;
-use crate::lock::Lock;
+use crate::hold::ThreadHold;
+use crate::lock::BaseLock;
 
 /// A context manager for one use. Gives the hold; `None` if it tries only once, and the lock is busy.
 #[pyclass(module = "locktender._native", name = "_Around", frozen)]
 pub(crate) struct Around {
-    lock: Py<Lock>,
+    lock: Py<BaseLock>,
     tries_once: bool,
-    held: Guarded<Option<Py<Hold>>>,
+    held: Guarded<Option<Py<ThreadHold>>>,
 }
 
 #[pymethods]
 impl Around {
     #[new]
-    fn new(lock: Py<Lock>, tries_once: bool) -> Self {
+    fn new(lock: Py<BaseLock>, tries_once: bool) -> Self {
         Self { lock, tries_once, held: Guarded::default() }
     }
 
-    fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<Hold>>> {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Option<Py<ThreadHold>>> {
         let lock = self.lock.get();
         let held = if self.tries_once { lock.tried(py)? } else { Some(lock.acquired(py)?) };
         held.as_ref().map(|held| held.get().begin(py)).transpose()?;

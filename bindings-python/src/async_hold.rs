@@ -1,32 +1,28 @@
-//! `AsyncHold`: one acquisition, for code under asyncio. The same names as `Hold`; what waits is a coroutine.
+//! `AsyncHold` and `AsyncMultiHold`: one acquisition, for code under asyncio. The same names as `Hold`; what waits is a coroutine.
 
 use std::sync::Arc;
 
 use pyo3::exceptions::PyGeneratorExit;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple};
 
 use crate::arguments::seconds;
 use crate::body::{Body, End};
 use crate::entries::Entered;
-use crate::errors::raise;
+use crate::errors::{raise, raised};
 use crate::frames::Caller;
 use crate::guarded::Guarded;
 use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
+use crate::members::missing_of_several;
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::own;
 use crate::values::{Loss, Release};
 
-/// A lock that is held, under asyncio. As :class:`Hold`; what waits is a coroutine.
-///
-///     async with client.lock("orders:42") as hold:
-///         await hold.extend(60)
-///
-/// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
-/// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="continue"`` the body runs on.
-#[pyclass(module = "locktender", extends = BaseHold, frozen, weakref, subclass)]
-pub(crate) struct AsyncHold {
+/// What the holds of one lock and of several have in common.
+#[pyclass(module = "locktender._native", name = "_TaskHold", extends = BaseHold, frozen, weakref, subclass)]
+pub(crate) struct TaskHold {
     hold: Arc<HoldInner>,
     /// Whether a loss cancels the body.
     cancels: bool,
@@ -34,16 +30,9 @@ pub(crate) struct AsyncHold {
     body: Guarded<Option<Py<Body>>>,
 }
 
-impl AsyncHold {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
-        Py::new(py, Self::of(hold, client, cancels))
-    }
-
-    /// The handle of a hold. `cancels`: a loss cancels its body.
-    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
-        hold.base(client).add_subclass(Self { hold, cancels, body: Guarded::default() })
+impl TaskHold {
+    fn of(hold: &Arc<HoldInner>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
+        hold.base(client).add_subclass(Self { hold: Arc::clone(hold), cancels, body: Guarded::default() })
     }
 
     /// Begins the body of the current task.
@@ -106,14 +95,14 @@ impl AsyncHold {
     }
 }
 
-impl Entered for AsyncHold {
+impl Entered for TaskHold {
     fn is_held(&self) -> bool {
         self.hold.core.is_valid()
     }
 }
 
 #[pymethods]
-impl AsyncHold {
+impl TaskHold {
     /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Hold.extend`.
     #[pyo3(signature = (ttl=None, *, by=None))]
     fn extend(slf: Py<Self>, py: Python<'_>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
@@ -146,18 +135,6 @@ impl AsyncHold {
         })
     }
 
-    /// Makes a writer's hold a reader's, without a gap. See :meth:`Hold.downgrade`.
-    fn downgrade(slf: &Bound<'_, Self>) -> Operation {
-        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        let call = move |_: Python<'_>| Ok(held.get().hold.core.downgrade());
-        let convert = move |py: Python<'_>, reader: locktender::Hold| {
-            let hold = kept.get();
-            let on_lost = if hold.cancels { hold.hold.on_lost(py) } else { Some(OnLost::Continue) };
-            Ok(Self::new(py, kept.bind(py).as_super().get().client(py), reader, on_lost)?.into_any())
-        };
-        Operation::new("downgrade", call, convert).acquiring()
-    }
-
     fn __aenter__(slf: Py<Self>) -> Operation {
         Operation::ready("__aenter__", move |py| {
             slf.get().enter(py)?;
@@ -181,5 +158,103 @@ impl AsyncHold {
 
     fn __clear__(&self) {
         drop(self.body.take());
+    }
+}
+
+/// A lock that is held, under asyncio. As :class:`Hold`; what waits is a coroutine.
+///
+///     async with client.lock("orders:42") as hold:
+///         await hold.extend(60)
+///
+/// In the body of an ``async with`` a loss cancels the body's task, and the end of the body turns exactly that cancellation into
+/// :exc:`LockLostError`; a cancellation from elsewhere passes through. With ``on_lost="continue"`` the body runs on.
+#[pyclass(module = "locktender", extends = TaskHold, frozen, weakref, subclass)]
+pub(crate) struct AsyncHold {
+    hold: Arc<HoldInner>,
+}
+
+impl AsyncHold {
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
+        let cancels = OnLost::cancels(on_lost.as_ref());
+        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
+        Py::new(py, Self::of(hold, client, cancels))
+    }
+
+    /// The handle of a hold. `cancels`: a loss cancels its body.
+    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
+        TaskHold::of(&hold, client, cancels).add_subclass(Self { hold })
+    }
+}
+
+#[pymethods]
+impl AsyncHold {
+    /// The lock's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.hold.core.name()
+    }
+
+    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
+    #[getter]
+    fn fence(&self) -> u64 {
+        self.hold.core.fence()
+    }
+
+    /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
+    /// at most for what remains of the ttl, the lock stays taken.
+    ///
+    ///     ticket = hold.hand_over()
+    ///
+    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
+    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
+        let result = py.detach(|| self.hold.core.hand_over());
+        raised(py, result)
+    }
+
+    /// Makes a writer's hold a reader's, without a gap. See :meth:`Hold.downgrade`.
+    fn downgrade(slf: &Bound<'_, Self>) -> Operation {
+        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
+        let call = move |_: Python<'_>| Ok(held.get().hold.core.downgrade());
+        let convert = move |py: Python<'_>, reader: locktender::Hold| {
+            let hold = kept.bind(py).as_super();
+            let on_lost = if hold.get().cancels { hold.get().hold.on_lost(py) } else { Some(OnLost::Continue) };
+            Ok(Self::new(py, hold.as_super().get().client(py), reader, on_lost)?.into_any())
+        };
+        Operation::new("downgrade", call, convert).acquiring()
+    }
+}
+
+/// Several locks that are held, under asyncio. As :class:`MultiHold`; what waits is a coroutine.
+///
+/// In the body of an ``async with`` the loss of the first of them cancels the body's task, as with :class:`AsyncHold`.
+#[pyclass(module = "locktender", extends = TaskHold, frozen, weakref)]
+pub(crate) struct AsyncMultiHold {
+    hold: Arc<HoldInner>,
+}
+
+impl AsyncMultiHold {
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
+        let cancels = OnLost::cancels(on_lost.as_ref());
+        let hold = Arc::new(HoldInner::new(py, Core::Several(held), on_lost)?);
+        Py::new(py, TaskHold::of(&hold, client, cancels).add_subclass(Self { hold }))
+    }
+}
+
+#[pymethods]
+impl AsyncMultiHold {
+    /// The locks' names, in the order in which they were given.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.hold.core.names())
+    }
+
+    /// The fencing token of each name. See :attr:`MultiHold.fences`.
+    #[getter]
+    fn fences<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.hold.core.fences().into_py_dict(py)
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing_of_several(slf, name)
     }
 }

@@ -22,7 +22,9 @@ impl HoldInner {
     fn attempt(&self) -> PyResult<&locktender::Attempt> {
         match &self.core {
             Core::Attempt(attempt) => Ok(attempt),
-            Core::Lock(_) | Core::Leadership(_) => Err(pyo3::exceptions::PyTypeError::new_err("this hold is no attempt")),
+            Core::Lock(_) | Core::Several(_) | Core::Leadership(_) => {
+                Err(pyo3::exceptions::PyTypeError::new_err("this hold is no attempt"))
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use crate::garbage::{Farewell, during_a_visit};
 use crate::guarded::Guarded;
 use crate::hold::Hold;
 use crate::job::Job;
-use crate::lock::{Kind, Lock};
+use crate::lock::{Kind, Lock, MultiLock};
 use crate::lock_values::{Grant, HoldInfo, LockInfo};
 use crate::members::missing;
 use crate::metrics::Metrics;
@@ -64,14 +64,19 @@ impl Client {
     #[doc = with_lock_options!("lock($self, name, *")]
     #[doc = include_str!("client/lock.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-    fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+    fn lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Lock>> {
         Lock::new(Some(slf), Kind::Exclusive, name, options)
     }
 
     #[doc = with_lock_options!("read_lock($self, name, *")]
     #[doc = include_str!("client/read_lock.txt")]
     #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-    fn read_lock(slf: Py<Self>, name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+    fn read_lock(
+        slf: Py<Self>,
+        name: &Bound<'_, PyAny>,
+        _more: ByName,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Lock>> {
         Lock::new(Some(slf), Kind::Read, name, options)
     }
 
@@ -84,8 +89,20 @@ impl Client {
         _more: ByName,
         permits: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Lock> {
+    ) -> PyResult<Py<Lock>> {
         Lock::new(Some(slf), Kind::Semaphore(permits_of(permits)?), name, options)
+    }
+
+    #[doc = with_multi_lock_options!("multi_lock($self, names, *")]
+    #[doc = include_str!("client/multi_lock.txt")]
+    #[pyo3(signature = (names, *_more, **options), text_signature = None)]
+    fn multi_lock(
+        slf: Py<Self>,
+        names: &Bound<'_, PyAny>,
+        _more: ByName,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<MultiLock>> {
+        MultiLock::new(Some(slf), names, options)
     }
 
     #[doc = with_job_options!("job($self, name, *")]

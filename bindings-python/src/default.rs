@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::election::Election;
 use crate::guarded::Guarded;
 use crate::job::Job;
-use crate::lock::{Kind, Lock};
+use crate::lock::{Kind, Lock, MultiLock};
 use crate::not_taken::{ByName, OneServer};
 use crate::options::permits_of;
 
@@ -54,7 +54,7 @@ pub(crate) fn configure(
 ///     def charge(user_id: int) -> None: ...
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-pub(crate) fn lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+pub(crate) fn lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Lock>> {
     Lock::new(None, Kind::Exclusive, name, options)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Boun
 ///     def prices(shop: str) -> dict[str, int]: ...
 #[pyfunction]
 #[pyo3(signature = (name, *_more, **options), text_signature = None)]
-pub(crate) fn read_lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Lock> {
+pub(crate) fn read_lock(name: &Bound<'_, PyAny>, _more: ByName, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Lock>> {
     Lock::new(None, Kind::Read, name, options)
 }
 
@@ -85,8 +85,25 @@ pub(crate) fn semaphore(
     _more: ByName,
     permits: &Bound<'_, PyAny>,
     options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Lock> {
+) -> PyResult<Py<Lock>> {
     Lock::new(None, Kind::Semaphore(permits_of(permits)?), name, options)
+}
+
+#[doc = with_multi_lock_options!("multi_lock(names, *")]
+/// Several locks of the default client, acquired together: see :meth:`Client.multi_lock`.
+///
+///     from locktender import multi_lock
+///
+///     @multi_lock(["account:{payer}", "account:{payee}"])
+///     def pay(payer: int, payee: int) -> None: ...
+#[pyfunction]
+#[pyo3(signature = (names, *_more, **options), text_signature = None)]
+pub(crate) fn multi_lock(
+    names: &Bound<'_, PyAny>,
+    _more: ByName,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<MultiLock>> {
+    MultiLock::new(None, names, options)
 }
 
 #[doc = with_job_options!("job(name, *")]

@@ -8,9 +8,9 @@ use crate::client::Client;
 use crate::errors::raised;
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
-use crate::hold::Hold;
+use crate::hold::ThreadHold;
 use crate::leadership::{AsyncLeadership, Leadership};
-use crate::lock::{Kind, checked};
+use crate::lock::checked;
 use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::options::LockChoice;
@@ -64,7 +64,7 @@ impl Election {
         let py = name.py();
         let choice = LockChoice::parse_for_election(py, options)?;
         let options = options.map(|options| options.clone().unbind());
-        let name = checked(name, client.as_ref().map(|client| client.get().core()), Kind::Exclusive, &choice)?;
+        let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice)?;
         if let Some(suspicion) = choice.suspicion() {
             own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
         }
@@ -314,6 +314,6 @@ impl Drop for Leading {
     }
 }
 
-fn held<'py>(leadership: &Bound<'py, Leadership>) -> Bound<'py, Hold> {
-    leadership.as_super().clone()
+fn held<'py>(leadership: &Bound<'py, Leadership>) -> Bound<'py, ThreadHold> {
+    leadership.as_super().as_super().clone()
 }

@@ -1,40 +1,29 @@
-//! `Hold`: one acquisition, for code that blocks.
+//! `Hold` and `MultiHold`: one acquisition, for code that blocks.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple};
 
 use crate::arguments::seconds;
 use crate::entries::Entered;
+use crate::errors::raised;
 use crate::frames::Caller;
 use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
+use crate::members::missing_of_several;
 use crate::options::OnLost;
 use crate::values::{Loss, Release};
 use crate::waiting;
 
-/// A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
-///
-/// It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
-/// that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body. It has one body:
-/// entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
-/// :exc:`InvalidArgumentError` inside of the body itself.
-///
-/// Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`, which Python
-/// shows only if asked to. So the lock stays taken for its ttl, as behind ``if lock.acquire():``, which drops the hold at once.
-#[pyclass(module = "locktender", extends = BaseHold, frozen, weakref, subclass)]
-pub(crate) struct Hold {
+/// What the holds of one lock and of several have in common.
+#[pyclass(module = "locktender._native", name = "_ThreadHold", extends = BaseHold, frozen, weakref, subclass)]
+pub(crate) struct ThreadHold {
     hold: Arc<HoldInner>,
 }
 
-impl Hold {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
-        Py::new(py, Self::of(hold, client))
-    }
-
-    /// The handle of a hold.
-    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>) -> PyClassInitializer<Self> {
-        hold.base(client).add_subclass(Self { hold })
+impl ThreadHold {
+    fn of(hold: &Arc<HoldInner>, client: Py<PyAny>) -> PyClassInitializer<Self> {
+        hold.base(client).add_subclass(Self { hold: Arc::clone(hold) })
     }
 
     /// Begins the body of a lock that was acquired for it: without a body it is given back.
@@ -54,14 +43,14 @@ impl Hold {
     }
 }
 
-impl Entered for Hold {
+impl Entered for ThreadHold {
     fn is_held(&self) -> bool {
         self.hold.core.is_valid()
     }
 }
 
 #[pymethods]
-impl Hold {
+impl ThreadHold {
     /// Makes at least ``ttl`` remain (nothing given: the lock's own), or ``by`` more than :meth:`remaining` says now. Never
     /// shortens.
     ///
@@ -97,6 +86,67 @@ impl Hold {
         waiting::block(py, self.hold.core.release()).map(Release::from)
     }
 
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().hold.enter(py)?;
+        Ok(slf)
+    }
+
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
+        self.leave(py, error)
+    }
+}
+
+/// A lock that is held: until it is released, handed over, or lost. Made by :meth:`Lock.acquire`.
+///
+/// It is renewed in the background, whatever holds the interpreter. Any thread may use it. ``with`` releases it at the end, unless
+/// that was done; if it was lost meanwhile, :exc:`LockLostError` is raised, or attached to the error of the body. It has one body:
+/// entering it raises what :meth:`check` raises, so :exc:`NotHeldError` after a release and :exc:`LockLostError` after a loss, and
+/// :exc:`InvalidArgumentError` inside of the body itself.
+///
+/// Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`, which Python
+/// shows only if asked to. So the lock stays taken for its ttl, as behind ``if lock.acquire():``, which drops the hold at once.
+#[pyclass(module = "locktender", extends = ThreadHold, frozen, weakref, subclass)]
+pub(crate) struct Hold {
+    hold: Arc<HoldInner>,
+}
+
+impl Hold {
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
+        Py::new(py, Self::of(hold, client))
+    }
+
+    /// The handle of a hold.
+    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>) -> PyClassInitializer<Self> {
+        ThreadHold::of(&hold, client).add_subclass(Self { hold })
+    }
+}
+
+#[pymethods]
+impl Hold {
+    /// The lock's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.hold.core.name()
+    }
+
+    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
+    #[getter]
+    fn fence(&self) -> u64 {
+        self.hold.core.fence()
+    }
+
+    /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
+    /// at most for what remains of the ttl, the lock stays taken.
+    ///
+    ///     ticket = hold.hand_over()
+    ///
+    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
+    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
+        let result = py.detach(|| self.hold.core.hand_over());
+        raised(py, result)
+    }
+
     /// Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter
     /// beside it. This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
     /// ends. There is no way back: release, and acquire the lock.
@@ -112,15 +162,44 @@ impl Hold {
         let (py, hold) = (slf.py(), &slf.get().hold);
         let on_lost = hold.on_lost(py);
         let reader = waiting::block(py, hold.core.downgrade())?;
-        Self::new(py, slf.as_super().get().client(py), reader, on_lost)
+        Self::new(py, slf.as_super().as_super().get().client(py), reader, on_lost)
+    }
+}
+
+/// Several locks that are held: all of them until they are released, or until the first of them is lost. Then the others are released, in
+/// the background. Made by :meth:`MultiLock.acquire`.
+///
+/// It is renewed, used and ended as a :class:`Hold`. It can't be handed over.
+#[pyclass(module = "locktender", extends = ThreadHold, frozen, weakref)]
+pub(crate) struct MultiHold {
+    hold: Arc<HoldInner>,
+}
+
+impl MultiHold {
+    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Several(held), on_lost)?);
+        Py::new(py, ThreadHold::of(&hold, client).add_subclass(Self { hold }))
+    }
+}
+
+#[pymethods]
+impl MultiHold {
+    /// The locks' names, in the order in which they were given.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.hold.core.names())
     }
 
-    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().hold.enter(py)?;
-        Ok(slf)
+    /// The fencing token of each name: larger than that of every earlier hold of this name. A copy.
+    ///
+    ///     with client.multi_lock(["account:1", "account:2"]) as hold:
+    ///         write(row, fence=hold.fences["account:2"])
+    #[getter]
+    fn fences<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.hold.core.fences().into_py_dict(py)
     }
 
-    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
-        self.leave(py, error)
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing_of_several(slf, name)
     }
 }

@@ -23,9 +23,11 @@ use crate::options::OnLost;
 use crate::seconds::in_seconds;
 use crate::{frames, own};
 
-/// The core's hold: of a lock, an attempt of a job, or a term of a leader.
+/// The core's hold: of a lock, of several, an attempt of a job, or a term of a leader.
 pub(crate) enum Core {
     Lock(locktender::Hold),
+    /// Of several locks.
+    Several(locktender::Hold),
     Attempt(locktender::Attempt),
     Leadership(locktender::Leadership),
 }
@@ -35,7 +37,7 @@ impl Deref for Core {
 
     fn deref(&self) -> &locktender::Hold {
         match self {
-            Self::Lock(held) => held,
+            Self::Lock(held) | Self::Several(held) => held,
             Self::Attempt(attempt) => attempt,
             Self::Leadership(leadership) => leadership,
         }
@@ -122,7 +124,8 @@ impl HoldInner {
         if !error.is_instance_of::<LockLostError>() {
             return Ok(false);
         }
-        Ok(error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>().is_ok_and(|name| name == self.core.name()))
+        let lost = error.getattr(intern!(error.py(), "lock_name"))?.extract::<String>();
+        Ok(lost.is_ok_and(|name| self.core.names().contains(&name.as_str())))
     }
 
     /// Gives back in the background what its caller did not get, or could not use: nobody has worked under it.
@@ -155,7 +158,7 @@ impl Drop for HoldInner {
             during_a_visit(|_| watched.end(&check));
         }
         if is_garbage {
-            warn_of_hold(self.core.name());
+            warn_of_hold(&self.core.names().join(", "));
         }
     }
 }
@@ -175,7 +178,7 @@ pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_,
     }
 }
 
-/// What holds for threads and for tasks have in common: they answer without I/O.
+/// What all holds have in common: they answer without I/O.
 #[pyclass(module = "locktender._native", name = "_BaseHold", frozen, subclass)]
 pub(crate) struct BaseHold {
     hold: Arc<HoldInner>,
@@ -192,22 +195,10 @@ impl BaseHold {
 
 #[pymethods]
 impl BaseHold {
-    /// The lock's name.
-    #[getter]
-    fn name(&self) -> &str {
-        self.hold.core.name()
-    }
-
     /// The owner value: the value on the servers begins with it. Unique, and readable in ``redis-cli``.
     #[getter]
     fn owner(&self) -> &str {
         self.hold.core.owner()
-    }
-
-    /// The fencing token: larger than that of every earlier hold of this name. Let the resource refuse smaller ones.
-    #[getter]
-    fn fence(&self) -> u64 {
-        self.hold.core.fence()
     }
 
     /// How long, in seconds, the lock is guaranteed to be held if nothing renews it; 0 if it isn't held. No I/O.
@@ -236,17 +227,6 @@ impl BaseHold {
         raised(py, self.hold.core.check())
     }
 
-    /// Ends this hold without releasing, and returns a single-use text for :meth:`Client.adopt` in another process. Until then,
-    /// at most for what remains of the ttl, the lock stays taken.
-    ///
-    ///     ticket = hold.hand_over()
-    ///
-    /// Raises :exc:`LockLostError`, :exc:`NotHeldError`, :exc:`ForkedError`.
-    fn hand_over(&self, py: Python<'_>) -> PyResult<String> {
-        let result = py.detach(|| self.hold.core.hand_over());
-        raised(py, result)
-    }
-
     fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
         missing(slf, name)
     }
@@ -257,13 +237,18 @@ impl BaseHold {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        let text = "a held lock can't be pickled: to move it to another process, send what hand_over() returns, and adopt() that";
-        Err(PyTypeError::new_err(text))
+        Err(PyTypeError::new_err(match self.hold.core {
+            Core::Several(_) => "held locks can't be pickled",
+            _ => "a held lock can't be pickled: to move it to another process, send what hand_over() returns, and adopt() that",
+        }))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (class, core) = (slf.get_type().name()?, &slf.get().hold.core);
         let state = if core.is_valid() { "valid" } else { "not valid" };
-        Ok(format!("<locktender.{class} {:?} fence={} {state}>", core.name(), core.fence()))
+        Ok(match core {
+            Core::Several(held) => format!("<locktender.{class} {:?} {state}>", held.fences()),
+            _ => format!("<locktender.{class} {:?} fence={} {state}>", core.name(), core.fence()),
+        })
     }
 }

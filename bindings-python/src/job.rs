@@ -11,9 +11,9 @@ use crate::attempt::{AsyncAttempt, Attempt};
 use crate::client::Client;
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
-use crate::hold::Hold;
+use crate::hold::ThreadHold;
 use crate::job_values::{JobOutcome, JobStatus};
-use crate::lock::{Kind, checked};
+use crate::lock::checked;
 use crate::operation::Operation;
 use crate::options::JobChoice;
 use crate::visit::Visit;
@@ -64,7 +64,7 @@ impl Job {
         let py = name.py();
         let choice = JobChoice::parse(py, options, is_cron_job)?;
         let options = options.map(|options| options.clone().unbind());
-        let name = checked(name, client.as_ref().map(|client| client.get().core()), Kind::Exclusive, &choice.lock)?;
+        let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice.lock)?;
         if let Some(suspicion) = choice.lock.suspicion() {
             own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
         }
@@ -304,6 +304,6 @@ impl Drop for AroundAttempt {
     }
 }
 
-fn held<'py>(attempt: &Bound<'py, Attempt>) -> Bound<'py, Hold> {
-    attempt.as_super().clone()
+fn held<'py>(attempt: &Bound<'py, Attempt>) -> Bound<'py, ThreadHold> {
+    attempt.as_super().as_super().clone()
 }

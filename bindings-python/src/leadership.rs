@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::async_hold::AsyncHold;
+use crate::async_hold::{AsyncHold, TaskHold};
 use crate::hold::Hold;
 use crate::hold_inner::{Core, HoldInner};
 use crate::operation::Operation;
@@ -17,7 +17,7 @@ impl HoldInner {
     fn leadership(&self) -> PyResult<&locktender::Leadership> {
         match &self.core {
             Core::Leadership(leadership) => Ok(leadership),
-            Core::Lock(_) | Core::Attempt(_) => Err(PyTypeError::new_err("this hold is no leadership")),
+            Core::Lock(_) | Core::Several(_) | Core::Attempt(_) => Err(PyTypeError::new_err("this hold is no leadership")),
         }
     }
 }
@@ -115,7 +115,7 @@ impl AsyncLeadership {
 
     /// Ends the term, and notifies the next candidate. See :meth:`Leadership.resign`.
     fn resign(slf: &Bound<'_, Self>) -> Operation {
-        AsyncHold::release(slf.as_super())
+        TaskHold::release(slf.as_super().as_super())
     }
 
     fn _is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -1,8 +1,10 @@
-//! `Lock`: a name and options; what it acquires is a `Hold`, or an `AsyncHold`.
+//! `Lock` and `MultiLock`: names and options; what they acquire is a hold, for threads or for tasks.
 
 mod acquired;
 mod kind;
+mod multi;
 mod named;
+mod one;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -11,45 +13,29 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 pub(crate) use self::kind::Kind;
+pub(crate) use self::multi::MultiLock;
 use self::named::Name;
 pub(crate) use self::named::checked;
-use crate::arguments::{refuse, text};
-use crate::async_hold::AsyncHold;
+pub(crate) use self::one::Lock;
+use crate::arguments::refuse;
+use crate::async_hold::TaskHold;
 use crate::client::Client;
 use crate::entries::{Entered, Entries};
 use crate::errors::NotHeldError;
 use crate::garbage::Farewell;
 use crate::guarded::Refer;
-use crate::hold::Hold;
+use crate::hold::ThreadHold;
 use crate::hold_inner::settle;
-use crate::lock_values::LockInfo;
 use crate::members::missing;
 use crate::not_taken::{NoArguments, NoOptions};
 use crate::operation::Operation;
 use crate::options::LockChoice;
 use crate::visit::Visit;
-use crate::{context, default, frames, own, waiting};
+use crate::{context, default, frames, own};
 
-/// A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
-///
-/// It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
-/// would wait for a lock which it holds in a ``with`` gets a :exc:`DeadlockError` at once, with the line that took it. One
-/// attempt (``try_acquire()``, ``wait=0``) finds the lock busy instead. Where the ``with`` is in a suspended generator, another thread
-/// may end it: there it waits, and after 5 s an event ``warning`` says that it may wait for itself.
-///
-///     with lock as hold: ...            # blocks; LockLostError at the end if it was lost meanwhile
-///     async with lock as hold: ...      # the body is cancelled if it is lost
-///     @lock
-///     def locked(): ...                 # around every call; {parameter} in the name is filled from the arguments
-///
-/// As a decorator, and only there, the name is a template (``{{tag}}`` is a literal ``{tag}``) or a callable that makes the name from
-/// the arguments. A :exc:`LockLostError` of a decorated function carries what it had returned as ``result``. A function that returns
-/// before its work is done is refused: a generator, a context manager, one that returns a coroutine, a task or a future.
-///
-/// It pickles by its name and options, with its client: by the client's ``name``, or else by its configuration, **passwords
-/// included**. See :class:`Client`. A lock of the default client becomes one of the other process's default client.
-#[pyclass(module = "locktender", frozen, weakref)]
-pub(crate) struct Lock {
+/// What one lock and several have in common.
+#[pyclass(module = "locktender._native", name = "_BaseLock", frozen, weakref, subclass)]
+pub(crate) struct BaseLock {
     /// `None`: the default client, whichever that is when it is needed.
     client: Option<Py<Client>>,
     kind: Kind,
@@ -59,18 +45,18 @@ pub(crate) struct Lock {
     core: PyOnceLock<locktender::Lock>,
     /// As they were given: what it pickles with.
     options: Option<Py<PyDict>>,
-    entries: Entries<Hold>,
-    async_entries: Entries<AsyncHold>,
+    entries: Entries<ThreadHold>,
+    async_entries: Entries<TaskHold>,
     farewell: Farewell,
 }
 
-say_farewell!(Lock);
+say_farewell!(BaseLock);
 
 /// Makes what Python gets from what the core's lock gave.
-type Convert<T> = fn(Python<'_>, &Lock, Py<Client>, T) -> PyResult<Py<PyAny>>;
+type Convert<T> = fn(Python<'_>, &BaseLock, Py<Client>, T) -> PyResult<Py<PyAny>>;
 
-impl Lock {
-    pub(crate) fn new(
+impl BaseLock {
+    fn new(
         client: Option<Py<Client>>,
         kind: Kind,
         name: &Bound<'_, PyAny>,
@@ -83,10 +69,10 @@ impl Lock {
             own::call(py, |own| &own.refuse_bare, (name, false))?;
             Name::Maker(name.clone().unbind())
         } else {
-            Name::Text(checked(name, client.as_ref().map(|client| client.get().core()), kind, &choice)?)
+            Name::checked(name, client.as_ref().map(|client| client.get().core()), kind, &choice)?
         };
         if let Some(text) = choice.suspicion() {
-            own::call(py, |own| &own.warn, (&client, name.text(), text))?;
+            own::call(py, |own| &own.warn, (&client, name.shown(), text))?;
         }
         Ok(Self::made(client, kind, name, choice, options))
     }
@@ -113,15 +99,14 @@ impl Lock {
     /// The core's lock, for this caller.
     fn core(&self, client: &Bound<'_, Client>) -> PyResult<locktender::Lock> {
         let py = client.py();
-        let name = match &self.name {
-            Name::Text(name) => name,
-            Name::Maker(maker) => return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator")),
-        };
+        if let Name::Maker(maker) = &self.name {
+            return Err(refuse("name", maker.bind(py), "a callable names locks only in a decorator"));
+        }
         let _visit = Visit::begin(py)?;
         let client = client.get();
         client.listen(py)?;
         let make = || {
-            let lock = self.kind.of(client.core(), name).settings(self.choice.settings.clone());
+            let lock = self.kind.of(client.core(), self.name.texts()).settings(self.choice.settings.clone());
             // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
             let _ = lock.validate();
             lock
@@ -173,7 +158,7 @@ impl Lock {
 }
 
 #[pymethods]
-impl Lock {
+impl BaseLock {
     /// Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
     ///
     ///     hold = client.lock("orders:42", wait=5).acquire()
@@ -185,7 +170,7 @@ impl Lock {
     /// Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
     /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
-    fn acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Py<Hold>> {
+    fn acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Py<ThreadHold>> {
         self.acquired(py)
     }
 
@@ -203,7 +188,12 @@ impl Lock {
     ///     if hold := client.lock("nightly").try_acquire():
     ///         with hold: ...
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
-    fn try_acquire(&self, py: Python<'_>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Option<Py<Hold>>> {
+    fn try_acquire(
+        &self,
+        py: Python<'_>,
+        _arguments: NoArguments,
+        _options: Option<NoOptions>,
+    ) -> PyResult<Option<Py<ThreadHold>>> {
         self.tried(py)
     }
 
@@ -214,52 +204,6 @@ impl Lock {
             held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_hold(py, client, held)?.into_any()))
         })
         .map(Operation::acquiring)
-    }
-
-    /// Looks who holds the lock: ``None`` if nobody does. Changes nothing.
-    ///
-    ///     if info := client.lock("orders:42").inspect():
-    ///         print(info.owner, info.remaining)
-    ///
-    /// Raises :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`.
-    fn inspect(&self, py: Python<'_>) -> PyResult<Option<LockInfo>> {
-        let client = self.client(py)?;
-        let info = waiting::block(py, self.core(client.bind(py))?.inspect())?;
-        info.map(|info| LockInfo::new(py, info)).transpose()
-    }
-
-    /// :meth:`inspect`, under asyncio.
-    fn inspect_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
-        Self::operation(slf, "inspect_async", locktender::Lock::inspect, |py, _, _, info| LockInfo::or_none(py, info))
-    }
-
-    /// Ends the hold of the lock, whatever process has it: for an operator, when a holder hangs and still renews. Returns what was ended, or
-    /// ``None`` if there was nothing to end. With ``owner`` only the hold with this owner value is ended. A value that no locktender wrote is
-    /// ended only if it is given so: else it is a :exc:`KeyConflictError`.
-    ///
-    ///     info = client.lock("orders:42").inspect()
-    ///     if info and input(f"{info.owner} holds it. End that? ") == "yes":
-    ///         client.lock("orders:42").force_release(owner=info.owner)
-    ///
-    /// **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
-    /// Until then two programs may work at the same time. Only a resource that compares fences is safe from that.
-    ///
-    /// Raises :exc:`UnavailableError` (the hold may have ended nevertheless), :exc:`DeniedError`, :exc:`KeyConflictError`,
-    /// :exc:`InvalidArgumentError`, :exc:`ClosedError`.
-    #[pyo3(signature = (*, owner=None), text_signature = "($self, *, owner=None)")]
-    fn force_release(&self, py: Python<'_>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<Option<LockInfo>> {
-        let owner = owner.map(|owner| text("owner", owner)).transpose()?;
-        let client = self.client(py)?;
-        let ended = waiting::block(py, self.core(client.bind(py))?.force_release(owner.as_deref()))?;
-        ended.map(|info| LockInfo::new(py, info)).transpose()
-    }
-
-    /// :meth:`force_release`, under asyncio.
-    #[pyo3(signature = (*, owner=None), text_signature = "($self, *, owner=None)")]
-    fn force_release_async(slf: &Bound<'_, Self>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        let owner = owner.map(|owner| text("owner", owner)).transpose()?;
-        let begin = move |lock: &locktender::Lock| lock.force_release(owner.as_deref());
-        Self::operation(slf, "force_release_async", begin, |py, _, _, info| LockInfo::or_none(py, info))
     }
 
     /// Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`.
@@ -274,7 +218,7 @@ impl Lock {
         Err(self.not_held("extend"))
     }
 
-    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Hold>> {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<ThreadHold>> {
         let held = self.acquired(py)?;
         let caller = held.get().begin(py)?;
         self.entries.open(caller.task, caller.frame, held.clone_ref(py));
@@ -305,7 +249,7 @@ impl Lock {
         error: Option<Bound<'_, PyAny>>,
         _traceback: Py<PyAny>,
     ) -> PyResult<Operation> {
-        AsyncHold::leave(self.closing(py, &self.async_entries)?.bind(py), error)
+        TaskHold::leave(self.closing(py, &self.async_entries)?.bind(py), error)
     }
 
     /// The decorator.
@@ -347,14 +291,18 @@ impl Lock {
         Self::decorated(slf, function, "try_run")
     }
 
-    /// The same lock by another name.
+    /// The same lock by another name, or the same locks by others.
     #[pyo3(signature = (name, template=None))]
-    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>, template: Option<&str>) -> PyResult<Self> {
+    fn _named(&self, py: Python<'_>, name: &Bound<'_, PyAny>, template: Option<&str>) -> PyResult<Py<Self>> {
         let client = self.client.as_ref().map(|client| client.clone_ref(py));
         let options = self.options.as_ref().map(|options| options.clone_ref(py));
-        let (name, mut choice) = (Name::Text(text("name", name)?), self.choice.refer(py));
+        let (name, mut choice) = (Name::given(name, self.kind)?, self.choice.refer(py));
         choice.count_under(template);
-        Ok(Self::made(client, self.kind, name, choice, options))
+        let named = Self::made(client, self.kind, name, choice, options);
+        match self.kind {
+            Kind::Several => Ok(MultiLock::of(py, named)?.into_bound(py).into_super().unbind()),
+            _ => Ok(Lock::of(py, named)?.into_bound(py).into_super().unbind()),
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -381,17 +329,13 @@ impl Lock {
         slf
     }
 
-    /// The name; ``None`` if a callable makes it.
-    #[getter]
-    fn name(&self) -> Option<&str> {
-        self.name.text()
-    }
-
     fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
         missing(slf, name)
     }
 
     fn __repr__(&self) -> String {
-        self.name().map_or_else(|| "<locktender.Lock>".to_owned(), |name| format!("<locktender.Lock {name:?}>"))
+        let class = if let Kind::Several = self.kind { "MultiLock" } else { "Lock" };
+        let name = self.name.shown().map(|name| format!(" {name:?}")).unwrap_or_default();
+        format!("<locktender.{class}{name}>")
     }
 }

@@ -129,7 +129,7 @@ impl Grant {
 pub(crate) struct HoldInfo {
     /// The lock's name, without the client's prefix.
     name: String,
-    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``.
+    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore``, ``read_lock`` or ``multi_lock``.
     kind: &'static str,
     /// The owner value: the value of the key on the servers begins with it.
     owner: String,

@@ -28,11 +28,11 @@ impl Watched {
         events::refresh(py, true)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         drop(CALLABLES.with(|callables| callables.get_or_insert_default().insert(number, callable)));
-        let (name, is_lost) = (held.name().to_owned(), Arc::<AtomicBool>::default());
+        let is_lost = Arc::<AtomicBool>::default();
         let lost = Arc::clone(&is_lost);
-        held.on_lost(move |loss| {
+        held.on_lost_of(move |name, loss| {
             lost.store(true, Ordering::Release);
-            events::emit_loss(number, Error::lost(&name, loss));
+            events::emit_loss(number, Error::lost(name, loss));
         });
         Ok(Self { number, is_lost })
     }

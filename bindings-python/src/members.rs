@@ -1,6 +1,6 @@
 //! Members: the error for one that there is not, with our word for that of another library.
 
-use locktender::host::{Language, instead_of_member};
+use locktender::host::{Language, Text, instead_of_member, instead_of_member_of_several};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +10,15 @@ use pyo3::types::{PyModule, PyString, PyType};
 #[pyfunction]
 #[pyo3(name = "_missing", signature = (object, name, /))]
 pub(crate) fn missing(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<()> {
-    let instead = instead_of_member(&name.to_string_lossy());
+    missing_with(object, name, instead_of_member(&name.to_string_lossy()))
+}
+
+/// The same for several locks, and for the hold of several.
+pub(crate) fn missing_of_several(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<()> {
+    missing_with(object, name, instead_of_member_of_several(&name.to_string_lossy()))
+}
+
+fn missing_with(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>, instead: Option<Text>) -> PyResult<()> {
     let instead = instead.map(|text| format!("; {}", text.in_words_of(Language::Python))).unwrap_or_default();
     let owner = if let Ok(class) = object.cast::<PyType>() {
         format!("type object '{}'", class.name()?)

@@ -10,6 +10,13 @@ macro_rules! with_lock_options {
     };
 }
 
+/// The same with the options of several locks.
+macro_rules! with_multi_lock_options {
+    ($first:literal) => {
+        concat!($first, ", ttl=..., wait=..., renew=..., max_hold=..., grace=..., category=..., on_lost=...)\n--\n")
+    };
+}
+
 /// The same with a job's options, those of its lock among them.
 macro_rules! with_job_options {
     ($first:literal) => {

@@ -1,11 +1,12 @@
 //! Values: the plain results of operations.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use locktender::{LockEvent as CoreEvent, LossReason};
 use pyo3::PyClass;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::arguments::text;
 use crate::events::level_of;
@@ -132,13 +133,28 @@ impl ServerReport {
 /// So many characters of another client's value stand in a log's line.
 const SHOWN_OF_A_VALUE: usize = 200;
 
+/// Names, as a tuple.
+pub(crate) struct Names(Arc<[Arc<str>]>);
+
+impl<'py> IntoPyObject<'py> for Names {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        PyTuple::new(py, self.0.iter().map(|name| &**name))
+    }
+}
+
 /// A field of an event as Python has it: its type, or its value, by its kind.
 macro_rules! field {
     (type Text) => { Option<&str> };
+    (type Texts) => { Option<Names> };
     (type Word) => { Option<&'static str> };
     (type Number) => { Option<u64> };
     (type $time:ident) => { Option<f64> };
     (Text $value:expr) => { $value.as_deref() };
+    (Texts $value:expr) => { $value.clone().map(Names) };
     (Word $value:expr) => { $value.map(|word| word.as_str()) };
     (Number $value:expr) => { $value.map(u64::from) };
     (Time $value:expr) => { $value.map(in_seconds) };
@@ -206,10 +222,14 @@ event! { LockEvent:
     /// The lock's name.
     lock_name(Text),
 
+    /// The names of all locks that are acquired together, for an event of one of them. For one of the acquire of all ``lock_name`` has
+    /// all names, with commas between them.
+    names(Texts),
+
     /// The lock's whole key on the servers: the prefix and the name.
     key(Text),
 
-    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``.
+    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore``, ``read_lock`` or ``multi_lock``.
     lock_kind(Word),
 
     /// The lock's category: see :meth:`Client.lock`.
@@ -303,8 +323,11 @@ impl LockEvent {
             Some(end.map_or_else(|| value.to_owned(), |(end, _)| format!("{}…", &value[..end])))
         };
         let mut line = event.kind.as_str().to_owned();
+        // An acquire of several locks has no key of its own.
+        let names = event.names.as_ref().filter(|_| event.key.is_none());
         for (name, value) in [
             ("key", quoted(event.key.as_deref())),
+            ("names", names.map(|names| format!("{names:?}"))),
             ("fence", event.fence.map(|fence| fence.to_string())),
             ("took", event.took.map(measured).map(seconds)),
             ("overrun", event.overrun.map(in_seconds).filter(|overrun| *overrun > 0.0).map(seconds)),

@@ -48,7 +48,7 @@ test('the life of a lock is told in order, with its data', async (t) => {
   assert.equal(refused.holder, held.owner)
   const fields = [
     'address', 'atMs', 'attempt', 'category', 'fence', 'holder', 'holderFence', 'key', 'kind', 'lastOwner', 'lockKind', 'lockName', 'message',
-    'newReplicationId', 'nextFence', 'nextOwner', 'notifiedAgoMs', 'oldReplicationId', 'overrunMs', 'owner', 'rank', 'reason', 'remainingMs',
+    'names', 'newReplicationId', 'nextFence', 'nextOwner', 'notifiedAgoMs', 'oldReplicationId', 'overrunMs', 'owner', 'rank', 'reason', 'remainingMs',
     'server', 'tookMs',
   ]
   for (const event of seen) assert.deepEqual(Object.keys(event).sort(), fields)

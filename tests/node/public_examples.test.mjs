@@ -37,7 +37,7 @@ const examples = items.flatMap((item) => examplesOf(item).map((text) => [nameOf(
 
 test('every verb has an example, or its class has one that uses it', () => {
   const verbs = items.filter((item) => VERBS.includes(item.kind) && !typescript.getJSDocDeprecatedTag(item)).map(nameOf)
-  assert.ok(verbs.includes('Hold.release') && verbs.includes('withLock'))
+  assert.ok(verbs.includes('Holding.release') && verbs.includes('withLock'))
   const isShown = (verb) => {
     const [owner, own] = verb.split('.', 2)
     const use = own === 'constructor' ? `new ${owner}(` : `.${own}`

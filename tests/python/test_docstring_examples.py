@@ -30,7 +30,7 @@ def needs_one(dotted):
     """A verb, but no twin for asyncio, nor what only says where the verb is."""
     node, kind = DOCUMENTED[dotted], dotted.partition(".")[0]
     is_verb = isinstance(node, ast.FunctionDef) and not node.decorator_list
-    return is_verb and not dotted.endswith("_async") and kind not in ("AsyncHold", "AsyncAttempt", "AsyncLeadership") and "Not here" not in ast.get_docstring(node)
+    return is_verb and not dotted.endswith("_async") and kind not in ("AsyncHold", "AsyncMultiHold", "_TaskHold", "AsyncAttempt", "AsyncLeadership") and "Not here" not in ast.get_docstring(node)
 
 
 def test_every_verb_has_an_example():
@@ -51,6 +51,7 @@ def program(url, text):
     given = {
         "client": client,
         "lock": client.lock if "lock(" in text else client.lock("orders"),
+        "locks": client.multi_lock(["orders", "stock"]),
         # A server in this process takes no credentials.
         "Client": lambda *servers, **options: locktender.Client(*(servers if "credentials" in options else [url]), **options),
         "configure": lambda *servers, **options: locktender.Client(url, **options).close(),

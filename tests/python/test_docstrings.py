@@ -14,8 +14,9 @@ CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDe
 
 
 def members_of(node):
-    """The members of a class of the stub and of its bases there."""
-    return node.body + [member for base in node.bases if base.id in CLASSES for member in CLASSES[base.id].body]
+    """The members of a class of the stub and of all its bases there."""
+    bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    return node.body + [member for base in bases if base.id in CLASSES for member in members_of(CLASSES[base.id])]
 
 
 def documented():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from ._callables import is_coroutine_function
-from ._native import Lock, _Around
+from ._native import Lock, MultiLock, _Around
 from ._not_run import refuse_function, refuse_result
 from ._try_outcome import TryOutcome
 from .errors import InvalidArgumentError, LockLostError
@@ -18,8 +18,10 @@ from .errors import InvalidArgumentError, LockLostError
 Answer = Callable[..., Any]
 
 
-def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
-    """``function``, run while holding ``lock``: its name is a template or a callable, filled from the arguments.
+def decorate(
+    lock: Lock | MultiLock, name: str | tuple[str, ...] | Callable[..., Any], function: Callable[..., Any], way: str
+) -> Callable[..., Any]:
+    """``function``, run while holding ``lock``: its name is a template, several, or a callable, filled from the arguments.
 
     ``way`` says what a busy lock means: ``wait`` for it, ``skip_if_busy``, or ``try_run`` it and answer with :class:`TryOutcome`.
     """
@@ -35,7 +37,9 @@ def _value(ran: bool, value: Any = None) -> Any:
     return value
 
 
-def _around_call(named: Callable[..., Lock], function: Callable[..., Any], tries_once: bool, answer: Answer) -> Callable[..., Any]:
+def _around_call(
+    named: Callable[..., Lock | MultiLock], function: Callable[..., Any], tries_once: bool, answer: Answer
+) -> Callable[..., Any]:
     @functools.wraps(function)
     def locked(*args: Any, **kwargs: Any) -> Any:
         ended = False
@@ -57,7 +61,7 @@ def _around_call(named: Callable[..., Lock], function: Callable[..., Any], tries
 
 
 def _around_coroutine(
-    named: Callable[..., Lock], function: Callable[..., Any], tries_once: bool, answer: Answer
+    named: Callable[..., Lock | MultiLock], function: Callable[..., Any], tries_once: bool, answer: Answer
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     async def locked(*args: Any, **kwargs: Any) -> Any:
@@ -82,37 +86,53 @@ def _around_coroutine(
 
 
 class _Named(Protocol):
-    """A lock, or a job."""
+    """A lock, several of them, or a job."""
 
-    def _named(self, name: str, template: str | None = None) -> Any: ...
+    def _named(self, name: Any, template: str | None = None) -> Any: ...
 
 
 _N = TypeVar("_N", bound=_Named)
 
 
-def namer(lock: _N, name: str | Callable[..., str], function: Callable[..., Any]) -> Callable[..., _N]:
-    """Gives the lock of one call, or the job."""
+def namer(lock: _N, name: str | tuple[str, ...] | Callable[..., Any], function: Callable[..., Any]) -> Callable[..., _N]:
+    """Gives the lock of one call, the locks, or the job."""
     if callable(name):
         return lambda *args, **kwargs: lock._named(name(*args, **kwargs))
-    fields = _fields(name)
+    if isinstance(name, str):
+        fill = _filler(name, function)
+        if fill is None:
+            plain: _N = lock._named(name.format())  # {{tag}} is {tag}
+            return lambda *args, **kwargs: plain
+        return lambda *args, **kwargs: lock._named(fill(*args, **kwargs), name)
+    fills = [_filler(template, function) or _constant(template.format()) for template in name]
+    return lambda *args, **kwargs: lock._named([fill(*args, **kwargs) for fill in fills])
+
+
+def _constant(name: str) -> Callable[..., str]:
+    return lambda *args, **kwargs: name
+
+
+def _filler(template: str, function: Callable[..., Any]) -> Callable[..., str] | None:
+    """Makes a name of the arguments of one call; ``None`` if the template asks for none of them."""
+    fields = _fields(template)
     if not fields:
-        plain: _N = lock._named(name.format())  # {{tag}} is {tag}
-        return lambda *args, **kwargs: plain
+        return None
     signature = inspect.signature(function)
     for field in fields:
         if field not in signature.parameters:
-            raise InvalidArgumentError(f"name: the template {name!r} asks for {field!r}, which {function.__qualname__}() doesn't take")
+            raise InvalidArgumentError(
+                f"name: the template {template!r} asks for {field!r}, which {function.__qualname__}() doesn't take"
+            )
 
-    def named(*args: Any, **kwargs: Any) -> _N:
+    def fill(*args: Any, **kwargs: Any) -> str:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         try:
-            other: _N = lock._named(name.format_map(bound.arguments), name)
-            return other
+            return template.format_map(bound.arguments)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"name: the template {name!r} can't be filled for this call: {error}") from error
+            raise InvalidArgumentError(f"name: the template {template!r} can't be filled for this call: {error}") from error
 
-    return named
+    return fill
 
 
 def _fields(template: str) -> set[str]:

@@ -51,6 +51,7 @@ def _log(event: _native.LockEvent) -> None:
         fields = {
             "event": event.kind,
             "lock_name": event.lock_name,
+            "names": event.names,
             "key": event.key,
             "lock_kind": event.lock_kind,
             "category": event.category,

@@ -3,7 +3,7 @@
 All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you give them, ``float`` where you get them. The classes are in the stubs beside this one, ``_native_*.pyi``, which are no modules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +20,15 @@ from ._native_election import (
     _Leading as _Leading,
 )
 from ._native_events import LockEvent as LockEvent, _Record as _Record
-from ._native_hold import AsyncHold as AsyncHold, Hold as Hold, _BaseHold as _BaseHold
+from ._native_hold import (
+    AsyncHold as AsyncHold,
+    AsyncMultiHold as AsyncMultiHold,
+    Hold as Hold,
+    MultiHold as MultiHold,
+    _BaseHold as _BaseHold,
+    _TaskHold as _TaskHold,
+    _ThreadHold as _ThreadHold,
+)
 from ._native_job import (
     AsyncAttempt as AsyncAttempt,
     Attempt as Attempt,
@@ -29,9 +37,9 @@ from ._native_job import (
     JobStatus as JobStatus,
     _AroundAttempt as _AroundAttempt,
 )
-from ._native_lock import Lock as Lock, _Around as _Around
+from ._native_lock import Lock as Lock, MultiLock as MultiLock, _Around as _Around, _BaseLock as _BaseLock
 from ._native_metrics import Metric as Metric, Metrics as Metrics, Sample as Sample
-from ._native_options import _CronJobOptions, _JobOptions, _LockOptions
+from ._native_options import _CronJobOptions, _JobOptions, _LockOptions, _MultiLockOptions
 from ._native_testing import Clock as Clock, ScriptedServer as ScriptedServer, Seen as Seen
 from ._native_values import (
     Credentials as Credentials,
@@ -49,6 +57,7 @@ __all__ = [
     "AsyncAttempt",
     "AsyncHold",
     "AsyncLeadership",
+    "AsyncMultiHold",
     "Attempt",
     "Client",
     "Clock",
@@ -68,6 +77,8 @@ __all__ = [
     "Loss",
     "Metric",
     "Metrics",
+    "MultiHold",
+    "MultiLock",
     "Observation",
     "Observer",
     "OwnerFields",
@@ -80,8 +91,11 @@ __all__ = [
     "_AroundAttempt",
     "_Asked",
     "_BaseHold",
+    "_BaseLock",
     "_Leading",
     "_Record",
+    "_TaskHold",
+    "_ThreadHold",
     "__version__",
     "_close_all",
     "_missing",
@@ -100,6 +114,7 @@ __all__ = [
     "job",
     "lock",
     "metrics",
+    "multi_lock",
     "read_lock",
     "safe_name",
     "semaphore",
@@ -153,6 +168,15 @@ def semaphore(name: str | Callable[..., str], *, permits: int, **options: Unpack
 
         @semaphore("renders", permits=5)
         def render(page: str) -> bytes: ...
+    """
+
+def multi_lock(names: Iterable[str] | Callable[..., Iterable[str]], **options: Unpack[_MultiLockOptions]) -> MultiLock:
+    """Several locks of the default client, acquired together: see :meth:`Client.multi_lock`.
+
+        from locktender import multi_lock
+
+        @multi_lock(["account:{payer}", "account:{payee}"])
+        def pay(payer: int, payee: int) -> None: ...
     """
 
 def cron_job(name: str, **options: Unpack[_CronJobOptions]) -> Job:

@@ -11,9 +11,9 @@ from ._native_election import Election
 from ._native_events import LockEvent
 from ._native_hold import AsyncHold, Hold
 from ._native_job import Job
-from ._native_lock import Lock
+from ._native_lock import Lock, MultiLock
 from ._native_metrics import Metrics
-from ._native_options import _CronJobOptions, _JobOptions, _LockOptions, _Seconds
+from ._native_options import _CronJobOptions, _JobOptions, _LockOptions, _MultiLockOptions, _Seconds
 from ._native_testing import ScriptedServer
 from ._native_values import Credentials, Grant, HoldInfo, LockInfo, ServerReport
 
@@ -202,6 +202,26 @@ class Client:
 
                 with client.semaphore("renders", permits=5):
                     print("one of five")
+
+        Raises :exc:`InvalidArgumentError` for a wrong option or name.
+        """
+
+    def multi_lock(
+        self, names: Iterable[str] | Callable[..., Iterable[str]], **options: Unpack[_MultiLockOptions]
+    ) -> MultiLock:
+        """The locks of these ``names``: all of them are acquired at once, or none. No I/O.
+
+        They are the locks of :meth:`lock`: who holds one of them is in the way of all. Callers with the same names in another order never block
+        each other, because nobody keeps one lock while waiting for another. A waiter stands in the queue of the first busy lock; where the locks
+        are always in use it may wait long.
+
+        From 1 to 16 different names. In a cluster all names need the same ``{tag}``. Not on a quorum.
+
+        The options are those of :meth:`lock`, but ``fair`` and ``min_hold``; they hold for each lock.
+
+            with client.multi_lock(["account:1", "account:2"], wait=5) as hold:
+                for name, fence in hold.fences.items():
+                    print(f"write to {name} with fence {fence}")
 
         Raises :exc:`InvalidArgumentError` for a wrong option or name.
         """

@@ -49,12 +49,18 @@ class LockEvent:
         """The lock's name."""
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of all locks that are acquired together, for an event of one of them. For one of the acquire of all ``lock_name`` has
+        all names, with commas between them.
+        """
+
+    @property
     def key(self) -> str | None:
         """The lock's whole key on the servers: the prefix and the name."""
 
     @property
-    def lock_kind(self) -> Literal["lock", "job", "cron_job", "election", "semaphore", "read_lock"] | None:
-        """What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``."""
+    def lock_kind(self) -> Literal["lock", "job", "cron_job", "election", "semaphore", "read_lock", "multi_lock"] | None:
+        """What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore``, ``read_lock`` or ``multi_lock``."""
 
     @property
     def category(self) -> str | None:

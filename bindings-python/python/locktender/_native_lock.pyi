@@ -1,20 +1,97 @@
-"""Stub of :mod:`locktender._native`: the lock, which is also a decorator."""
+"""Stub of :mod:`locktender._native`: one lock and several, which are also decorators."""
 
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, NoReturn, ParamSpec, TypeVar, final, overload
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, final, overload
 
-from typing_extensions import deprecated
+from typing_extensions import Self, deprecated, disjoint_base
 
-from ._native_hold import AsyncHold, Hold
+from ._native_hold import AsyncHold, AsyncMultiHold, Hold, MultiHold, _TaskHold, _ThreadHold
 from ._native_values import LockInfo
 from ._try_outcome import TryOutcome
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_H = TypeVar("_H", bound=_ThreadHold)
+_A = TypeVar("_A", bound=_TaskHold)
+
+@disjoint_base
+class _BaseLock(Generic[_H, _A]):
+    def acquire(self) -> _H:
+        """Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
+
+            hold = client.lock("orders:42", wait=5).acquire()
+            try:
+                write(row, fence=hold.fence)
+            finally:
+                hold.release()
+
+        Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
+        :exc:`InvalidArgumentError`, :exc:`ClosedError`.
+        """
+
+    def acquire_async(self) -> Coroutine[Any, Any, _A]:
+        """:meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind."""
+
+    def try_acquire(self) -> _H | None:
+        """Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
+
+            if hold := client.lock("nightly").try_acquire():
+                with hold: ...
+        """
+
+    def try_acquire_async(self) -> Coroutine[Any, Any, _A | None]:
+        """:meth:`try_acquire`, under asyncio."""
+
+    @deprecated("It is a method of what acquire() returned.")
+    def release(self, *_arguments: object, **_options: object) -> NoReturn:
+        """Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+
+    @deprecated("It is a method of what acquire() returned.")
+    def extend(self, *_arguments: object, **_options: object) -> NoReturn:
+        """Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+
+    def __enter__(self) -> _H: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def __aenter__(self) -> Coroutine[Any, Any, _A]: ...
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Coroutine[Any, Any, None]: ...
+    def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    @overload
+    def skip_if_busy(self, function: Callable[_P, Coroutine[Any, Any, _R]], /) -> Callable[_P, Coroutine[Any, Any, _R | None]]:
+        """The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
+
+            @lock("nightly").skip_if_busy
+            def nightly() -> None: ...
+        """
+
+    @overload
+    def skip_if_busy(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
+    @overload
+    def try_run(  # type: ignore[overload-overlap]
+        self, function: Callable[_P, Coroutine[Any, Any, _R]], /
+    ) -> Callable[_P, Coroutine[Any, Any, TryOutcome[_R]]]:
+        """As :meth:`skip_if_busy`, but the answer distinguishes "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
+
+            @lock("nightly").try_run
+            def nightly() -> int: ...
+
+            if (answer := nightly()).ran:
+                print(answer.result)
+        """
+
+    @overload
+    def try_run(self, function: Callable[_P, _R], /) -> Callable[_P, TryOutcome[_R]]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: object, /) -> Self: ...
+    def _named(self, name: Any, template: str | None = None) -> Self: ...
 
 @final
-class Lock:
+class Lock(_BaseLock[Hold, AsyncHold]):
     """A lock: a name and options. Made by :meth:`Client.lock` or :func:`lock`; does no I/O by itself.
 
     It may be shared by threads and tasks, and used again, also at the same time. Not re-entrant: a thread, task or greenlet that
@@ -38,32 +115,6 @@ class Lock:
     @property
     def name(self) -> str | None:
         """The name; ``None`` if a callable makes it."""
-
-    def acquire(self) -> Hold:
-        """Acquires the lock, waiting for it at most ``wait``. Ctrl-C ends the wait, and leaves nothing behind.
-
-            hold = client.lock("orders:42", wait=5).acquire()
-            try:
-                write(row, fence=hold.fence)
-            finally:
-                hold.release()
-
-        Raises :exc:`AcquireTimeoutError`, :exc:`UnavailableError`, :exc:`DeniedError`, :exc:`KeyConflictError`,
-        :exc:`InvalidArgumentError`, :exc:`ClosedError`.
-        """
-
-    def acquire_async(self) -> Coroutine[Any, Any, AsyncHold]:
-        """:meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind."""
-
-    def try_acquire(self) -> Hold | None:
-        """Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
-
-            if hold := client.lock("nightly").try_acquire():
-                with hold: ...
-        """
-
-    def try_acquire_async(self) -> Coroutine[Any, Any, AsyncHold | None]:
-        """:meth:`try_acquire`, under asyncio."""
 
     def inspect(self) -> LockInfo | None:
         """Looks who holds the lock: ``None`` if nobody does. Changes nothing.
@@ -96,57 +147,29 @@ class Lock:
     def force_release_async(self, *, owner: str | None = None) -> Coroutine[Any, Any, LockInfo | None]:
         """:meth:`force_release`, under asyncio."""
 
-    @deprecated("It is a method of what acquire() returned.")
-    def release(self, *_arguments: object, **_options: object) -> NoReturn:
-        """Not here: ``release()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+@final
+class MultiLock(_BaseLock[MultiHold, AsyncMultiHold]):
+    """Several locks, which are acquired all at once, or none of them. Made by :meth:`Client.multi_lock` or :func:`multi_lock`; does no I/O by
+    itself.
 
-    @deprecated("It is a method of what acquire() returned.")
-    def extend(self, *_arguments: object, **_options: object) -> NoReturn:
-        """Not here: ``extend()`` is a method of what ``acquire()`` returned. Always raises :exc:`NotHeldError`."""
+    It is used as a :class:`Lock`, also as a decorator, and pickles as one. What it acquires is a :class:`MultiHold`, or an
+    :class:`AsyncMultiHold`. ``try_acquire()`` returns ``None`` if any of the locks is busy. An :exc:`AcquireTimeoutError` and a
+    :exc:`KeyConflictError` name the lock that was in the way.
 
-    def __enter__(self) -> Hold: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
-    ) -> None: ...
-    def __aenter__(self) -> Coroutine[Any, Any, AsyncHold]: ...
-    def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
-    ) -> Coroutine[Any, Any, None]: ...
-    def __call__(self, function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
-    @overload
-    def skip_if_busy(self, function: Callable[_P, Coroutine[Any, Any, _R]], /) -> Callable[_P, Coroutine[Any, Any, _R | None]]:
-        """The decorator that runs nothing, and returns ``None``, when the lock is busy. It tries once; ``wait`` doesn't count.
+        with locks as hold: ...           # blocks; LockLostError at the end if one was lost meanwhile
+        async with locks as hold: ...     # the body is cancelled if one is lost
+        @locks
+        def locked(): ...                 # around every call; {parameter} in each name is filled from the arguments
+    """
 
-            @lock("nightly").skip_if_busy
-            def nightly() -> None: ...
-        """
-
-    @overload
-    def skip_if_busy(self, function: Callable[_P, _R], /) -> Callable[_P, _R | None]: ...
-    @overload
-    def try_run(  # type: ignore[overload-overlap]
-        self, function: Callable[_P, Coroutine[Any, Any, _R]], /
-    ) -> Callable[_P, Coroutine[Any, Any, TryOutcome[_R]]]:
-        """As :meth:`skip_if_busy`, but the answer distinguishes "it didn't run" from "it returned ``None``": a :class:`TryOutcome`.
-
-            @lock("nightly").try_run
-            def nightly() -> int: ...
-
-            if (answer := nightly()).ran:
-                print(answer.result)
-        """
-
-    @overload
-    def try_run(self, function: Callable[_P, _R], /) -> Callable[_P, TryOutcome[_R]]: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __copy__(self) -> Lock: ...
-    def __deepcopy__(self, memo: object, /) -> Lock: ...
-    def _named(self, name: str, template: str | None = None) -> Lock: ...
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order in which they were given; none if a callable makes them."""
 
 @final
 class _Around:
-    def __new__(cls, lock: Lock, tries_once: bool) -> _Around: ...
-    def __enter__(self) -> Hold | None: ...
+    def __new__(cls, lock: _BaseLock[Any, Any], tries_once: bool) -> _Around: ...
+    def __enter__(self) -> _ThreadHold | None: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...

@@ -24,6 +24,18 @@ class _LockOptions(TypedDict, total=False):
     on_lost: _OnLost | None
 
 @type_check_only
+class _MultiLockOptions(TypedDict, total=False):
+    """Those of :meth:`Client.multi_lock`."""
+
+    ttl: _Seconds | None
+    wait: _Seconds | None
+    renew: bool | None
+    max_hold: _Seconds | None
+    grace: _Seconds | None
+    category: str | None
+    on_lost: _OnLost | None
+
+@type_check_only
 class _JobOptions(_LockOptions, total=False):
     """Those of :meth:`Client.job`."""
 

@@ -206,8 +206,8 @@ class HoldInfo:
         """The lock's name, without the client's prefix."""
 
     @property
-    def kind(self) -> Literal["lock", "job", "cron_job", "election", "semaphore", "read_lock"]:
-        """What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore`` or ``read_lock``."""
+    def kind(self) -> Literal["lock", "job", "cron_job", "election", "semaphore", "read_lock", "multi_lock"]:
+        """What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore``, ``read_lock`` or ``multi_lock``."""
 
     @property
     def owner(self) -> str:

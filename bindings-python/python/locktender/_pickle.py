@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Election, Job, Lock, cron_job, election, job, lock, read_lock, semaphore
+from ._native import Client, Election, Job, Lock, MultiLock, cron_job, election, job, lock, multi_lock, read_lock, semaphore
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -49,8 +49,12 @@ def reduced_client(servers: Any, options: dict[str, Any]) -> tuple[Callable[...,
 
 
 def reduced_lock(
-    client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any] | None, permits: int | None
-) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
+    client: Client | None,
+    method: str,
+    name: str | tuple[str, ...] | Callable[..., Any],
+    options: dict[str, Any] | None,
+    permits: int | None,
+) -> tuple[Callable[..., Lock | MultiLock], tuple[Any, ...]]:
     """A lock's ``__reduce__``."""
     options = options or {}
     if method == "lock":
@@ -87,11 +91,15 @@ def lock_of(client: Client | None, name: str | Callable[..., str], options: dict
     return lock(name, **options) if client is None else client.lock(name, **options)
 
 
-def several_of(client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any]) -> Lock:
-    """The read lock or the semaphore; ``None`` is this process's default client."""
-    if method == "semaphore":
-        return semaphore(name, **options) if client is None else client.semaphore(name, **options)
-    return read_lock(name, **options) if client is None else client.read_lock(name, **options)
+def several_of(
+    client: Client | None, method: str, name: str | tuple[str, ...] | Callable[..., Any], options: dict[str, Any]
+) -> Lock | MultiLock:
+    """The read lock, the semaphore or the several locks; ``None`` is this process's default client."""
+    of_default: dict[str, Callable[..., Lock | MultiLock]]
+    of_default = {"read_lock": read_lock, "semaphore": semaphore, "multi_lock": multi_lock}
+    make = of_default[method] if client is None else getattr(client, method)
+    made: Lock | MultiLock = make(name, **options)
+    return made
 
 
 def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._green import Hub
-    from ._native import Client, Election, Job, JobOutcome, Lock, Loss
+    from ._native import Client, Election, Job, JobOutcome, Lock, Loss, MultiLock
     from .errors import LockError
 
 
@@ -29,7 +29,9 @@ def checkpoint() -> None:
     """Any bytecode: before it the interpreter raises what another thread has set for this one (``PyThreadState_SetAsyncExc``)."""
 
 
-def decorate(lock: Lock, name: str | Callable[..., str], function: Callable[..., Any], way: str) -> Callable[..., Any]:
+def decorate(
+    lock: Lock | MultiLock, name: str | tuple[str, ...] | Callable[..., Any], function: Callable[..., Any], way: str
+) -> Callable[..., Any]:
     from . import _decorator
     return _decorator.decorate(lock, name, function, way)
 
@@ -114,8 +116,12 @@ def reduced_client(servers: object, options: dict[str, Any]) -> tuple[Callable[.
 
 
 def reduced_lock(
-    client: Client | None, method: str, name: str | Callable[..., str], options: dict[str, Any] | None, permits: int | None
-) -> tuple[Callable[..., Lock], tuple[Any, ...]]:
+    client: Client | None,
+    method: str,
+    name: str | tuple[str, ...] | Callable[..., Any],
+    options: dict[str, Any] | None,
+    permits: int | None,
+) -> tuple[Callable[..., Lock | MultiLock], tuple[Any, ...]]:
     from . import _pickle
     return _pickle.reduced_lock(client, method, name, options, permits)
 

@@ -2,28 +2,36 @@
 
 use pyo3::prelude::*;
 
-use super::Lock;
-use crate::async_hold::AsyncHold;
+use super::{BaseLock, Kind};
+use crate::async_hold::{AsyncHold, AsyncMultiHold, TaskHold};
 use crate::client::Client;
 use crate::errors::NotHeldError;
-use crate::hold::Hold;
+use crate::hold::{Hold, MultiHold, ThreadHold};
 use crate::waiting;
 
-impl Lock {
+impl BaseLock {
     /// The handle for a thread.
-    pub(super) fn held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Hold) -> PyResult<Py<Hold>> {
+    pub(super) fn held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Hold) -> PyResult<Py<ThreadHold>> {
         let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Hold::new(py, client.into_any(), held, on_lost)
+        let client = client.into_any();
+        Ok(match self.kind {
+            Kind::Several => MultiHold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
+            _ => Hold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
+        })
     }
 
     /// The handle for a task.
-    pub(super) fn async_hold(&self, py: Python<'_>, client: Py<Client>, held: locktender::Hold) -> PyResult<Py<AsyncHold>> {
+    pub(super) fn async_hold(&self, py: Python<'_>, client: Py<Client>, held: locktender::Hold) -> PyResult<Py<TaskHold>> {
         let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        AsyncHold::new(py, client.into_any(), held, on_lost)
+        let client = client.into_any();
+        Ok(match self.kind {
+            Kind::Several => AsyncMultiHold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
+            _ => AsyncHold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
+        })
     }
 
     /// Acquires the lock for a thread.
-    pub(crate) fn acquired(&self, py: Python<'_>) -> PyResult<Py<Hold>> {
+    pub(crate) fn acquired(&self, py: Python<'_>) -> PyResult<Py<ThreadHold>> {
         let client = self.client(py)?;
         let lock = self.core(client.bind(py))?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
@@ -31,7 +39,7 @@ impl Lock {
     }
 
     /// Tries once, for a thread.
-    pub(crate) fn tried(&self, py: Python<'_>) -> PyResult<Option<Py<Hold>>> {
+    pub(crate) fn tried(&self, py: Python<'_>) -> PyResult<Option<Py<ThreadHold>>> {
         let client = self.client(py)?;
         let held = waiting::block_once(py, self.core(client.bind(py))?.try_acquire())?;
         held.map(|held| self.held(py, client, held)).transpose()

@@ -1,20 +1,23 @@
-//! The kinds of lock that one class describes.
+//! The kinds of lock that there are: how many hold it at once, and whether it is one or several.
 
-/// How many may hold the lock at once.
-#[derive(Clone, Copy)]
+/// How many may hold the lock at once, or that it is several locks.
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Exclusive,
     Read,
     Semaphore(u32),
+    Several,
 }
 
 impl Kind {
-    /// The core's lock of this kind.
-    pub(super) fn of(self, client: &locktender::Client, name: &str) -> locktender::Lock {
+    /// The core's lock of this kind. Only several have other than one name.
+    pub(super) fn of(self, client: &locktender::Client, names: &[String]) -> locktender::Lock {
+        let name = || names.first().cloned().unwrap_or_default();
         match self {
-            Self::Exclusive => client.lock(name),
-            Self::Read => client.read_lock(name),
-            Self::Semaphore(permits) => client.semaphore(name, permits),
+            Self::Exclusive => client.lock(name()),
+            Self::Read => client.read_lock(name()),
+            Self::Semaphore(permits) => client.semaphore(name(), permits),
+            Self::Several => client.multi_lock(names).into_lock(),
         }
     }
 
@@ -24,6 +27,7 @@ impl Kind {
             Self::Exclusive => "lock",
             Self::Read => "read_lock",
             Self::Semaphore(_) => "semaphore",
+            Self::Several => "multi_lock",
         }
     }
 

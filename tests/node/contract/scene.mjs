@@ -27,7 +27,7 @@ const ODD = { not_a_number: NaN, endless: [-Infinity], set: { sent: new Set([1, 
 class BodyError extends Error {}
 
 /** Options as Node spells them: `ttlMs` for `ttl_ms`, and Infinity for ever. */
-function options({ name: _, read: __, ...wanted }) {
+function options({ name: _, names: ___, read: __, ...wanted }) {
   const entries = Object.entries(wanted)
   return Object.fromEntries(entries.map(([key, value]) => [spelled(key), value === 'forever' ? Infinity : value]))
 }
@@ -118,17 +118,18 @@ export class Scene {
   }
 
   #recipe(wanted = {}) {
-    return ['name' in wanted ? wanted.name : this.#variables.fill('$name'), options(wanted)]
+    return [wanted.names ?? ('name' in wanted ? wanted.name : this.#variables.fill('$name')), options(wanted)]
   }
 
-  /** The call of a client for a kind of lock: of three, the one that a step's lock means. */
-  #kindOf({ lock = {} }, [plain, semaphore, reader]) {
+  /** The call of a client for a kind of lock: of four, the one that a step's lock means. */
+  #kindOf({ lock = {} }, [plain, semaphore, reader, several]) {
+    if (lock.names) return several
     if (lock.read) return reader
     return 'permits' in lock ? semaphore : plain
   }
 
   #lock(step) {
-    const make = this.#kindOf(step, ['lock', 'semaphore', 'readLock'])
+    const make = this.#kindOf(step, ['lock', 'semaphore', 'readLock', 'multiLock'])
     return this.#client(step)[make](...this.#recipe(step.lock))
   }
 
@@ -197,7 +198,7 @@ export class Scene {
         return step.returns ?? null
       }
       try {
-        const around = this.#kindOf(step, ['withLock', 'withSemaphore', 'withReadLock'])
+        const around = this.#kindOf(step, ['withLock', 'withSemaphore', 'withReadLock', 'withMultiLock'])
         return { result: await this.#client(step)[around](...this.#recipe(step.lock), body) }
       } catch (error) {
         if (error instanceof BodyError) return { error: 'BODY', lock_error: error.lockError?.code ?? null }

@@ -11,8 +11,10 @@ export function look(held) {
   } catch (error) {
     check = error.code
   }
-  const { name, owner, fence } = held
-  const seen = { name, owner, fence, remaining_ms: held.remainingMs(), valid: held.isValid(), check }
+  const { owner } = held
+  const names =
+    held instanceof locktender.MultiHold ? { names: held.names, fences: [...held.fences.values()] } : { name: held.name, fence: held.fence }
+  const seen = { ...names, owner, remaining_ms: held.remainingMs(), valid: held.isValid(), check }
   if (held instanceof locktender.Leadership) return { ...seen, term: held.term }
   if (!(held instanceof locktender.Attempt)) return seen
   return { ...seen, number: held.number, max_attempts: held.maxAttempts, is_last: held.isLast }

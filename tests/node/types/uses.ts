@@ -3,8 +3,8 @@
 
 import type { EventEmitter } from 'node:events'
 
-import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, readLock, semaphore, tryWithLock, tryWithReadLock, tryWithSemaphore, UnavailableError, withLock, withReadLock, withSemaphore } from 'locktender'
-import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, NotRunReason, CronJobOptions, TryOutcome, ReadLockOptions, Release, SemaphoreOptions, ServerReport, WithReadLockOptions, WithSemaphoreOptions } from 'locktender'
+import { Client, configure, cronJob, job, JobDeadError, lock, LockError, LockLostError, multiLock, readLock, semaphore, tryWithLock, tryWithMultiLock, tryWithReadLock, tryWithSemaphore, UnavailableError, withLock, withMultiLock, withReadLock, withSemaphore } from 'locktender'
+import type { Attempt, ClientOptions, Election, Hold, Job, JobOptions, JobOutcome, JobState, JobStatus, Leader, Leadership, Lock, LockEvent, LockInfo, LockOptions, LossReason, MultiHold, MultiLock, MultiLockOptions, NotRunReason, CronJobOptions, TryOutcome, ReadLockOptions, Release, SemaphoreOptions, ServerReport, WithMultiLockOptions, WithReadLockOptions, WithSemaphoreOptions } from 'locktender'
 import { Clock, ScriptedServer, type Seen } from 'locktender/testing'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -75,6 +75,21 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const read = await client.withReadLock('prices', async () => 'text' as const)
   const perhapsRead = await client.tryWithReadLock('prices', { waitMs: 0, signal }, () => 7)
   same<[typeof read, typeof perhapsRead], ['text', TryOutcome<number>]>(true)
+  const several: MultiLockOptions = { ttlMs: maybe, waitMs: Infinity, category: 'accounts' }
+  const aroundAll: WithMultiLockOptions = { ...several, signal }
+  // @ts-expect-error: several locks have no order of their own
+  client.multiLock(['a', 'b'], { fair: true })
+  const accounts: MultiLock = client.multiLock(['a', 'b'] as const, several)
+  await using all = await accounts.acquire({ signal })
+  same<[typeof accounts.names, typeof all.names, typeof all.fences, string], [readonly string[], readonly string[], ReadonlyMap<string, number>, typeof all.owner]>(true)
+  // Of one lock only.
+  same<'name' | 'fence' | 'handOver' | 'downgrade', Exclude<keyof Hold, keyof MultiHold>>(true)
+  const [all1, all2] = [await accounts.tryAcquire(), await client.withMultiLock(['a', 'b'], aroundAll, (inside) => inside.fences.size)]
+  same<[typeof all1, typeof all2], [MultiHold | null, number]>(true)
+  const triedAll = await tryWithMultiLock(['a', 'b'], async (inside) => inside.names)
+  same<typeof triedAll, TryOutcome<readonly string[]>>(true)
+  await multiLock(['a', 'b']).acquire()
+  await withMultiLock(['a', 'b'], () => client.tryWithMultiLock(['c'], aroundAll, () => undefined))
   await semaphore('renders', { permits: 5 }).acquire()
   await readLock('prices').acquire()
   await withSemaphore('renders', { permits: 5 }, () => tryWithSemaphore('renders', around, () => undefined))

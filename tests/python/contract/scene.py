@@ -111,6 +111,8 @@ class Scene:
     def _lock(self, step: dict[str, Any]) -> Any:
         wanted = dict(step.get("lock", {}))
         client = self._client(step)
+        if "names" in wanted:
+            return client.multi_lock(wanted.pop("names"), **options(wanted))
         make = client.semaphore if "permits" in wanted else client.read_lock if wanted.pop("read", False) else client.lock
         return make(wanted.get("name", self._variables.fill("$name")), **options(wanted))
 
@@ -135,7 +137,8 @@ class Scene:
         name = step.get("as", "held")
         self._holds[name] = held
         self._variables.set(f"{name}.owner", held.owner)
-        self._variables.set(f"{name}.fence", held.fence)
+        if hasattr(held, "fence"):
+            self._variables.set(f"{name}.fence", held.fence)
         return look(held)
 
     def _held(self, step: dict[str, Any]) -> Any:

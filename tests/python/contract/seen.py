@@ -18,11 +18,13 @@ def look(held: Any) -> dict[str, Any]:
     except LockError as error:
         check = error.code
     numbers = {name: getattr(held, name) for name in ("number", "max_attempts", "is_last", "term") if hasattr(held, name)}
+    names = {name: getattr(held, name) for name in ("name", "fence") if hasattr(held, name)}
+    if hasattr(held, "names"):
+        names = {"names": list(held.names), "fences": [held.fences[name] for name in held.names]}
     return {
         **numbers,
-        "name": held.name,
+        **names,
         "owner": held.owner,
-        "fence": held.fence,
         "remaining_ms": held.remaining() * 1e3,
         "valid": held.is_valid(),
         "check": check,
