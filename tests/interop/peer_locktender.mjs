@@ -76,13 +76,14 @@ const answers = {
         const before = process.hrtime.bigint()
         hold.check()
         const after = process.hrtime.bigint()
-        appendFileSync(file, `${process.pid} ${role} ${hold.fence} ${before} ${after}\n`)
+        appendFileSync(file, `${process.pid} ${role} ${hold.fences?.get(name) ?? hold.fence} ${before} ${after}\n`)
         await setTimeout(3)
       }
     }
     for (;;) {
       try {
         if (role === 'writer') await client.withLock(name, { ttlMs }, work)
+        else if (role === 'wide') await client.withMultiLock([`${name}:2`, name], { ttlMs }, work)
         else if (role === 'reader') await client.withReadLock(name, { ttlMs }, work)
         else await client.withSemaphore(name, { permits: role, ttlMs }, work)
       } catch (error) {

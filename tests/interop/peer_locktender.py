@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from locktender import AcquireTimeoutError, Attempt, Client, Hold, Leadership, LockError, LockLostError
+from locktender import AcquireTimeoutError, Attempt, Client, Hold, Leadership, Lock, LockError, LockLostError, MultiLock
 
 
 def shown(held: Hold | None) -> dict[str, Any]:
@@ -96,8 +96,11 @@ class Peer:
 
     def _occupy(self, name: str, role: str | int, ttl_ms: int, file: Path) -> None:
         client, ttl = self._client, ttl_ms / 1e3
+        lock: Lock | MultiLock
         if isinstance(role, int):
             lock = client.semaphore(name, permits=role, ttl=ttl)
+        elif role == "wide":
+            lock = client.multi_lock([name, f"{name}:2"], ttl=ttl)
         else:
             lock = client.read_lock(name, ttl=ttl) if role == "reader" else client.lock(name, ttl=ttl)
         while True:
@@ -107,7 +110,8 @@ class Peer:
                     held.check()
                     after = time.monotonic_ns()
                     with file.open("a") as lines:
-                        lines.write(f"{os.getpid()} {role} {held.fence} {before} {after}\n")
+                        fence = held.fence if isinstance(held, Hold) else held.fences[name]
+                        lines.write(f"{os.getpid()} {role} {fence} {before} {after}\n")
                     time.sleep(0.003)
 
     def _inspect(self, name: str) -> dict[str, Any]:

@@ -122,6 +122,7 @@ impl Peer {
         let lock = match role.as_u64() {
             Some(permits) => self.client.semaphore(name, u32::try_from(permits).unwrap()),
             None if role == "reader" => self.client.read_lock(name),
+            None if role == "wide" => self.client.multi_lock([name, &format!("{name}:2")]).into_lock(),
             None => self.client.lock(name),
         };
         let (lock, role) = (lock.ttl(ttl), role.as_str().map_or_else(|| role.to_string(), str::to_owned));

@@ -33,7 +33,7 @@ def test_the_exit_code_is_the_command_s_and_nothing_else_is_written(server: Real
     done = ran(server, name, "--", "sh", "-c", "echo out; echo err >&2; exit 3", program=program)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert server.command("EXISTS", name) == 0
-    done = ran(server, name, "true", program=program)
+    done = ran(server, name, "--", "true", program=program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert ran(server, name, "--", "sh", "-c", "kill -9 $$", program=program).returncode == 128 + 9
     # A real-time signal.
@@ -46,11 +46,11 @@ def test_who_finds_it_busy_says_who_holds_it(server: RealServer, name: str, prog
             done = ran(server, *words, name, "--", "echo", "never", program=program)
             assert (done.returncode, done.stdout) == (code, "")
             assert done.stderr.startswith(f'locktender: lock "{name}"') and "app=billing" in done.stderr
-        assert ran(server, "-q", "-n", name, "true", program=program).stderr == ""
+        assert ran(server, "-q", "-n", name, "--", "true", program=program).stderr == ""
         # As in a crontab: busy is as good as done.
         done = ran(server, "-n", "-E", "0", name, "--", "echo", "never", program=program)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        assert "is held by" in ran(server, "-v", "-n", "-E", "0", name, "true", program=program).stderr
+        assert "is held by" in ran(server, "-v", "-n", "-E", "0", name, "--", "true", program=program).stderr
 
 
 def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path):
@@ -60,36 +60,36 @@ def test_each_mistake_has_its_code(server: RealServer, name: str, tmp_path: Path
     file.touch()
     for words, code, said in (
         ([name], 64, "COMMAND"),
-        (["--ttl", "5 apples", name, "true"], 64, "500ms"),
-        (["--ttl", "0.001", name, "true"], 64, "ttl"),
-        (["--kill-after", "4", "--ttl", "5", name, "true"], 64, "--kill-after"),
-        (["-n", "-w", "1", name, "true"], 64, "cannot be used with"),
-        (["a}b", "true"], 64, "a}b"),
-        (["--server", "http://x", name, "true"], 64, "redis://"),
-        (["-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
-        ([f"{name}:list", "true"], 78, "list"),
+        (["--ttl", "5 apples", name, "--", "true"], 64, "500ms"),
+        (["--ttl", "0.001", name, "--", "true"], 64, "ttl"),
+        (["--kill-after", "4", "--ttl", "5", name, "--", "true"], 64, "--kill-after"),
+        (["-n", "-w", "1", name, "--", "true"], 64, "cannot be used with"),
+        (["a}b", "--", "true"], 64, "a}b"),
+        (["--server", "http://x", name, "--", "true"], 64, "redis://"),
+        (["-n", "--server", nowhere, name, "--", "true"], 69, "Connection refused"),
+        ([f"{name}:list", "--", "true"], 78, "list"),
         ([name, "--", str(file)], 126, "Permission denied"),
         ([name, "--", "no-such-command"], 127, "no-such-command"),
         ([name, "--", ""], 127, "find"),
         # As flock takes it.
-        ([name, "-c", "true"], 64, "the command behind --, such as -- sh -c"),
-        ([name, "-w3", "--", "true"], 64, "-w3 stands behind the name"),
-        (["--ttl", "300ms", name, "true"], 64, "--ttl: leaves no time to end the command: 334 ms are the least"),
-        ([f"{name}}}", "true"], 64, "a hash, as of sha256sum, makes a name"),
+        ([name, "-c", "true"], 64, "unexpected argument '-c'"),
+        ([name, "true"], 64, "-- COMMAND"),
+        (["--ttl", "300ms", name, "--", "true"], 64, "--ttl: leaves no time to end the command: 334 ms are the least"),
+        ([f"{name}}}", "--", "true"], 64, "a hash, as of sha256sum, makes a name"),
     ):
         done = ran(server, *words)
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
         assert "panicked" not in done.stderr
     assert server.command("EXISTS", name) == 0
     without = {name: value for name, value in os.environ.items() if name != "LOCKTENDER_URL"}
-    done = subprocess.run([*RUST, "run", name, "true"], env=without, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([*RUST, "run", name, "--", "true"], env=without, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 64 and "LOCKTENDER_URL" in done.stderr
-    done = subprocess.run([*RUST, "run", name, "true"], env={**without, "LOCKTENDER_URL": b"redis://\xff"}, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([*RUST, "run", name, "--", "true"], env={**without, "LOCKTENDER_URL": b"redis://\xff"}, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 64 and "LOCKTENDER_URL is not UTF-8" in done.stderr
 
 
 def test_a_password_and_a_hostile_name_are_not_shown_as_they_are(server: RealServer, name: str):
-    done = ran(server, "-n", "--server", f"redis://me:secret@127.0.0.1:{free_port()}", f"{name}\x1b[31m\n", "true")
+    done = ran(server, "-n", "--server", f"redis://me:secret@127.0.0.1:{free_port()}", f"{name}\x1b[31m\n", "--", "true")
     assert done.returncode == 69 and "secret" not in done.stderr
     assert done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
 
@@ -125,13 +125,13 @@ def test_arguments_reach_the_command_as_they_are(server: RealServer, name: str, 
 
 
 def test_it_says_more_on_demand_also_as_json(server: RealServer, name: str):
-    done = ran(server, "-v", name, "true")
+    done = ran(server, "-v", name, "--", "true")
     assert [line.split()[1] for line in done.stderr.splitlines()] == ["got", f'"{name}":']
-    lines = [json.loads(line) for line in ran(server, "-v", "--json", name, "true").stderr.splitlines()]
+    lines = [json.loads(line) for line in ran(server, "-v", "--json", name, "--", "true").stderr.splitlines()]
     assert [line["code"] for line in lines] == ["acquired", "released"]
     assert isinstance(lines[0]["fence"], int)
     with Client(server.url) as client, client.lock(name, ttl=60):
-        [line] = [json.loads(line) for line in ran(server, "-n", "--json", name, "true").stderr.splitlines()]
+        [line] = [json.loads(line) for line in ran(server, "-n", "--json", name, "--", "true").stderr.splitlines()]
     assert (line["level"], line["code"]) == ("error", "ACQUIRE_TIMEOUT")
 
 
@@ -169,7 +169,7 @@ def test_xargs_sees_that_a_command_was_interrupted(server: RealServer, name: str
 def test_a_signal_ends_the_wait(server: RealServer, name: str, program: list[str]):
     with Client(server.url) as client, client.lock(name, ttl=60):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with running(server, name, "true", program=program, start_new_session=True) as process:
+            with running(server, name, "--", "true", program=program, start_new_session=True) as process:
                 until(lambda: server.line(name), PATIENCE)
                 process.send_signal(signal.SIGWINCH)
                 process.send_signal(number)
@@ -184,7 +184,7 @@ def test_the_command_dies_with_a_killed_wrapper(server: RealServer, name: str, p
         pid = int(begun(process))
         process.kill()
         until(lambda: not is_alive(pid), PATIENCE)
-    assert ran(server, name, "echo", "next").stdout == "next\n"
+    assert ran(server, name, "--", "echo", "next").stdout == "next\n"
 
 
 def test_who_ignores_nohup_s_signal_goes_on(server: RealServer, name: str):
@@ -262,15 +262,15 @@ def test_several_servers_are_a_quorum(name: str):
             assert [server.command("EXISTS", name) for server in servers[:2]] == [1, 1]
             process.communicate(timeout=PATIENCE)
         servers[1].kill()
-        assert ran(servers[0], "-n", *words, name, "true").returncode == 69
+        assert ran(servers[0], "-n", *words, name, "--", "true").returncode == 69
 
 
 def test_max_hold_and_min_hold(server: RealServer, name: str):
     done = ran(server, "--max-hold", "0.6", name, "--", "sh", "-c", "trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.02; done")
     assert (done.returncode, done.stdout) == (79, "cleaned\n")
     assert "600ms" in done.stderr
-    assert ran(server, "--min-hold", "60", name, "true").returncode == 0
-    done = ran(server, "-n", name, "true")
+    assert ran(server, "--min-hold", "60", name, "--", "true").returncode == 0
+    done = ran(server, "-n", name, "--", "true")
     assert done.returncode == 75 and server.command("PTTL", name) > 50_000
     server.command("DEL", name)
 
@@ -295,12 +295,35 @@ def test_several_hold_a_lock_as_readers_or_with_permits(server: RealServer, name
     ]:
         with running(server, *several, name, "--", *shell) as process:
             assert begun(process) == "begun"
-            assert ran(server, "-n", *beside, name, "true").returncode == 0
-            assert ran(server, "-n", *refused, name, "true").returncode == 75
+            assert ran(server, "-n", *beside, name, "--", "true").returncode == 0
+            assert ran(server, "-n", *refused, name, "--", "true").returncode == 75
             process.communicate(timeout=PATIENCE)
         assert server.command("EXISTS", name) == 0
     # Its own lock, but not the only holder's.
-    inner = [*RUST, "run", "-n", "--permits", "2", name, "true"]
+    inner = [*RUST, "run", "-n", "--permits", "2", name, "--", "true"]
     assert ran(server, "--permits", "2", name, "--", *inner).returncode == 0
     for wrong in (["--permits", "0"], ["--permits", "10001"], ["--read", "--permits", "2"], ["--read", "--min-hold", "5"]):
-        assert ran(server, *wrong, name, "true").returncode == 64, wrong
+        assert ran(server, *wrong, name, "--", "true").returncode == 64, wrong
+
+
+def test_several_locks_at_once_or_none(server: RealServer, name: str, program: list[str]):
+    names = [f"{name}:a", f"{name}:b"]
+    shell = ["sh", "-c", 'echo "$LOCKTENDER_NAME" $LOCKTENDER_FENCE; cat']
+    with Client(server.url) as client:
+        with running(server, *names, "--", *shell, program=program) as process:
+            shown, first, second = begun(process).rsplit(" ", 2)
+            assert shown == ", ".join(names) and [client.lock(each).inspect().fence for each in names] == [int(first), int(second)]
+            assert ran(server, "-n", names[1], "--", "true", program=program).returncode == 75
+            process.communicate(timeout=PATIENCE)
+        with client.lock(names[1]):
+            done = ran(server, "-n", *names, "--", "true", program=program)
+            assert done.returncode == 75 and done.stderr.startswith(f'locktender: lock "{names[1]}"')
+            assert server.command("EXISTS", names[0]) == 0
+        with running(server, *names, "--", "sh", "-c", "echo begun; sleep 60", program=program) as process:
+            assert begun(process) == "begun"
+            client.lock(names[0]).force_release()
+            assert process.wait(PATIENCE) == 79 and "was lost" in process.stderr.read()  # type: ignore[union-attr]
+    assert server.command("EXISTS", *names) == 0
+    for wrong in (["--read"], ["--permits", "2"], ["--min-hold", "5"], ["--fair"]):
+        assert ran(server, *wrong, *names, "--", "true", program=program).returncode == 64, wrong
+    assert ran(server, names[0], names[0], "--", "true", program=program).returncode == 64

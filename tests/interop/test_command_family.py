@@ -58,7 +58,7 @@ def test_a_daemon_that_a_command_leaves_behind_is_said_to_go_on_without_the_lock
         assert is_alive(left.pid)
         assert server.command("EXISTS", name) == 0
     if subcommand == ["job"]:
-        assert ran(server, "job", name, "false").stdout == "begun\n"
+        assert ran(server, "job", name, "--", "false").stdout == "begun\n"
 
 
 def test_a_command_whose_children_end_a_moment_later_leaves_nothing_behind(server: RealServer, name: str):

@@ -15,7 +15,7 @@ from support.server import RealServer
 def test_it_holds_the_lock_until_its_input_ends(server: RealServer, name: str, program: list[str]):
     with running(server, "hold", "--ttl", "1s", name, program=program) as process:
         fence = int(begun(process))
-        assert server.command("EXISTS", name) == 1 and ran(server, "run", "-n", name, "true").returncode == 75
+        assert server.command("EXISTS", name) == 1 and ran(server, "run", "-n", name, "--", "true").returncode == 75
         lasts = server.command("PTTL", name)
         # It is renewed.
         until(lambda: server.command("PTTL", name) > lasts)
@@ -55,10 +55,10 @@ def test_the_script_of_the_docs_works(server: RealServer, name: str):
         coproc HOLD {{ {RUST[0]} hold {name}; }}
         hold=$HOLD_PID
         read -r fence <&"${{HOLD[0]}}" || exit 9
-        {RUST[0]} run -n {name} true; echo "busy $? $fence"
+        {RUST[0]} run -n {name} -- true; echo "busy $? $fence"
         exec {{HOLD[1]}}>&-
         wait $hold; echo "ended $?"
-        {RUST[0]} run -n {name} true; echo "free $?"
+        {RUST[0]} run -n {name} -- true; echo "free $?"
     """
     done = subprocess.run(["bash", "-c", script], env=environment(server), capture_output=True, text=True, timeout=PATIENCE)
     words = [line.split()[:2] for line in done.stdout.splitlines()]

@@ -39,15 +39,15 @@ def test_a_job_that_is_done_is_not_run_again_and_gives_its_output_in_every_langu
         outcome = client.job(name).run(lambda attempt: None)
         assert (outcome.ran, outcome.result) == (False, 'made "2"\nand 3')
     assert 23 * 3_600_000 < server.command("PTTL", f"{{{name}}}:~lt:job") <= 24 * 3_600_000
-    assert "was done before" in ran(server, "job", "-v", name, "true").stderr
+    assert "was done before" in ran(server, "job", "-v", name, "--", "true").stderr
 
 
 def test_the_result_of_a_program_that_uses_the_library_is_shown_as_json(server: RealServer, name: str):
     with Client(server.url) as client:
         client.job(name).run(lambda attempt: {"sent": 3})
         client.job(f"{name}:none").run(lambda attempt: None)
-    assert json.loads(ran(server, "job", name, "false").stdout) == {"sent": 3}
-    done = ran(server, "job", f"{name}:none", "false")
+    assert json.loads(ran(server, "job", name, "--", "false").stdout) == {"sent": 3}
+    done = ran(server, "job", f"{name}:none", "--", "false")
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -74,7 +74,7 @@ def test_all_output_is_passed_on_and_its_beginning_is_kept(server: RealServer, n
     done = ran(server, "job", name, "--", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line é $i; i=$((i + 1)); done")
     lines = [f"line é {i}\n" for i in range(20_000)]
     assert done.returncode == 0 and done.stdout == "".join(lines)
-    again = ran(server, "job", name, "false").stdout
+    again = ran(server, "job", name, "--", "false").stdout
     assert done.stdout.startswith(again) and len(again) > 50_000
     assert 65_530 < len(record(server, name)["result"].encode()) <= 65_536
     assert f"first {len(again.encode())} bytes" in done.stderr
@@ -82,9 +82,9 @@ def test_all_output_is_passed_on_and_its_beginning_is_kept(server: RealServer, n
 
 def test_bytes_that_are_no_text_are_passed_on_and_replaced_in_what_is_kept(server: RealServer, name: str):
     def bytes_of(*command: str) -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run([*RUST, "job", name, *command], env=environment(server), capture_output=True, timeout=PATIENCE)
+        return subprocess.run([*RUST, "job", name, "--", *command], env=environment(server), capture_output=True, timeout=PATIENCE)
 
-    done = bytes_of("--", "printf", r"a\377\000b")
+    done = bytes_of("printf", r"a\377\000b")
     assert (done.stdout, done.returncode) == (b"a\xff\0b", 0) and b"UTF-8" in done.stderr
     assert bytes_of("false").stdout == "a\ufffd\0b".encode()
 
@@ -105,8 +105,8 @@ def test_an_output_that_nobody_reads_is_kept_and_one_that_can_t_be_written_is_to
         process.stdout = None
         _, err = process.communicate("\n", timeout=PATIENCE)
         assert (process.returncode, err) == (0, "")
-    assert ran(server, "job", name, "false").stdout == "begun\n1\n2\n3\n1\n2\n3\n"
-    for words in (["job", name, "false"], ["job", f"{name}:new", "echo", "done"]):
+    assert ran(server, "job", name, "--", "false").stdout == "begun\n1\n2\n3\n1\n2\n3\n"
+    for words in (["job", name, "--", "false"], ["job", f"{name}:new", "--", "echo", "done"]):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run([*RUST, *words], env=environment(server), stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE)
         assert done.returncode == 74 and b"can't write" in done.stderr
@@ -118,29 +118,29 @@ def test_a_failure_counts_and_after_the_last_one_the_job_is_dead(server: RealSer
         done = ran(server, *words, "--", "sh", "-c", f"echo $LOCKTENDER_ATTEMPT; {script}")
         assert (done.stdout, done.stderr, done.returncode) == (f"{number}\n", "", code)
         assert (record(server, name)["error"], record(server, name)["attempts"]) == (error, str(number))
-    assert ran(server, *words, "false").returncode == 1
-    done = ran(server, *words, "echo", "never")
+    assert ran(server, *words, "--", "false").returncode == 1
+    done = ran(server, *words, "--", "echo", "never")
     assert (done.returncode, done.stdout) == (80, "") and "exit code 1" in done.stderr and "3 attempts" in done.stderr
 
 
 def test_the_next_attempt_waits_for_the_retry_delay(server: RealServer, name: str):
-    assert ran(server, "job", "--retry-delay", "1h", name, "false").returncode == 1
-    done = ran(server, "job", "-n", name, "echo", "never")
+    assert ran(server, "job", "--retry-delay", "1h", name, "--", "false").returncode == 1
+    done = ran(server, "job", "-n", name, "--", "echo", "never")
     assert (done.returncode, done.stdout) == (75, "") and done.stderr.startswith("locktender: job")
 
 
 def test_a_command_that_can_not_run_costs_no_attempt(server: RealServer, name: str):
     for _ in range(2):
-        assert ran(server, "job", "--max-attempts", "1", name, "no-such-command").returncode == 127
-    assert ran(server, "job", "--max-attempts", "1", name, "echo", "ran").stdout == "ran\n"
+        assert ran(server, "job", "--max-attempts", "1", name, "--", "no-such-command").returncode == 127
+    assert ran(server, "job", "--max-attempts", "1", name, "--", "echo", "ran").stdout == "ran\n"
 
 
 def test_who_finds_the_job_running_waits_or_says_so(server: RealServer, name: str, program: list[str]):
     with running(server, "job", name, "--", *ATTEMPT) as first:
         assert begun(first) == "attempt 1 of 3"
-        busy = ran(server, "job", "-n", name, "true", program=program)
+        busy = ran(server, "job", "-n", name, "--", "true", program=program)
         assert busy.returncode == 75 and name in busy.stderr
-        with running(server, "job", name, "echo", "never", program=program) as second:
+        with running(server, "job", name, "--", "echo", "never", program=program) as second:
             until(lambda: server.line(name), PATIENCE)
             out, _ = first.communicate("made", timeout=PATIENCE)
             assert out == "made"
@@ -201,19 +201,19 @@ def test_an_attempt_whose_lease_is_lost_is_ended_and_counts(server: RealServer, 
 def test_each_mistake_has_its_code(server: RealServer, name: str):
     nowhere = f"redis://127.0.0.1:{free_port()}"
     for words, code, said in (
-        (["job", "--max-attempts", "0", name, "true"], 64, "max-attempts"),
-        (["job", "--server", nowhere, "--server", server.url, name, "true"], 64, "one server"),
-        (["job", "-n", "--server", nowhere, name, "true"], 69, "Connection refused"),
-        (["cron-job", name, "true"], 64, "--at <TIME>|--every <DURATION>"),
-        (["cron-job", "--at", "today", name, "true"], 64, "2026-11-21T02:00:00+01:00"),
-        (["cron-job", "--at", "@12", name, "true"], 64, "2000"),
-        (["cron-job", "--at", "@1795222800000", name, "true"], 64, "it counts the seconds since 1970"),
-        (["cron-job", "--at", f"@{int(time.time()) + 3600}", name, "true"], 64, "ahead of the server"),
-        (["cron-job", "--at", "@1795222800", "--every", "1h", name, "true"], 64, "cannot be used with"),
-        (["cron-job", "-n", "--every", "1h", "--server", nowhere, name, "true"], 69, "Connection refused"),
-        (["lead", "-n", name, "true"], 64, "-n"),
-        (["lead", "--kill-after", "4", "--ttl", "5", name, "true"], 64, "--kill-after"),
-        (["lead", name, "no-such-command"], 127, "no-such-command"),
+        (["job", "--max-attempts", "0", name, "--", "true"], 64, "max-attempts"),
+        (["job", "--server", nowhere, "--server", server.url, name, "--", "true"], 64, "one server"),
+        (["job", "-n", "--server", nowhere, name, "--", "true"], 69, "Connection refused"),
+        (["cron-job", name, "--", "true"], 64, "--at <TIME>|--every <DURATION>"),
+        (["cron-job", "--at", "today", name, "--", "true"], 64, "2026-11-21T02:00:00+01:00"),
+        (["cron-job", "--at", "@12", name, "--", "true"], 64, "2000"),
+        (["cron-job", "--at", "@1795222800000", name, "--", "true"], 64, "it counts the seconds since 1970"),
+        (["cron-job", "--at", f"@{int(time.time()) + 3600}", name, "--", "true"], 64, "ahead of the server"),
+        (["cron-job", "--at", "@1795222800", "--every", "1h", name, "--", "true"], 64, "cannot be used with"),
+        (["cron-job", "-n", "--every", "1h", "--server", nowhere, name, "--", "true"], 69, "Connection refused"),
+        (["lead", "-n", name, "--", "true"], 64, "-n"),
+        (["lead", "--kill-after", "4", "--ttl", "5", name, "--", "true"], 64, "--kill-after"),
+        (["lead", name, "--", "no-such-command"], 127, "no-such-command"),
     ):
         done = ran(server, *words)
         assert (done.returncode, done.stdout) == (code, "") and said in done.stderr, (words, done)
@@ -229,7 +229,7 @@ def test_a_cron_job_runs_on_one_machine_for_each_scheduled_time_and_is_silent_on
         assert {(each.returncode, each.stderr) for each in done} == {(0, "")}
         assert sorted(each.stdout for each in done) == ["", f"{at}\n"]
     for key, at, why in ((name, now, "was done"), (name, now - 60, "later scheduled time"), (f"{name}:new", now - 90_000, "too late")):
-        over = ran(server, "cron-job", "-v", "-E", "9", "--at", f"@{at}", key, "echo", "never")
+        over = ran(server, "cron-job", "-v", "-E", "9", "--at", f"@{at}", key, "--", "echo", "never")
         assert (over.returncode, over.stdout) == (9, "") and why in over.stderr
 
 
@@ -243,14 +243,14 @@ def test_a_cron_job_beside_a_run_skips_or_waits_and_is_a_backup_on_demand(server
     once = ["cron-job", "--ttl", "0.5", "--max-attempts", "2"]
     with running(server, *once, "--at", f"@{now}", name, "--", *ATTEMPT) as first:
         assert begun(first) == "attempt 1 of 2"
-        done = ran(server, "cron-job", "-E", "4", "--at", f"@{now}", "-n", name, "echo", "never")
+        done = ran(server, "cron-job", "-E", "4", "--at", f"@{now}", "-n", name, "--", "echo", "never")
         assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
-        assert ran(server, "cron-job", "--at", f"@{now + 1}", name, "echo", "never").stdout == ""
+        assert ran(server, "cron-job", "--at", f"@{now + 1}", name, "--", "echo", "never").stdout == ""
         with running(server, *once, "--at", f"@{now}", name, "--", "sh", "-c", "exit 6") as backup:
             until(lambda: server.line(name), PATIENCE)
             first.kill()
             assert backup.wait(PATIENCE) == 6
-    done = ran(server, *once, "--at", f"@{now}", name, "echo", "never")
+    done = ran(server, *once, "--at", f"@{now}", name, "--", "echo", "never")
     assert (done.returncode, done.stdout) == (80, "") and "exit code 6" in done.stderr
 
 
@@ -300,7 +300,7 @@ def test_a_signal_while_the_lost_command_ends_is_for_the_leader_too(server: Real
 def test_a_campaign_goes_on_while_no_server_answers(name: str):
     with RealServer() as server:
         server.kill()
-        with running(server, "lead", name, "echo", "leads") as process:
+        with running(server, "lead", name, "--", "echo", "leads") as process:
             assert process.stderr is not None and "the campaign continues" in process.stderr.readline()
             server.restart()
             out, err = process.communicate(timeout=PATIENCE)

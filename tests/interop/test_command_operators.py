@@ -73,7 +73,7 @@ def test_hostile_names_and_values_are_printed_harmlessly(server: RealServer, nam
 def test_show_has_the_holder_and_those_who_wait(server: RealServer, client: Client, name: str):
     free = ran(server, "show", name)
     assert (free.returncode, free.stdout, free.stderr) == (1, "", f'locktender: nobody holds "{name}"\n')
-    with client.lock(name) as held, running(server, "run", name, "true"):
+    with client.lock(name) as held, running(server, "run", name, "--", "true"):
         until(lambda: (info := client.lock(name).inspect()) and info.waiters == 1)
         assert "fence      not shown\n" in ran(server, "show", name).stdout
         held.extend()

@@ -72,7 +72,7 @@ def test_the_stream_begins_with_all_and_goes_on_with_changes(server: RealServer,
         with client.lock(f"{name}:b"):
             assert one_of(messages, lambda part: any(lock["name"] == f"{name}:b" for lock in part["locks"]))
         assert one_of(messages, lambda part: part["gone"])[0][1]["gone"] == [f"{name}:b"]
-        with running(server, "run", f"{name}:a", "true"):
+        with running(server, "run", f"{name}:a", "--", "true"):
             parts = one_of(messages, lambda part: any(span["what"] == "waits" for span in part["spans"]))
             assert [kind for kind, _ in parts] == ["part"]
 

@@ -118,7 +118,7 @@ def test_what_needs_a_person_comes_first_and_a_number_shows_its_locks(browser: B
     with Client(server.url) as client, client.lock(lock[2]):
         now = time.time()
         until(lambda: time.time() > now + 0.01)  # One asked for its lock in another millisecond.
-        with client.lock(lock[1]), client.lock(lock[3]), running(server, "run", lock[3], "true"), site(server, "--events", "-", f"{name}*") as page:
+        with client.lock(lock[1]), client.lock(lock[3]), running(server, "run", lock[3], "--", "true"), site(server, "--events", "-", f"{name}*") as page:
             told(page, line("acquired", lock[0], fence=1), line("lost", lock[4], fence=1), line("released", lock[4], fence=2))
             browser.open(page.url)
             until(lambda: browser.run(CARDS) == [lock[number] for number in (4, 3, 2, 1, 0)])
@@ -143,7 +143,7 @@ def test_the_legend_has_what_the_picture_has(browser: Browser, server: RealServe
         with site(server, name) as page:
             browser.open(page.url)
             until(lambda: browser.run(legend) == ["holds"])
-            with running(server, "run", name, "true"):
+            with running(server, "run", name, "--", "true"):
                 until(lambda: browser.run(legend) == ["holds", "waits"])
 
 
@@ -287,7 +287,7 @@ def test_in_an_outage_and_after_the_end_the_page_says_since_when_and_why(browser
     status, why = ("return document.querySelector('#status').textContent", "return document.querySelector('#why').textContent")
     grey = "return document.body.classList.contains('stale')"
     report = tmp_path / "report.html"
-    with RealServer() as own, running(own, "run", name, "sleep", "60"), site(own, "-i", "0.1", name) as page:
+    with RealServer() as own, running(own, "run", name, "--", "sleep", "60"), site(own, "-i", "0.1", name) as page:
         browser.open(page.url)
         until(lambda: browser.run(CARDS) == [name])
         assert browser.run(status) == "Live" and not browser.run(why) and not browser.run(grey)

@@ -1,6 +1,5 @@
 //! `locktender cron-job`: a command that a timer starts on each machine runs on one of them, once per scheduled time.
 
-use std::ffi::OsString;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -34,7 +33,7 @@ locktender cron-job --at 2026-11-21T02:00:00+01:00 --max-attempts 3 nightly -- /
     after_help = exit::help(EXAMPLES, NOTHING_TO_RUN, &[exit::BUSY], Some(&format!("{ENVIRONMENT}{SCHEDULED_TIME}"))),
     override_usage = "locktender cron-job [OPTIONS] <--at TIME|--every DURATION> NAME -- COMMAND [ARGUMENT]...",
     group = ArgGroup::new("scheduled_time").required(true),
-    mut_arg("name", |arg| arg.help("The job's name")),
+    mut_arg("names", |arg| arg.num_args(1).action(clap::ArgAction::Set).help("The job's name")),
     mut_arg("nonblock", |arg| arg.help("Don't wait, whatever --max-attempts and --on-overlap say")),
     mut_arg("wait", |arg| arg.help("Wait at most this long as a backup, or for an earlier scheduled time")),
     mut_arg("conflict_exit_code", |arg| arg.help("The exit code if nothing is to run here").default_value("0")),
@@ -74,12 +73,6 @@ pub(super) struct CronJob {
     loss: Loss,
 }
 
-impl CronJob {
-    pub(super) fn command(&self) -> &[OsString] {
-        &self.run_options.command
-    }
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Overlap {
     /// Leave this scheduled time out
@@ -99,7 +92,7 @@ pub(super) fn cron_job(options: &CronJob) -> u8 {
             Overlap::Wait => locktender::Overlap::Wait,
         });
         let lock = &options.run_options.lock;
-        let job = client.cron_job(&*lock.name).settings(lock.overrides(options.waiting.wait())).overrides(own);
+        let job = client.cron_job(lock.name()).settings(lock.overrides(options.waiting.wait())).overrides(own);
         let ttl = job.validate()?.ttl;
         Ok((job.at_scheduled_time()?, ttl))
     };

@@ -15,7 +15,7 @@ use super::end::{End, Ending};
 use super::events::Event;
 use super::exit;
 use super::family;
-use super::holder::{Holder, RELEASE, SOON, held};
+use super::holder::{Holder, RELEASE, SOON, fences_of, held, name_of};
 use super::messages::in_words;
 use super::output::{Ends, Kept, Output};
 use super::run_options::{OnLost, RunOptions};
@@ -77,14 +77,15 @@ impl<'a> Deref for Guard<'a> {
 impl Guard<'_> {
     /// Runs the command while a lock is held that was waited for since `began`; or gives the exit code, if it can't run.
     pub(super) fn run(&self, held: &Hold, began: Instant, own: Environment, keeps_output: bool) -> Result<End, u8> {
-        let name = held.name();
-        let fields = [("fence", held.fence().into()), ("owner", held.owner().into())];
+        let (name, fences) = (name_of(held), fences_of(held));
+        let fence = if held.names().len() > 1 { fences.as_str().into() } else { held.fence().into() };
+        let fields = [("fence", fence), ("owner", held.owner().into())];
         let took = began.elapsed().as_secs_f64();
         if held.remaining() < self.ttl / 2 {
             // The server is slow: renewals that begin late would come too late.
             let _ = held.renew_now().wait_for(held.remaining());
         }
-        self.messages.progress("acquired", &format!("got {name:?} after {took:.3} s, fence {}", held.fence()), &fields);
+        self.messages.progress("acquired", &format!("got {name:?} after {took:.3} s, fence {fences}"), &fields);
         match self.started(held, own, keeps_output) {
             Ok((child, output)) => {
                 let mut end = self.watched(held, &child);
@@ -101,8 +102,8 @@ impl Guard<'_> {
     fn started(&self, held: &Hold, own: Environment, keeps_output: bool) -> io::Result<(Child, Option<Output>)> {
         let valid_until = (SystemTime::now() + held.remaining()).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut environment = vec![
-            ("LOCKTENDER_NAME", held.name().to_owned()),
-            ("LOCKTENDER_FENCE", held.fence().to_string()),
+            ("LOCKTENDER_NAME", name_of(held)),
+            ("LOCKTENDER_FENCE", fences_of(held)),
             ("LOCKTENDER_OWNER", held.owner().to_owned()),
             ("LOCKTENDER_VALID_UNTIL", valid_until.as_secs().to_string()),
         ];
@@ -240,7 +241,7 @@ impl Guard<'_> {
         if let Err(error) = held.check() {
             return in_words(&error);
         }
-        let (name, remaining) = (held.name(), held.remaining());
+        let (name, remaining) = (name_of(held), held.remaining());
         match self.lock_options.max_hold {
             Some(max_hold) if began.elapsed() + remaining + SOON >= max_hold => {
                 format!("{name:?} was held for almost {}: ending the command", humantime::format_duration(max_hold))

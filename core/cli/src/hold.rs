@@ -1,5 +1,6 @@
 //! `locktender hold`: a lock for several commands of a script.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, stdin};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -12,13 +13,14 @@ use serde_json::json;
 use super::end::Ending;
 use super::events::Event;
 use super::exit;
-use super::holder::{self, Holder};
+use super::holder::{self, Holder, fences_of};
 use super::output::write_out;
 use super::run_options::{Holders, LockOptions, Waiting};
 
 /// Holds a lock until a signal comes, or its standard input ends
 ///
-/// When it holds the lock it writes the fencing token to its standard output, as a line. It gives the lock back and ends after a signal; and
+/// When it holds the lock it writes the fencing token to its standard output, as a line; of several locks their tokens in the order of the
+/// names. It gives the lock back and ends after a signal; and
 /// after the end of its standard input if that is a pipe, and so when the script ends that has the other end. If the lock is lost, it
 /// ends, but nobody ends the script's commands: use `locktender run` where you can.
 #[derive(Debug, Args)]
@@ -62,9 +64,13 @@ fn until_its_end(holder: &Holder<'_>, held: &locktender::Hold, options: &Hold) -
     let (sender, fence) = (holder.events.sender(), held.fence());
     held.on_lost(move |_| drop(sender.send(Event::Lost(fence))));
     let line = if options.lock_options.json {
-        format!("{}\n", json!({ "name": held.name(), "fence": fence, "owner": held.owner() }))
+        let line = match &held.fences()[..] {
+            [(name, fence)] => json!({ "name": name, "fence": fence, "owner": held.owner() }),
+            several => json!({ "fences": several.iter().copied().collect::<BTreeMap<_, _>>(), "owner": held.owner() }),
+        };
+        format!("{line}\n")
     } else {
-        format!("{fence}\n")
+        format!("{}\n", fences_of(held))
     };
     // Who closed it doesn't read it.
     if let Some(error) = write_out(line.as_bytes()).err().filter(|error| error.kind() != ErrorKind::BrokenPipe) {

@@ -1,8 +1,9 @@
 //! Holder: it waits for a lock, and gives it back. A signal ends the wait, and a person at a terminal sees for whom it waits.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
+use std::vec;
 
 use locktender::{Call, Client, Code, Error, Hold, LockInfo};
 use nix::sys::signal::Signal;
@@ -116,16 +117,14 @@ impl Holder<'_> {
 
     /// Asks who holds the lock.
     fn look(&self) {
-        let sender = self.events.sender();
-        self.client.lock(&*self.lock_options.name).inspect().then(move |seen| {
-            let _ = sender.send(Event::Seen(seen.ok().flatten().map(Box::new)));
-        });
+        look_at(self.client.clone(), self.lock_options.names.clone().into_iter(), self.events.sender());
     }
 
     fn print_holder(&self, holder: Option<&LockInfo>, waited: Duration) {
         let by =
             holder.map(|holder| format!(", held by {} for {}", shown::holder(holder), shown::age(holder))).unwrap_or_default();
-        let text = format!("waiting for {:?}{by}", self.lock_options.name);
+        let name = holder.map_or_else(|| self.lock_options.name(), |holder| holder.name.clone());
+        let text = format!("waiting for {name:?}{by}");
         if waited < LONG {
             self.messages.progress("waiting", &text, &[]);
         } else if stderr().is_terminal() {
@@ -150,7 +149,7 @@ impl Holder<'_> {
         let error = match failure {
             AcquireFailure::Signal(signal) => return (*signal).into(),
             AcquireFailure::Own => {
-                self.messages.error("DEADLOCK", &waits_for_itself(&self.lock_options.name));
+                self.messages.error("DEADLOCK", &waits_for_itself(&self.lock_options.name()));
                 return busy.into();
             }
             AcquireFailure::Error(error) => error,
@@ -169,12 +168,33 @@ impl Holder<'_> {
         match held.release().wait_for(RELEASE) {
             Some(Ok(release)) => {
                 let outcome = release.outcome.as_str();
-                self.messages.progress("released", &format!("{:?}: {outcome}", held.name()), &[("outcome", outcome.into())]);
+                let text = format!("{:?}: {outcome}", name_of(held));
+                self.messages.progress("released", &text, &[("outcome", outcome.into())]);
             }
             Some(Err(error)) => self.messages.progress("released", &in_words(&error), &[]),
             None => self.messages.progress("unreleased", "no server answers: the lock ends with its ttl", &[]),
         }
     }
+}
+
+/// Asks who holds the first of these locks that is held.
+fn look_at(client: Client, mut names: vec::IntoIter<String>, sender: Sender<Event>) {
+    let Some(name) = names.next() else { return drop(sender.send(Event::Seen(None))) };
+    let lock = client.lock(name);
+    lock.inspect().then(move |seen| match seen.ok().flatten() {
+        Some(holder) => drop(sender.send(Event::Seen(Some(Box::new(holder))))),
+        None => look_at(client, names, sender),
+    });
+}
+
+/// The name of the lock that is held; of several locks all names.
+pub(super) fn name_of(held: &Hold) -> String {
+    held.names().join(", ")
+}
+
+/// The fences, in the order of the names.
+pub(super) fn fences_of(held: &Hold) -> String {
+    held.fences().iter().map(|(_, fence)| fence.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// The exit code of an error.

@@ -1,6 +1,5 @@
 //! `locktender job`: a command runs until it has succeeded once, on whichever machine.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -29,7 +28,7 @@ locktender job --retention 7d report:2026-11-21 -- ./make-report";
 #[command(
     after_help = exit::help(EXAMPLES, "\n  0    also if the job was done before: its result was written", &[], Some(ENVIRONMENT)),
     override_usage = "locktender job [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
-    mut_arg("name", |arg| arg.help("The job's name")),
+    mut_arg("names", |arg| arg.num_args(1).action(clap::ArgAction::Set).help("The job's name")),
     mut_arg("nonblock", |arg| arg.help("Don't wait: exit with 75 if another machine runs the job")),
     mut_arg("conflict_exit_code", |arg| arg.help("The exit code if another machine runs the job")),
 )]
@@ -56,19 +55,13 @@ pub(super) struct Job {
     loss: Loss,
 }
 
-impl Job {
-    pub(super) fn command(&self) -> &[OsString] {
-        &self.run_options.command
-    }
-}
-
 /// Runs the command as an attempt of the job, and gives the exit code.
 pub(super) fn job(options: &Job) -> u8 {
     let job = |client: &Client| {
         let mut own = JobOverrides::default();
         (own.max_attempts, own.retry_delay, own.retention) = (options.max_attempts, options.retry_delay, options.retention);
         let lock = &options.run_options.lock;
-        let job = client.job(&*lock.name).settings(lock.overrides(options.waiting.wait())).overrides(own);
+        let job = client.job(lock.name()).settings(lock.overrides(options.waiting.wait())).overrides(own);
         let ttl = job.validate()?.ttl;
         Ok((job, ttl))
     };

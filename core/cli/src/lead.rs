@@ -1,6 +1,5 @@
 //! `locktender lead`: a command runs on one machine at a time, and on another one when that resigns or dies.
 
-use std::ffi::OsString;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -32,24 +31,18 @@ const ENVIRONMENT: &str = "
 #[command(
     after_help = exit::help("locktender lead scheduler -- /usr/local/bin/scheduler", "", &NEVER, Some(ENVIRONMENT)),
     override_usage = "locktender lead [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
-    mut_arg("name", |arg| arg.help("The election's name")),
+    mut_arg("names", |arg| arg.num_args(1).action(clap::ArgAction::Set).help("The election's name")),
 )]
 pub(super) struct Lead {
     #[command(flatten)]
     run_options: RunOptions,
 }
 
-impl Lead {
-    pub(super) fn command(&self) -> &[OsString] {
-        &self.run_options.command
-    }
-}
-
 /// Runs the command in each term, until it ends by itself, and gives the exit code.
 pub(super) fn lead(options: &Lead) -> u8 {
     let election = |client: &Client| {
         let election =
-            client.election(&*options.run_options.lock.name).settings(options.run_options.lock.overrides(Wait::Forever));
+            client.election(options.run_options.lock.name()).settings(options.run_options.lock.overrides(Wait::Forever));
         let ttl = election.validate()?.ttl;
         Ok((election, ttl))
     };

@@ -58,14 +58,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     for signal in ENDS {
         take(signal);
     }
-    let words: Vec<OsString> = arguments.into_iter().collect();
-    match Arguments::try_parse_from(&words) {
+    match Arguments::try_parse_from(arguments) {
         Ok(Arguments { subcommand }) => {
-            if let Some(option) = subcommand.misplaced_option(&words) {
-                let text = "stands behind the name: options come before it, and the command behind --, such as -- sh -c '…'";
-                messages::Messages::for_operators(false).error("USAGE", &format!("{} {text}", option.to_string_lossy()));
-                return exit::USAGE;
-            }
             if !subcommand.handles_signals() {
                 end_also_as_process_1();
             }

@@ -1,6 +1,5 @@
 //! `locktender run`: a command runs while a lock is held.
 
-use std::ffi::OsString;
 use std::time::Instant;
 
 use clap::Args;
@@ -14,7 +13,8 @@ use super::run_options::{Holders, Loss, RunOptions, Waiting};
 const EXAMPLES: &str = "\
 locktender run nightly -- /usr/local/bin/tidy --all     # waits for the lock
 locktender run -n sync -- ./sync                        # or exits with 75
-locktender run -w 30 --ttl 1m deploy -- sh -c './migrate && ./restart'";
+locktender run -w 30 --ttl 1m deploy -- sh -c './migrate && ./restart'
+locktender run account:1 account:2 -- ./transfer        # both at once, or neither";
 
 /// Runs a command while it holds a lock
 ///
@@ -23,7 +23,7 @@ locktender run -w 30 --ttl 1m deploy -- sh -c './migrate && ./restart'";
 #[derive(Debug, Args)]
 #[command(
     after_help = exit::help(EXAMPLES, "", &[exit::UNWRITTEN, exit::DEAD], Some("")),
-    override_usage = "locktender run [OPTIONS] NAME -- COMMAND [ARGUMENT]..."
+    override_usage = "locktender run [OPTIONS] NAME... -- COMMAND [ARGUMENT]..."
 )]
 pub(super) struct Run {
     #[command(flatten)]
@@ -37,12 +37,6 @@ pub(super) struct Run {
 
     #[command(flatten)]
     loss: Loss,
-}
-
-impl Run {
-    pub(super) fn command(&self) -> &[OsString] {
-        &self.run_options.command
-    }
 }
 
 /// Runs the command, and gives the exit code.

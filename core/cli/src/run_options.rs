@@ -43,12 +43,17 @@ pub(super) struct LockOptions {
     #[arg(short, long, display_order = 30)]
     pub(super) verbose: bool,
 
-    /// The lock's name
-    #[arg(index = 1)]
-    pub(super) name: String,
+    /// The lock's name; several names for all of these locks at once, or none
+    #[arg(index = 1, value_name = "NAME", required = true, num_args = 1..)]
+    pub(super) names: Vec<String>,
 }
 
 impl LockOptions {
+    /// The name, for a message: of several locks all names.
+    pub(super) fn name(&self) -> String {
+        self.names.join(", ")
+    }
+
     /// The options of the lock, of whatever kind it is.
     pub(super) fn overrides(&self, wait: Wait) -> LockOverrides {
         let mut overrides = LockOverrides::default();
@@ -75,12 +80,24 @@ pub(super) struct Holders {
 }
 
 impl Holders {
+    /// The option that is given and that several locks don't have.
+    fn of_one_name(&self) -> Option<&'static str> {
+        let given = [("--read", self.read), ("--permits", self.permits.is_some()), ("--min-hold", self.min_hold.is_some())];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
     /// The lock, checked.
     pub(super) fn lock(&self, client: &Client, options: &LockOptions, wait: Wait) -> Result<Lock, Error> {
         let mut overrides = options.overrides(wait);
         overrides.min_hold = self.min_hold;
-        let name = &*options.name;
+        let name = options.name();
         let lock = match self.permits {
+            _ if options.names.len() > 1 => {
+                if let Some(option) = self.of_one_name() {
+                    return Err(Error::invalid(option, &options.names, "is for one name"));
+                }
+                client.multi_lock(&options.names).into_lock()
+            }
             Some(permits) => client.semaphore(name, permits),
             None if self.read => client.read_lock(name),
             None => client.lock(name),
@@ -106,7 +123,7 @@ pub(super) struct RunOptions {
     pub(super) wait_children: bool,
 
     /// The command and its arguments; no shell is involved
-    #[arg(index = 2, required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(index = 2, required = true, last = true, value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
 }
 
