@@ -5,6 +5,8 @@ use super::Mutant;
 impl Mutant {
     /// Those that a table with the bug planted notices, where it would take the simulation too long.
     pub const IN_TABLES: &[Self] = &[
+        Self::LaterReaderEnters,
+        Self::ReaderEntersAlone,
         Self::SeveralHintKept,
         Self::SeveralTakenKept,
         Self::EmptyGateJoined,

@@ -17,6 +17,11 @@ macro_rules! mutants {
 }
 
 mutants! {
+    // Waiters of one process.
+    /// A reader that comes behind a grant enters beside it, past a writer that waits.
+    LaterReaderEnters,
+    /// Of the readers of one place only one enters.
+    ReaderEntersAlone,
     // One server, several locks at once.
     /// A waiter that was notified of one lock and can't use that, because another is busy, notifies nobody.
     SeveralHintKept,

@@ -1,6 +1,7 @@
 //! The acquire loop: rounds until the lock is granted, the wait is over, or trying makes no sense.
 
 mod events;
+mod places;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,6 +181,7 @@ impl Acquiring {
         context.emit(EventKind::Round, |event| event.owner = Some(Arc::clone(&owner)));
         self.waiting.round_begins();
         let servers = recipe.servers.len();
+        let adopt = recipe.adopt.clone().or_else(|| self.beside(recipe));
         let mut stays = false;
         for server in 0..servers {
             let place = self.waiting.place(server);
@@ -188,7 +190,7 @@ impl Acquiring {
                 ttl_ms: wire_millis(recipe.key_ttl()),
                 // On one server the clock of its slot gives the fence, above the one that was seen.
                 proposal: if servers > 1 { now.proposal(servers).max(self.last_fence + 1) } else { self.last_fence },
-                adopt: recipe.adopt.clone(),
+                adopt: adopt.clone(),
                 fair: recipe.options.fair,
                 place,
                 quorum_config: recipe.quorum_config,
@@ -198,6 +200,7 @@ impl Acquiring {
             context.out.push(Command::Send { server, tag, request });
         }
         let mut round = Round::new(recipe, number, owner, stays, now.tick);
+        round.is_beside = adopt.is_some_and(|adopt| adopt.beside);
         if let Some(slot) = self.waiting.slot() {
             round.enqueue_counts.extend((0..servers).map(|server| slot.enqueue_counts(server)));
         }
@@ -307,6 +310,7 @@ impl Acquiring {
         }
         let end = |round: &Round| validity::end(round.sent, recipe.first_ttl());
         if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
+            self.entered(recipe, &round, now);
             self.leave_queues(&round, now, context);
             self.quit(LeaveReason::Granted { until: end(&round), stays: round.stays }, context);
             return Decision::Granted(round, fence);
@@ -322,19 +326,6 @@ impl Acquiring {
             context.out.push(Command::Yield);
         }
         self.round_failed(now, context)
-    }
-
-    /// Leaves the servers' queues after a grant, so that no server notifies us in vain. If other waiters of this process use our
-    /// slot, they begin at the tail.
-    fn leave_queues(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
-        let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
-        slot.end_outage();
-        if slot.is_shared() {
-            let was_taken_out = |server: usize| round.readings[server].is_some() && !round.may_have_place(slot, server);
-            return slot.served(now, round.stays || mutant!(NextKeepsPlace), was_taken_out);
-        }
-        let standing = (0..context.recipe.servers.len()).filter(|server| round.may_have_place(slot, *server));
-        context.out.extend(standing.map(|server| leave(context.recipe, server, slot.entry(), now)));
     }
 
     /// Undoes a round that can't be won any more, and decides whether to try again.

@@ -45,6 +45,8 @@ pub(super) struct Round {
     pub(super) ranks: Vec<Option<u64>>,
     /// The number of times that each server had put our slot into its queue when the round began; empty without a slot.
     pub(super) enqueue_counts: Vec<u64>,
+    /// Whether it asks to enter beside a reader.
+    pub(super) is_beside: bool,
     /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,
     pub(super) refusals: Vec<Option<Refusal>>,
@@ -77,6 +79,7 @@ impl Round {
             readings: vec![None; servers],
             ranks: vec![None; servers],
             enqueue_counts: Vec::new(),
+            is_beside: false,
             stays,
             refusals: vec![None; servers],
             at: 0,

@@ -33,8 +33,8 @@ struct LocalQueue {
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
     waiters: VecDeque<(u64, Arc<Slot>)>,
-    /// Whether several hold the lock at once: after a grant the next one may get it, too.
-    holds_several: bool,
+    /// The kind of the lock. If several hold it at once, the next one may get it after a grant, too.
+    kind: Kind,
 }
 
 /// The reason why a waiter left its local queue.
@@ -141,7 +141,7 @@ impl LocalQueues {
             outage: Arc::default(),
             listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
             waiters: VecDeque::new(),
-            holds_several: kind.is_shared(),
+            kind,
         })
     }
 
@@ -266,7 +266,7 @@ impl LocalQueue {
             let at = match reason {
                 // A waiter with a slot of its own is in the servers' queues already.
                 LeaveReason::Granted { until, stays }
-                    if (stays || !same || mutant!(FirstRoleNotQueued)) && !self.holds_several =>
+                    if (stays || !same || mutant!(FirstRoleNotQueued)) && !self.kind.is_shared() =>
                 {
                     Some(until)
                 }
@@ -274,13 +274,23 @@ impl LocalQueue {
             };
             Wakeup { waiter: *waiter, role: Role::First, at }
         });
-        wakeup.into_iter().chain(self.enqueues_again(wakeup, slot, reason)).collect()
+        wakeup.into_iter().chain(self.enqueues_again(wakeup, slot, reason)).chain(self.readers(wakeup, slot, reason)).collect()
+    }
+
+    /// The wake-ups of the readers that wait in the place of one that was granted the lock: they enter beside it, all at once.
+    fn readers(&self, first: Option<Wakeup>, slot: &Arc<Slot>, reason: LeaveReason) -> impl Iterator<Item = Wakeup> {
+        let enter = matches!(reason, LeaveReason::Granted { .. }) && self.kind == Kind::Read && !mutant!(ReaderEntersAlone);
+        let same = self.waiters.iter().filter(move |(waiter, other)| {
+            enter && Arc::ptr_eq(other, slot) && first.is_none_or(|first| first.waiter != *waiter)
+        });
+        same.map(|(waiter, _)| Wakeup { waiter: *waiter, role: Role::OneTry, at: None })
     }
 
     /// A wake-up where the grant took a shared slot out of the servers' queues, and waiters of that slot came after its acquire.
     /// The first of them puts the slot into the queues again, even if it is not the first of the local queue.
     fn enqueues_again(&self, first: Option<Wakeup>, slot: &Arc<Slot>, reason: LeaveReason) -> Option<Wakeup> {
-        if !matches!(reason, LeaveReason::Granted { stays: false, .. }) || mutant!(SharedPlaceDropped) {
+        if !matches!(reason, LeaveReason::Granted { stays: false, .. }) || self.kind == Kind::Read || mutant!(SharedPlaceDropped)
+        {
             return None;
         }
         let (waiter, _) = self.waiters.iter().find(|(_, other)| Arc::ptr_eq(other, slot))?;

@@ -1,8 +1,8 @@
 //! The local queues: which waiter is the first, what roles the others get, and who is woken.
 
 use crate::clock::Tick;
-use crate::name;
-use crate::wait::{Hint, Hinted, LeaveReason, LocalQueues, Role, Slot, Wakeup};
+use crate::name::{self, Kind};
+use crate::wait::{Hint, Hinted, LeaveReason, LocalQueues, Mode, Role, Slot, Wakeup};
 
 const LOCK: &str = "orders:42";
 
@@ -290,9 +290,30 @@ fn an_outage_begins_for_the_whole_queue_when_one_notices_and_ends_with_an_answer
     assert_eq!(first.unavailable_since(), None);
 }
 
+fn readers_of_one_place_try_all_at_once_behind_a_grant() {
+    let mut queues = queues();
+    let read = |fair| Mode { kind: Kind::Read, fair };
+    let places: Vec<_> = (1..=4).map(|waiter| queues.join(LOCK, waiter, read(waiter == 2)).slot).collect();
+    assert_eq!(queues.quit(LOCK, 1, granted(false)), [front(2, None), once(3), once(4)]);
+    // Only those enter beside the first that had come before it entered, also behind the next one.
+    let [before, at, later] = [1, 2, 3].map(Tick::from_micros);
+    assert_eq!(places[0].reader(before), None);
+    places[0].entered(&"first".into(), false, at);
+    places[0].entered(&"second".into(), true, later);
+    assert_eq!([before, at].map(|started| places[0].reader(started)), [Some("second".into()), None]);
+    assert_eq!(queues.quit(LOCK, 4, granted(false)), [once(3)]);
+}
+
+#[test]
+fn readers_of_one_place_enter_together() {
+    readers_of_one_place_try_all_at_once_behind_a_grant();
+}
+
 #[test]
 fn bugs_planted_in_a_queue_are_noticed() {
     use crate::mutant::{Mutant, assert_noticed};
+    assert_noticed(Mutant::ReaderEntersAlone, readers_of_one_place_try_all_at_once_behind_a_grant);
+    assert_noticed(Mutant::LaterReaderEnters, readers_of_one_place_try_all_at_once_behind_a_grant);
     assert_noticed(Mutant::FairSharesPlace, waiters_share_one_place_and_fair_ones_have_one_each);
     assert_noticed(Mutant::FirstRoleNotQueued, when_the_front_leaves_the_next_one_is_woken);
     let behind = a_waiter_that_came_to_a_place_behind_the_acquire_granted_there_enqueues_it_again;

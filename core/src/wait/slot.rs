@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::op::QueuePlace;
+use crate::sync::Mutex;
 use crate::wait::shared_outage::SharedOutage;
 
 /// The servers that announce releases to this client.
@@ -55,6 +56,8 @@ pub struct Slot {
     enqueue_counts: Box<[AtomicU64]>,
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
+    /// The owner value of the reader that entered last, and when the first one entered that had to stand in the queue.
+    reader: Mutex<Option<(Arc<str>, Tick)>>,
 }
 
 impl Slot {
@@ -78,6 +81,7 @@ impl Slot {
             enqueue_counts: zeros(),
             outage,
             listen_state,
+            reader: Mutex::new(None),
         }
     }
 
@@ -104,6 +108,20 @@ impl Slot {
     /// Whether several waiters of this process use the slot.
     pub(crate) fn is_shared(&self) -> bool {
         self.users.load(Ordering::Relaxed) > 1
+    }
+
+    /// A reader of the slot has entered, past the queue if it did so beside another one of the slot.
+    pub(crate) fn entered(&self, owner: &Arc<str>, is_beside: bool, now: Tick) {
+        let mut reader = self.reader.lock();
+        let since = reader.as_ref().map(|(_, since)| *since).filter(|_| is_beside);
+        *reader = Some((Arc::clone(owner), since.unwrap_or(now)));
+    }
+
+    /// The reader of the slot beside whom one may enter that has waited since `started`: the slot has stood in the queue for both of them. Who
+    /// comes later waits in the queue.
+    pub(crate) fn reader(&self, started: Tick) -> Option<Arc<str>> {
+        let reader = self.reader.lock();
+        reader.as_ref().filter(|(_, since)| started < *since || mutant!(LaterReaderEnters)).map(|(owner, _)| Arc::clone(owner))
     }
 
     /// The place as an acquire at `server` names it.

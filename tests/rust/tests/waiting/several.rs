@@ -86,6 +86,29 @@ fn readers_enter_together_behind_a_writer_and_a_writer_behind_all_of_them() {
 }
 
 #[test]
+fn readers_of_one_process_that_wait_behind_a_writer_enter_before_the_next_writer() {
+    let (_server, urls) = servers("several-together");
+    for url in urls {
+        let [writer, one, next] = [(); 3].map(|()| Watched::open(&url));
+        let writes = writer.client.lock("a").ttl(ms(9_000)).acquire_blocking().unwrap();
+        let waiting: Vec<_> = (0..8).map(|_| acquire(readers(&one.client))).collect();
+        one.queued(1);
+        eventually("all of them wait", PATIENCE, || one.client.metrics().value("locktender_waiting", &[]) >= 8.0);
+        let second = acquire(next.client.lock("a").ttl(ms(9_000)));
+        next.queued(1);
+        // Who has waited for a second is passed by nobody.
+        thread::sleep(ms(1_100));
+        writes.release_blocking().unwrap();
+        let held: Vec<_> = waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect();
+        assert!(held.iter().all(|one| one.is_valid() && one.fence() == held[0].fence()));
+        let late = readers(&one.client).wait(ms(50)).acquire_blocking();
+        assert_eq!(late.unwrap_err().code(), Code::AcquireTimeout, "not past a writer that waits");
+        held.iter().for_each(|held| _ = held.release_blocking().unwrap());
+        assert!(second.join().unwrap().fence() > held[0].fence());
+    }
+}
+
+#[test]
 fn nobody_holds_beside_a_writer_and_no_more_than_the_limit_hold_permits() {
     let (_server, urls) = servers("several-many");
     for (url, permits, limit) in urls.iter().flat_map(|url| [(url, Some(3), 3), (url, None, 12)]) {
