@@ -15,8 +15,8 @@ export function namesOf(names: unknown): readonly string[] {
 }
 
 /**
- * A hold of several locks: all of them are held until they are released, or until the first of them is lost. Then the others are
- * released, in the background.
+ * A hold of several locks: all of them are held until they are released, or until the first of them is lost. The others stay
+ * taken then until the hold is released, but are no longer renewed: the work may still run.
  *
  * It is renewed, used and ended as a `Hold`. It can't be handed over.
  *

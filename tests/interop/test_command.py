@@ -323,6 +323,10 @@ def test_several_locks_at_once_or_none(server: RealServer, name: str, program: l
             assert begun(process) == "begun"
             client.lock(names[0]).force_release()
             assert process.wait(PATIENCE) == 79 and "was lost" in process.stderr.read()  # type: ignore[union-attr]
+        with client.lock(names[0]):
+            inner = [*program, "run", *names, "--", "true"]
+            done = ran(server, names[1], "--", *inner, program=program)
+            assert done.returncode == 75 and "would wait for itself" in done.stderr
     assert server.command("EXISTS", *names) == 0
     for wrong in (["--read"], ["--permits", "2"], ["--min-hold", "5"], ["--fair"]):
         assert ran(server, *wrong, *names, "--", "true", program=program).returncode == 64, wrong

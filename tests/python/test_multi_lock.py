@@ -139,7 +139,7 @@ def test_who_holds_one_of_them_would_wait_for_itself(client: Client) -> None:
         client.lock("account:2").acquire()
 
 
-def test_the_loss_of_one_ends_the_hold_and_frees_the_others(client: Client) -> None:
+def test_the_loss_of_one_ends_the_hold_and_the_others_stay_taken_until_its_end(client: Client) -> None:
     lost: list[LockLostError] = []
     reported = threading.Event()
 
@@ -152,8 +152,9 @@ def test_the_loss_of_one_ends_the_hold_and_frees_the_others(client: Client) -> N
         with pytest.raises(LockLostError):
             hold.extend()
         assert reported.wait(5) and not hold.is_valid() and hold.wait_lost() is not None
-        with client.lock("account:1"):
-            pass
+        assert client.lock("account:1").try_acquire() is None
+    with client.lock("account:1"):
+        pass
     assert [error.lock_name for error in lost] == ["account:2"]
 
 

@@ -119,8 +119,8 @@ class Hold(_ThreadHold):
 
 @final
 class MultiHold(_ThreadHold):
-    """Several locks that are held: all of them until they are released, or until the first of them is lost. Then the others are released, in
-    the background. Made by :meth:`MultiLock.acquire`.
+    """Several locks that are held: all of them until they are released, or until the first of them is lost. The others stay taken then until
+    the work ends, but are no longer renewed. Made by :meth:`MultiLock.acquire`.
 
     It is renewed, used and ended as a :class:`Hold`. It can't be handed over.
     """

@@ -63,7 +63,7 @@ const OWN_CODES: &str = "
 const ENVIRONMENT: &str = "
 
 Environment of the command:
-  LOCKTENDER_NAME         the lock's name; of several locks their names, with commas between them
+  LOCKTENDER_NAME         the lock's name; of several locks their names, with a comma and a blank between them
   LOCKTENDER_FENCE        the fencing token: larger than that of every earlier holder; of several locks their tokens, in the same order
   LOCKTENDER_OWNER        the value of the lock's key
   LOCKTENDER_VALID_UNTIL  when the lock ends unless it is renewed, at the start: seconds since 1970";

@@ -117,7 +117,7 @@ impl Holder<'_> {
 
     /// Asks who holds the lock.
     fn look(&self) {
-        look_at(self.client.clone(), self.lock_options.names.clone().into_iter(), self.events.sender());
+        look_at(self.client.clone(), self.lock_options.names.clone().into_iter(), None, self.events.sender());
     }
 
     fn print_holder(&self, holder: Option<&LockInfo>, waited: Duration) {
@@ -177,13 +177,15 @@ impl Holder<'_> {
     }
 }
 
-/// Asks who holds the first of these locks that is held.
-fn look_at(client: Client, mut names: vec::IntoIter<String>, sender: Sender<Event>) {
-    let Some(name) = names.next() else { return drop(sender.send(Event::Seen(None))) };
+/// Asks who holds these locks: sees the parent of this program, if it holds any of them, or else the holder of the first that is held.
+fn look_at(client: Client, mut names: vec::IntoIter<String>, first: Option<Box<LockInfo>>, sender: Sender<Event>) {
+    let Some(name) = names.next() else { return drop(sender.send(Event::Seen(first))) };
     let lock = client.lock(name);
-    lock.inspect().then(move |seen| match seen.ok().flatten() {
-        Some(holder) => drop(sender.send(Event::Seen(Some(Box::new(holder))))),
-        None => look_at(client, names, sender),
+    lock.inspect().then(move |seen| {
+        let seen = seen.ok().flatten().map(Box::new);
+        let is_own = seen.as_ref().is_some_and(|holder| is_held_by_parent(&holder.owner));
+        let first = if is_own { seen } else { first.or(seen) };
+        look_at(client, if is_own { Vec::new().into_iter() } else { names }, first, sender);
     });
 }
 

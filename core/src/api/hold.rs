@@ -20,6 +20,7 @@ use crate::op::job::JobEnd;
 use crate::protocol::{Amount, Answered, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
+use several::End;
 
 /// A hold: the lock is ours until it is released, handed over, or lost.
 ///
@@ -42,13 +43,13 @@ pub(super) enum Acquired {
 }
 
 impl Acquired {
-    pub(super) fn of((actor, answered): (Arc<LockActor>, Answered)) -> Self {
-        match answered {
+    pub(super) fn of((actor, answered): (Arc<LockActor>, Answered)) -> Result<Self, Error> {
+        Ok(match answered {
             Answered::Granted(grant) => Self::Held(Hold { actor, grant, others: Vec::new() }),
-            Answered::Several(grant) => Hold::of_several(&actor, &grant).map_or(Self::Busy, Self::Held),
+            Answered::Several(grant) => Self::Held(Hold::of_several(&actor, &grant)?),
             Answered::Busy => Self::Busy,
             Answered::Over(end) => Self::Over(end),
-        }
+        })
     }
 
     /// The hold of one attempt, which may find the lock busy.
@@ -262,7 +263,7 @@ impl Hold {
         let extend = move |actor: &Arc<LockActor>, responder: Responder<()>| {
             actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount));
         };
-        self.with_each(extend, several::all_done)
+        self.with_each(End::Not, extend, several::all_done)
     }
 
     fn valid_until(&self) -> Tick {
@@ -296,10 +297,9 @@ impl Hold {
     /// * `FORKED`: this is a forked child, and the lock is its parent's.
     pub fn release(&self) -> Call<Release> {
         let release = |actor: &Arc<LockActor>, responder: Responder<Release>| {
-            actor.notice_unseen_loss();
             actor.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit));
         };
-        self.with_each(release, several::worst_release)
+        self.with_each(End::Unasked, release, several::worst_release)
     }
 
     /// Hands the lock over to another process: gives a ticket, a string for one use by [`Client::adopt`](crate::Client::adopt). No
@@ -359,6 +359,11 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         // In a forked child the lock is the parent's, and its locks may have been copied while taken.
+        if !self.others.is_empty() && !self.is_inherited() {
+            several::notice_unseen_loss(&self.actors());
+            // From the last to the first.
+            while self.others.pop().is_some() {}
+        }
         if !self.is_inherited() && !self.actor.is_released() {
             self.actor.notice_unseen_loss();
             // The caller's runtime may be about to end.

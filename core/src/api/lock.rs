@@ -285,7 +285,7 @@ impl Lock {
         Call::undoing(undo, move |responder| match lock.recipe(tries_once, job) {
             Ok((session, recipe)) => {
                 let io = responder.io().clone();
-                let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(assess(answered.map(Acquired::of))));
+                let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(assess(answered.and_then(Acquired::of))));
                 let actor = LockActor::begin(session, recipe, context, acquirer, &io);
                 let actor = Arc::downgrade(&actor);
                 Some(Box::new(move |io| {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::State;
 use super::exclusive::{AcquireArgs, Exclusive, find_free, inspect, take};
-use super::queue;
 use super::rules::Rules;
 use crate::mutant::mutant;
 use crate::name::Keys;
@@ -61,7 +60,7 @@ fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> 
         }
     }
     let fence = fences.first().copied().unwrap_or_default();
-    Ok(Reply { fences: fences.into(), ..Reply::new(Verdict::Vote, now_us, fence) })
+    Ok(Reply { fences, ..Reply::new(Verdict::Vote, now_us, fence) })
 }
 
 /// Whether a server has taken this waiter out of the queue that it was in: it was notified there.
@@ -74,11 +73,10 @@ fn is_notified(state: &State, parts: &[Arc<Keys>], place: &QueuePlace, now_us: u
 fn leave_others(state: &mut State, (parts, at): (&[Arc<Keys>], usize), place: &QueuePlace, was_notified: bool, now_us: u64) {
     for (_, part) in parts.iter().enumerate().filter(|(other, _)| *other != at) {
         let entry = &place.entry;
-        if was_notified && !mutant!(SeveralHintKept) {
+        let stood = state.members(part.queue(), now_us).is_some_and(|queue| queue.score(entry).is_some());
+        if (was_notified || stood) && !mutant!(SeveralHintKept) {
             let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };
             Exclusive.apply(state, &leave, now_us);
-        } else {
-            queue::leave(state, part, entry, now_us);
         }
     }
 }

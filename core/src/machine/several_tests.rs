@@ -147,6 +147,21 @@ fn what_a_waiter_was_notified_of_and_cannot_use_the_next_one_is_notified_of() {
     assert_eq!(bench.notified(), Vec::<String>::new());
 }
 
+fn who_stands_behind_a_waiter_that_goes_to_another_queue_is_notified() {
+    let mut bench = Bench::new();
+    bench.acquire(Arc::new(one("b")), "them", None);
+    let came = arrival(&bench.acquire(both(), "us", Some((WIDE, 0))));
+    bench.acquire(Arc::new(one("b")), "narrow", Some((NARROW, 0)));
+    bench.now_us += TTL * 1_000 + 1_000;
+    bench.state.put_member(one("b").queue(), "narrow", -i64::try_from(bench.now_us + 9_000_000).unwrap(), bench.now_us);
+    bench.state.put_member(one("b").queue(), "wide", -i64::try_from(bench.now_us + 9_000_000).unwrap(), bench.now_us);
+    bench.acquire(Arc::new(one("a")), "others", None);
+    bench.notified();
+    assert_eq!((bench.value("b"), bench.queued("b").len()), (None, 2), "its holder has died");
+    bench.acquire(both(), "us", Some((WIDE, came)));
+    assert_eq!((bench.queued("a"), bench.notified()), (vec![WIDE.to_owned()], vec!["claim b2".to_owned()]));
+}
+
 fn none_stays_taken_if_the_clock_of_one_is_none() {
     let mut bench = Bench::new();
     let [a, b] = ["a", "b"].map(|name| one(name).clock().to_owned());
@@ -161,6 +176,7 @@ fn none_stays_taken_if_the_clock_of_one_is_none() {
 fn what_a_waiter_leaves_behind() {
     what_is_kept_at_a_lock_that_is_not_taken_is_the_next_waiters();
     what_a_waiter_was_notified_of_and_cannot_use_the_next_one_is_notified_of();
+    who_stands_behind_a_waiter_that_goes_to_another_queue_is_notified();
     none_stays_taken_if_the_clock_of_one_is_none();
 }
 

@@ -191,7 +191,7 @@ pub struct Reply {
     /// The run that the first attempt for a later scheduled time leaves behind.
     pub earlier: Option<Box<EarlierRun>>,
     /// An acquire of several locks: the fence of each, in the order of their names.
-    pub fences: Arc<[u64]>,
+    pub fences: Vec<u64>,
     /// An acquire of several locks that is refused: which of them it is about.
     pub at: usize,
 }
@@ -215,7 +215,7 @@ impl Reply {
             queued: Queued::Nothing,
             attempt: None,
             earlier: None,
-            fences: Arc::default(),
+            fences: Vec::new(),
             at: 0,
         }
     }

@@ -55,6 +55,8 @@ pub(super) struct Acquiring {
     warned: bool,
     /// Whether the lock was another's in an earlier round.
     pub(super) met_busy: bool,
+    /// The time since which another node may answer.
+    pub(super) suspected_at: Option<Tick>,
 }
 
 impl Acquiring {
@@ -76,6 +78,7 @@ impl Acquiring {
             queued_emitted: false,
             warned: false,
             met_busy: false,
+            suspected_at: None,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::protocol::round::Round;
 use crate::protocol::state::State;
 use crate::protocol::ticket::ticket;
 use crate::protocol::witness::Witness;
-use crate::protocol::{Amount, Answered, CallId, Command, Grant, Input, Manner, Recipe, Step, Tag};
+use crate::protocol::{Amount, Answered, CallId, Command, Grant, GrantOfSeveral, Input, Manner, Recipe, Step, Tag};
 use crate::wait::{Slot, Waiter};
 
 /// The state machine of one acquisition.
@@ -117,12 +117,7 @@ impl Acquisition {
             Input::Role(role, at) => {
                 self.update(&recipe, now, out, |acquiring, context| acquiring.take_role(role, at, now.tick, context))
             }
-            Input::Granted(grant, fence) if matches!(self.state, State::Acquiring(_)) => {
-                let round = Round::of_part(&recipe, &grant, fence);
-                let waited = (grant.waited, grant.notified_at, grant.met_busy);
-                self.granted(&recipe, round, fence, waited, now.tick, out);
-            }
-            Input::Granted(..) => (),
+            Input::Granted(grant, fence) => self.begin(&recipe, &grant, fence, now.tick, out),
             Input::Cancel => self.cancel(&recipe, false, now.tick, out),
             Input::Extend(call, amount) => self.extend(&recipe, call, amount, now, out),
             Input::Release(call, manner) => self.release(&recipe, (call, manner), None, now.tick, out),
@@ -130,6 +125,7 @@ impl Acquisition {
                 self.release(&recipe, (call, Manner::EndOfAttempt), Some(ending), now.tick, out);
             }
             Input::HandOver(call) => self.hand_over(&recipe, call, now.tick, out),
+            Input::StopRenewing => self.state.stop_renewing(),
             Input::Abandon => self.abandon(&recipe, now.tick, out),
             Input::Close => self.close(&recipe, now.tick, out),
         }
@@ -249,6 +245,15 @@ impl Acquisition {
                 out.push(Command::Acquired(result.map(|end| end.map_or(Answered::Busy, Answered::Over))));
             }
         }
+    }
+
+    /// Begins the hold of one of several locks; or gives the lock back, if the client was closed meanwhile.
+    fn begin(&mut self, recipe: &Recipe, grant: &GrantOfSeveral, fence: u64, now: Tick, out: &mut Vec<Command>) {
+        let mut round = Round::of_part(recipe, grant, fence);
+        self.rounds = round.number;
+        let State::Acquiring(acquiring) = &self.state else { return round.undo(recipe, now, None, &mut self.removals, out) };
+        round.suspected_at = round.suspected_at.or(acquiring.suspected_at);
+        self.granted(recipe, round, fence, (grant.waited, grant.notified_at, grant.met_busy), now, out);
     }
 
     /// The lock is held, after this wait, a hint at this time, and whether it was busy before.

@@ -178,6 +178,8 @@ pub enum Input {
     EndAttempt(CallId, Ending),
     /// The holder hands the lock over to another process.
     HandOver(CallId),
+    /// The hold is no longer renewed in the background: another one that belongs to it is lost.
+    StopRenewing,
     /// The handle was dropped without release.
     Abandon,
     /// The client closes.

@@ -52,7 +52,7 @@ pub(super) struct Round {
     pub(super) refusals: Vec<Option<Refusal>>,
     /// Of several locks: which of them a refusal is about, and the fences of all if they are granted.
     pub(super) at: usize,
-    pub(super) fences: Arc<[u64]>,
+    pub(super) fences: Vec<u64>,
     /// The number of the attempt that a vote begins, of a job.
     pub(super) attempt: Option<AttemptNumber>,
     /// The run that it leaves behind.
@@ -83,7 +83,7 @@ impl Round {
             stays,
             refusals: vec![None; servers],
             at: 0,
-            fences: Arc::default(),
+            fences: Vec::new(),
             attempt: None,
             earlier: None,
             is_bare: false,
@@ -108,7 +108,7 @@ impl Round {
         let server_us = self.readings.first().and_then(Option::as_ref).map_or(0, |reading| reading.server_us);
         GrantOfSeveral {
             owner: Arc::clone(&self.owner),
-            fences: Arc::clone(&self.fences),
+            fences: self.fences.as_slice().into(),
             sent: (self.sent, server_us),
             suspected_at: self.suspected_at,
             waited,

@@ -37,11 +37,19 @@ impl State {
             Self::Lost(hold, _) | Self::Releasing(Releasing { hold, .. }) => hold.failed_over = !mutant!(FailoverExcludes),
             // The votes of the old primary may be on their way to here.
             Self::Acquiring(acquiring) if !mutant!(EarlierReplidGrants) => {
+                acquiring.suspected_at = Some(now);
                 acquiring.round.iter_mut().for_each(|round| round.suspected_at = Some(now));
             }
             _ => (),
         }
         matches!(self, Self::Held(_))
+    }
+
+    /// The hold is no longer renewed in the background.
+    pub(super) fn stop_renewing(&mut self) {
+        if let Self::Held(hold) = self {
+            hold.renewing = false;
+        }
     }
 
     /// The hold, while the lock is held.

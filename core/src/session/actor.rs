@@ -66,6 +66,8 @@ struct ActorState {
     acquirer: Option<Acquirer>,
     callers: HashMap<CallId, Caller>,
     loss: Option<Loss>,
+    /// The acquisitions that go on with the locks of this one.
+    parts: Vec<Weak<LockActor>>,
     /// The tasks with a body under this hold.
     bodies: Vec<u64>,
     watchers: HashMap<u64, Watcher>,
@@ -138,6 +140,7 @@ impl LockActor {
             acquirer: Some(acquirer),
             callers: HashMap::new(),
             loss: None,
+            parts: Vec::new(),
             bodies: Vec::new(),
             watchers: HashMap::new(),
             next_watcher: 0,
@@ -255,6 +258,12 @@ impl LockActor {
         state.busy = true;
         let mut commands = Vec::new();
         while let Some(input) = state.inbox.pop_front() {
+            if let (Input::FailedOver(server), false) = (&input, state.parts.is_empty()) {
+                let (server, parts) = (*server, state.parts.clone());
+                drop(state);
+                parts.iter().filter_map(Weak::upgrade).for_each(|part| part.send(Input::FailedOver(server), io));
+                state = self.state.lock();
+            }
             if let Err(panic) = caught(|| state.machine.handle(self.session.now(), input, &mut commands)) {
                 // `busy` stays set: the machine must not be used again.
                 return self.fail(state, &panic);

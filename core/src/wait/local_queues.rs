@@ -279,7 +279,8 @@ impl LocalQueue {
 
     /// The wake-ups of the readers that wait in the place of one that was granted the lock: they enter beside it, all at once.
     fn readers(&self, first: Option<Wakeup>, slot: &Arc<Slot>, reason: LeaveReason) -> impl Iterator<Item = Wakeup> {
-        let enter = matches!(reason, LeaveReason::Granted { .. }) && self.kind == Kind::Read && !mutant!(ReaderEntersAlone);
+        let is_reader = matches!(reason, LeaveReason::Granted { .. }) && self.kind == Kind::Read;
+        let enter = is_reader && slot.lets_in() && !mutant!(ReaderEntersAlone);
         let same = self.waiters.iter().filter(move |(waiter, other)| {
             enter && Arc::ptr_eq(other, slot) && first.is_none_or(|first| first.waiter != *waiter)
         });

@@ -58,6 +58,7 @@ pub struct Slot {
     listen_state: Arc<ListenState>,
     /// The owner value of the reader that entered last, and when the first one entered that had to stand in the queue.
     reader: Mutex<Option<(Arc<str>, Tick)>>,
+    lets_in: AtomicBool,
 }
 
 impl Slot {
@@ -82,6 +83,7 @@ impl Slot {
             outage,
             listen_state,
             reader: Mutex::new(None),
+            lets_in: AtomicBool::new(false),
         }
     }
 
@@ -110,11 +112,20 @@ impl Slot {
         self.users.load(Ordering::Relaxed) > 1
     }
 
-    /// A reader of the slot has entered, past the queue if it did so beside another one of the slot.
+    /// A reader of the slot has entered: in its turn, or beside another one, past the queue. Who entered past the queue lets nobody in whom a
+    /// reader before it would not have let in.
     pub(crate) fn entered(&self, owner: &Arc<str>, is_beside: bool, now: Tick) {
         let mut reader = self.reader.lock();
         let since = reader.as_ref().map(|(_, since)| *since).filter(|_| is_beside);
-        *reader = Some((Arc::clone(owner), since.unwrap_or(now)));
+        if let Some(since) = since.or((!is_beside).then_some(now)) {
+            *reader = Some((Arc::clone(owner), since));
+        }
+        self.lets_in.store(!is_beside, Ordering::Relaxed);
+    }
+
+    /// Whether a reader has entered in its turn since this was asked last: those that wait in the slot may enter now.
+    pub(super) fn lets_in(&self) -> bool {
+        self.lets_in.swap(false, Ordering::Relaxed)
     }
 
     /// The reader of the slot beside whom one may enter that has waited since `started`: the slot has stood in the queue for both of them. Who

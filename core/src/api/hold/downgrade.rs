@@ -78,7 +78,7 @@ impl Hold {
                 let io = responder.io().clone();
                 let on_error = give_back.clone();
                 let acquirer = Box::new(move |answered: Result<_, Error>| {
-                    let held = answered.map(Acquired::of).and_then(Acquired::held);
+                    let held = answered.and_then(Acquired::of).and_then(Acquired::held);
                     if held.is_err() {
                         on_error();
                     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Hold;
-use super::several::all_done;
+use super::several::{End, all_done};
 use crate::io::call::{Call, Responder};
 use crate::io::reactor::Io;
 use crate::protocol::{Input, Manner};
@@ -25,7 +25,7 @@ impl Hold {
         let leave = |actor: &Arc<LockActor>, responder: Responder<()>| {
             actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
         };
-        self.with_each(leave, all_done)
+        self.with_each(End::Not, leave, all_done)
     }
 
     /// As [`Hold::leave`], for a language whose end of a body learns nothing of the body. A loss is a warning event besides, unless
@@ -35,10 +35,9 @@ impl Hold {
     /// As [`Hold::leave`].
     pub fn dispose(&self) -> Call<()> {
         let dispose = |actor: &Arc<LockActor>, responder: Responder<()>| {
-            actor.notice_unseen_loss();
             actor.call(Caller::EndOfBody(responder), |call| Input::Release(call, Manner::EndOfBody));
         };
-        self.with_each(dispose, all_done)
+        self.with_each(End::Unasked, dispose, all_done)
     }
 
     /// Whether the holder has learnt that the lock is not held: from an error, a watcher or an answer.

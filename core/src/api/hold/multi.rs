@@ -8,8 +8,8 @@ use crate::error::{Error, Loss};
 use crate::io::call::Call;
 use crate::protocol::Release;
 
-/// A hold of several locks: all of them are ours until they are released, or the first of them is lost. Then the others are released, in
-/// the background.
+/// A hold of several locks: all of them are ours until they are released, or the first of them is lost. The others stay taken then until the
+/// hold is released or dropped, but are no longer renewed: the work may still run.
 ///
 /// It is renewed, extended and dropped as a [`Hold`].
 pub struct MultiHold(Hold);
@@ -122,6 +122,43 @@ impl MultiHold {
     /// As [`Hold::extend`].
     pub fn extend(&self, ttl: Duration) -> Call<()> {
         self.0.extend(ttl)
+    }
+
+    /// Renews the hold of each lock now ([`Hold::renew_now`]).
+    ///
+    /// ```
+    /// # let client = locktender::Client::open("memory://docs-multi-hold-renew-now")?;
+    /// client.multi_lock(["a", "b"]).acquire_blocking()?.renew_now().blocking()?;
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Hold::extend`].
+    ///
+    /// # Errors
+    /// As [`Hold::extend`].
+    pub fn renew_now(&self) -> Call<()> {
+        self.0.renew_now()
+    }
+
+    /// Extends the hold of each lock now by `more` ([`Hold::extend_by`]).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let client = locktender::Client::open("memory://docs-multi-hold-extend-by")?;
+    /// let hold = client.multi_lock(["a", "b"]).acquire_blocking()?;
+    /// hold.extend_by(Duration::from_secs(60)).blocking()?;
+    /// assert!(hold.remaining() > Duration::from_secs(65));
+    /// # Ok::<(), locktender::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// As [`Hold::extend`].
+    ///
+    /// # Errors
+    /// As [`Hold::extend`].
+    pub fn extend_by(&self, more: Duration) -> Call<()> {
+        self.0.extend_by(more)
     }
 
     /// Gives all locks back, from the last to the first. Of several outcomes it gives the worst ([`Hold::release`]).

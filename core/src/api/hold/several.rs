@@ -1,45 +1,54 @@
 //! Several: the holds of locks that were acquired together are one hold. It is valid while all of them are: with the first that is lost
-//! the others are released.
+//! the others are no longer renewed: they are given back when the work ends, and end at the latest with their ttl.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::Hold;
 use crate::error::{Code, Error, Loss};
 use crate::io::call::{Call, Responder};
 use crate::io::reactor::Io;
-use crate::protocol::{Answered, GrantOfSeveral, Input, Manner, Outcome, Release};
+use crate::protocol::{Answered, GrantOfSeveral, Input, Outcome, Release};
 use crate::session::actor::{Acquirer, LockActor};
 use crate::sync::Mutex;
+
+/// Whether an operation ends the hold without a question for it: then a loss that its holder never learnt of is a warning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Unasked,
+    Not,
+}
 
 /// The results of one operation on each of several holds.
 type Results<T> = Vec<Result<T, Error>>;
 
 impl Hold {
     /// The hold of several locks that this acquisition has got.
-    pub(super) fn of_several(acquisition: &Arc<LockActor>, grant: &GrantOfSeveral) -> Option<Self> {
+    pub(super) fn of_several(acquisition: &Arc<LockActor>, grant: &GrantOfSeveral) -> Result<Self, Error> {
         let begun = Arc::new(Mutex::new(Vec::new()));
         acquisition.begin_holds(grant, || {
             let begun = Arc::clone(&begun);
             Box::new(move |answered| begun.lock().push(answered)) as Acquirer
         });
-        let held = |answered: Result<_, Error>| match answered {
-            Ok((actor, Answered::Granted(grant))) => Some(Self { actor, grant, others: Vec::new() }),
-            _ => None,
+        let held = |answered: Result<_, Error>| match answered? {
+            (actor, Answered::Granted(grant)) => Ok(Self { actor, grant, others: Vec::new() }),
+            _ => Err(super::unanswered()),
         };
-        let mut holds = std::mem::take(&mut *begun.lock()).into_iter().map(held).collect::<Option<Vec<_>>>()?;
+        // If one has failed, the others are released.
+        let mut holds = std::mem::take(&mut *begun.lock()).into_iter().map(held).collect::<Result<Vec<_>, Error>>()?;
         for (at, hold) in holds.iter().enumerate() {
             let others = holds.iter().enumerate().filter(|(other, _)| *other != at);
             let others: Vec<_> = others.map(|(_, other)| Arc::downgrade(&other.actor)).collect();
             hold.actor.observe(Box::new(move |loss| {
                 if loss.is_some() {
-                    release_all(&others);
+                    others.iter().filter_map(Weak::upgrade).for_each(|other| other.send(Input::StopRenewing, &Io::Background));
                 }
             }));
         }
-        let others = holds.split_off(1);
-        let mut first = holds.pop()?;
+        let others = holds.split_off(1.min(holds.len()));
+        let mut first = holds.pop().ok_or_else(super::unanswered)?;
         first.others = others;
-        Some(first)
+        Ok(first)
     }
 
     /// Each of the holds, in the order of the names.
@@ -69,15 +78,24 @@ impl Hold {
     /// Does the same with each hold, from the last to the first. `settle` makes the result of all.
     pub(super) fn with_each<T: Send + 'static>(
         &self,
+        ends: End,
         call: impl Fn(&Arc<LockActor>, Responder<T>) + Send + Sync + 'static,
         settle: fn(Results<T>) -> Result<T, Error>,
     ) -> Call<T> {
         if self.others.is_empty() {
             let actor = Arc::clone(&self.actor);
-            return self.call(move |responder| call(&actor, responder));
+            return self.call(move |responder| {
+                if ends == End::Unasked {
+                    actor.notice_unseen_loss();
+                }
+                call(&actor, responder);
+            });
         }
         let actors = self.actors();
         self.call(move |responder| {
+            if ends == End::Unasked {
+                notice_unseen_loss(&actors);
+            }
             let io = responder.io().clone();
             let (count, call) = (actors.len(), Arc::new(call));
             let collected = Arc::new(Mutex::new((Vec::with_capacity(count), Some(responder))));
@@ -134,11 +152,13 @@ pub(super) fn watch_each(
     })
 }
 
-/// Releases the other holds of several, one of which is lost. What is to be said of that one its own release says.
-fn release_all(actors: &[Weak<LockActor>]) {
-    for actor in actors.iter().rev().filter_map(Weak::upgrade) {
-        actor.send(Input::Release(0, Manner::Background), &Io::Background);
+/// Warns once that the hold was lost, if its holder never learnt of that.
+pub(super) fn notice_unseen_loss(actors: &[Arc<LockActor>]) {
+    if !actors.iter().any(|actor| actor.holder_knows.load(Ordering::Relaxed)) {
+        let is_lost = |actor: &&Arc<LockActor>| actor.check().is_err_and(|error| error.loss().is_some());
+        actors.iter().find(is_lost).into_iter().for_each(|actor| actor.notice_unseen_loss());
     }
+    actors.iter().for_each(|actor| actor.note_holder_knows());
 }
 
 /// A loss, or else the first error; but any other before that of a hold that is over: where one was lost, the others were released then.

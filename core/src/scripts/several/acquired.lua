@@ -12,10 +12,8 @@ for at, keys in ipairs(locks) do
   if refusal then
     -- After any other refusal the waiter gives up, and leaves.
     for other, others in ipairs(waits and refusal[1] == 'held' and locks or {}) do
-      if other ~= at and was_notified then
+      if other ~= at and (was_notified or redis.pcall('ZREM', others[3], entry) == 1) then
         release(others, { entry, entry })
-      elseif other ~= at then
-        redis.pcall('ZREM', others[3], entry)
       end
     end
     if not refusal.err then
@@ -33,7 +31,7 @@ for at, keys in ipairs(locks) do
     for before = at - 1, 1, -1 do
       release(locks[before], { ARGV[1] })
     end
-    taken[6], taken[7], taken[8], taken[9] = false, false, false, at
+    taken[6], taken[7], taken[8], taken[9] = taken[6] or false, taken[7] or false, false, at
     return taken
   end
   fences[at], first = taken[3], first or taken

@@ -31,6 +31,11 @@ impl Measured {
         Self { meter: Arc::clone(&self.meter), begun: self.begun, waits: AtomicBool::new(true), held_since: AtomicU64::new(0) }
     }
 
+    /// The same acquire for another one of several locks, with its meter.
+    pub(super) fn again(&self, meter: Arc<Meter>) -> Self {
+        Self::begin(meter, self.begun)
+    }
+
     /// Notes how an attempt ended, this one or an earlier one.
     pub(super) fn note_attempt(&self, end: EventKind) {
         self.meter.jobs.add(&JOB_ENDS, &end);

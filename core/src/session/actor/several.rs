@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::measured::Measured;
 use super::{Acquirer, LockActor};
-use crate::clock::Tick;
 use crate::io::reactor::Io;
 use crate::protocol::{GrantOfSeveral, Input};
 
@@ -14,11 +12,12 @@ impl LockActor {
         for (at, (keys, fence)) in self.recipe.keys.parts().iter().zip(&*grant.fences).enumerate() {
             let id = self.session.next_id();
             let recipe = Arc::new(self.recipe.of_part(Arc::clone(keys)));
-            let begin = || (Measured::begin(self.session.meters.of(keys.label()), Tick::now()), 0);
+            let begin = || (self.measured.again(self.session.meters.of(keys.label())), 0);
             let followed = if at == 0 { (self.measured.hand_on(), self.trace) } else { begin() };
             let hold = Self::made(Arc::clone(&self.session), recipe, (id, self.context), None, followed, acquirer());
             let hold = Arc::new(hold);
             self.session.registry.insert(id, &hold);
+            self.state.lock().parts.push(Arc::downgrade(&hold));
             hold.send(Input::Granted(grant.clone(), *fence), &Io::Background);
             if self.session.is_closing() {
                 hold.send(Input::Close, &Io::Background);

@@ -25,6 +25,10 @@ fn wait_for(lock: MultiLock) -> thread::JoinHandle<MultiHold> {
     thread::spawn(move || lock.acquire_blocking().unwrap())
 }
 
+fn wait_for_any(lock: MultiLock) -> thread::JoinHandle<Result<MultiHold, locktender::Error>> {
+    thread::spawn(move || lock.acquire_blocking())
+}
+
 fn left(server: &RealServer) -> Vec<&'static str> {
     let keys = ["a", "b", "{a}:~lt:queue", "{b}:~lt:queue"];
     keys.into_iter().filter(|key| server.command(&["EXISTS", key]).int() > 0).collect()
@@ -112,7 +116,7 @@ fn a_waiter_goes_from_the_queue_of_one_to_that_of_the_next() {
 }
 
 #[test]
-fn the_first_that_is_lost_loses_all_and_the_others_are_released() {
+fn the_first_that_is_lost_loses_all_and_the_others_stay_taken_while_the_work_may_run() {
     let server = ServerOptions::new().start();
     let watched = Watched::open(&server.url());
     let hold = both(&watched.client).acquire_blocking().unwrap();
@@ -123,9 +127,9 @@ fn the_first_that_is_lost_loses_all_and_the_others_are_released() {
     assert_eq!((error.code(), error.lock_name()), (Code::LockLost, Some("b")));
     assert_eq!(received.recv_timeout(PATIENCE).unwrap().reason.as_str(), "missing");
     assert_eq!((hold.is_valid(), hold.check().unwrap_err().code()), (false, Code::LockLost));
-    eventually("the other one is free", PATIENCE, || server.command(&["EXISTS", "a"]).int() == 0);
-    assert_eq!(watched.count(EventKind::Lost), 1);
+    assert_eq!((watched.count(EventKind::Lost), server.command(&["EXISTS", "a"]).int()), (1, 1));
     assert_eq!(hold.release().blocking().unwrap().outcome, Outcome::Expired);
+    assert_eq!(left(&server), Vec::<&str>::new());
     let lost = both(&watched.client).with_blocking(|_| {
         watched.client.lock("a").force_release_blocking(None).map(drop)?;
         eventually("it is lost", PATIENCE, || watched.count(EventKind::Lost) == 2);
@@ -191,6 +195,21 @@ fn a_caller_that_goes_leaves_nothing() {
     let hold = both(&two.client).acquire_blocking().unwrap();
     two.client.close_blocking().unwrap();
     assert_eq!((hold.is_valid(), left(&server)), (false, vec![]));
+}
+
+#[test]
+fn a_first_acquire_that_races_the_close_leaves_nothing_taken() {
+    for round in 0..200 {
+        let url = format!("memory://multi-and-close-{round}");
+        let [client, other] = [(); 2].map(|()| Client::open(&*url).unwrap());
+        let first = wait_for_any(both(&client));
+        client.close_blocking().unwrap();
+        if let Err(error) = first.join().unwrap() {
+            assert_eq!(error.code(), Code::Closed, "{error}");
+        }
+        let free = || both(&other).try_acquire_blocking().unwrap().is_some();
+        eventually("both are free", PATIENCE, free);
+    }
 }
 
 #[test]

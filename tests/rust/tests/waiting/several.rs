@@ -109,6 +109,30 @@ fn readers_of_one_process_that_wait_behind_a_writer_enter_before_the_next_writer
 }
 
 #[test]
+fn a_task_that_reads_once_more_lets_no_other_reader_of_its_process_past_a_writer() {
+    let (_server, urls) = servers("several-past");
+    for url in urls {
+        let [one, two] = [(); 2].map(|()| Watched::open(&url));
+        let outer = readers(&one.client).caller(7).acquire_blocking().unwrap();
+        outer.enter(7, None, 0);
+        let writer = acquire(two.client.lock("a").ttl(ms(9_000)));
+        two.queued(1);
+        let waiting = acquire(readers(&one.client));
+        one.queued(1);
+        for _ in 0..3 {
+            let inner = readers(&one.client).caller(7).wait(ms(50)).acquire_blocking().unwrap();
+            inner.release_blocking().unwrap();
+        }
+        assert!(!waiting.is_finished());
+        outer.release_blocking().unwrap();
+        let writer = writer.join().unwrap();
+        assert!(writer.fence() > outer.fence() && !waiting.is_finished());
+        writer.release_blocking().unwrap();
+        assert!(waiting.join().unwrap().fence() > writer.fence());
+    }
+}
+
+#[test]
 fn nobody_holds_beside_a_writer_and_no_more_than_the_limit_hold_permits() {
     let (_server, urls) = servers("several-many");
     for (url, permits, limit) in urls.iter().flat_map(|url| [(url, Some(3), 3), (url, None, 12)]) {

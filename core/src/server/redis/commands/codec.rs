@@ -1,6 +1,5 @@
 //! Codec: answers as replies. Pure.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -81,7 +80,10 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
     let other_limit = count(&eighth).filter(|_| asks_for_permit).map_or(0, small);
     let earlier = attempt.and_then(|_| earlier(&eleventh));
     let is_of_several = op.keys().is_some_and(|keys| keys.kind() == Kind::Several);
-    let (at, fences) = if is_of_several { several(&ninth) } else { Default::default() };
+    let (at, fences) = if is_of_several { several(&ninth) } else { (0, Vec::new()) };
+    if verdict == Verdict::Vote && op.keys().is_some_and(|keys| keys.parts().len() != fences.len()) {
+        return Err(unreadable(op, &ninth));
+    }
     let is_refusal = matches!((&verdict, op.verb()), (Verdict::No { .. }, Some(Verb::Release { .. } | Verb::Leave)));
     let last_fence = count(&seventh).filter(|_| is_refusal).unwrap_or_default();
     let waits = matches!((&verdict, op.verb()), (Verdict::Ok, Some(Verb::Extend { .. }))) && count(&sixth) == Some(1);
@@ -99,10 +101,10 @@ pub(crate) fn reply(op: &Op, value: Value) -> Answer {
 }
 
 /// Of several locks: which of them the reply is about, or the fences of all.
-fn several(ninth: &Value) -> (usize, Arc<[u64]>) {
+fn several(ninth: &Value) -> (usize, Vec<u64>) {
     match ninth {
         Value::Array(fences) => (0, fences.iter().filter_map(count).collect()),
-        at => (count(at).and_then(|at| usize::try_from(at).ok()).map_or(0, |at| at.saturating_sub(1)), Arc::default()),
+        at => (count(at).and_then(|at| usize::try_from(at).ok()).map_or(0, |at| at.saturating_sub(1)), Vec::new()),
     }
 }
 
