@@ -1,5 +1,6 @@
 //! Deeds: the results that users get, compared with the promises.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::internals::name::Kind as LockKind;
@@ -28,6 +29,11 @@ impl World {
                 }
                 _ => (),
             },
+            Command::Acquired(Ok(Answered::Several(grant))) => {
+                let first = Grant { owner: Arc::clone(&grant.owner), fence: grant.fences[0], attempt: None };
+                self.acquired(client, slot, Ok(Some(first)));
+                self.begin_holds(client, slot, &grant);
+            }
             Command::Acquired(result) => self.acquired(client, slot, result.map(granted)),
             Command::Extended(call, result) => self.extended(client, slot, call, result),
             Command::Released(call, result) => self.released(client, slot, call, result),
@@ -66,6 +72,9 @@ impl World {
                 }
                 if wrong && !closing {
                     self.violate(format!("c{client}.{slot}: lost twice, or after its end"));
+                }
+                if !closing {
+                    self.lost_with_others(client, slot);
                 }
             }
             Command::KeepWarm => self.keep_warm(client),
@@ -134,6 +143,8 @@ impl World {
             self.violate(format!("c{client}.{slot}: an acquire that waits {wait:?} ended after {waited:?} with {result:?}"));
         }
         match &result {
+            // From now on each of several locks is an acquisition of its own, whose validity is looked at.
+            Ok(Some(_)) if recipe.keys.kind() == LockKind::Several => return self.place_was_granted(client, slot),
             Ok(Some(grant)) => {
                 self.place_was_granted(client, slot);
                 self.granted(client, slot, grant);
@@ -146,8 +157,9 @@ impl World {
 
     /// From now on the value of this acquisition should go from the servers.
     pub(super) fn disown(&mut self, client: usize, slot: usize) {
-        if let Some(owner) = &self.processes[client].slots[slot].owner {
-            self.history.disown(owner, self.now);
+        let entry = &self.processes[client].slots[slot];
+        for name in self.names_of(&entry.recipe.keys) {
+            entry.owner.iter().for_each(|owner| self.history.disown(name, owner, self.now));
         }
     }
 

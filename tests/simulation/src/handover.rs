@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use locktender::internals::clock::Tick;
+use locktender::internals::name::Keys;
 use locktender::internals::protocol::Tag;
 use locktender::internals::wait::Hint;
 use locktender::machine::{CLAIM_MS, Message};
@@ -166,7 +167,7 @@ impl World {
     pub(super) fn waits_for(&self, client: usize) -> Vec<usize> {
         let process = &self.processes[client];
         let slots = process.live.iter().map(|slot| &process.slots[*slot]);
-        slots.filter(|slot| !slot.answered).map(|slot| slot.name).collect()
+        slots.filter(|slot| !slot.answered).flat_map(|slot| self.names_of(&slot.recipe.keys)).collect()
     }
 
     /// Whether no fault has disturbed the way between a client and the servers since then.
@@ -254,8 +255,9 @@ impl World {
                 by += LOOK;
             }
             let process = &self.processes[user.0];
-            let members = self.nodes[0].state.members(self.keys[slot(user).name].queue(), now_us);
-            let stands = process.listening && members.is_some_and(|members| members.score(entry).is_some());
+            let members = |keys: &Keys| self.nodes[0].state.members(keys.queue(), now_us);
+            let is_in = |keys: &Keys| members(keys).is_some_and(|members| members.score(entry).is_some());
+            let stands = process.listening && slot(user).recipe.keys.each().any(is_in);
             if !stands {
                 queued_by.insert(Arc::clone(entry), self.watch.handover.queued_by.get(entry).copied().unwrap_or(by));
             }
@@ -277,9 +279,12 @@ impl World {
         let held = self.nodes.iter().filter(is_free).count() < self.plan.needed();
         let waiting = |client: usize| {
             let process = &self.processes[client];
-            process.live.iter().map(|slot| &process.slots[*slot]).filter(|slot| slot.name == name && slot.is_waiting())
+            // Who waits for several locks may be notified of one of them.
+            let is_among = move |slot: &&Slot| slot.recipe.keys.each().any(|among| among.lock() == keys.lock());
+            process.live.iter().map(|slot| &process.slots[*slot]).filter(is_among).filter(|slot| slot.is_waiting())
         };
-        let waits = |client| waiting(client).any(|slot| slot.started + limit <= self.now && self.can_be_granted(slot));
+        let of_name = |client| waiting(client).filter(|slot| slot.name == name);
+        let waits = |client| of_name(client).any(|slot| slot.started + limit <= self.now && self.can_be_granted(slot));
         let is_in_order = |client| {
             // A process that stands still may have places of waiters that have left: what takes them out is still to be sent.
             let Some(first) = waiting(client).map(|slot| slot.started).min() else {

@@ -43,6 +43,7 @@ pub(super) struct Whose {
 }
 
 /// A node that voted.
+#[derive(Clone, Copy)]
 struct Voter {
     node: u32,
     at: Instant,
@@ -54,7 +55,8 @@ struct Voter {
 pub(super) struct History {
     pub(super) stretches: BTreeMap<usize, Vec<Stretch>>,
     pub(super) grants: BTreeMap<usize, Vec<Granted>>,
-    owners: HashMap<Arc<str>, Whose>,
+    /// By owner value and lock: locks that were acquired at once have one value.
+    owners: HashMap<Arc<str>, BTreeMap<usize, Whose>>,
     /// The time of the last write of a value on a server, and whether the request was an orphan: read from a dead connection after
     /// its client had stopped asking about it.
     written: HashMap<(usize, Arc<str>), (Instant, bool)>,
@@ -73,19 +75,27 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn own(&mut self, owner: &Arc<str>, client: usize, slot: usize) {
-        self.owners.insert(owner.clone(), Whose { client, slot, since: None });
+    pub(super) fn own(&mut self, name: usize, owner: &Arc<str>, client: usize, slot: usize) {
+        self.owners.entry(owner.clone()).or_default().insert(name, Whose { client, slot, since: None });
+    }
+
+    /// One of several locks that an acquisition has got is another one from now on.
+    pub(super) fn hand_on(&mut self, name: usize, owner: &Arc<str>, client: usize, (from, to): (usize, usize)) {
+        self.own(name, owner, client, to);
+        if let Some(voter) = self.voter.get(&(client, from)).copied() {
+            self.voter.insert((client, to), voter);
+        }
     }
 
     /// From now on the value should go from the servers.
-    pub(super) fn disown(&mut self, owner: &str, now: Instant) {
-        if let Some(whose) = self.owners.get_mut(owner) {
+    pub(super) fn disown(&mut self, name: usize, owner: &str, now: Instant) {
+        if let Some(whose) = self.owners.get_mut(owner).and_then(|whose| whose.get_mut(&name)) {
             whose.since.get_or_insert(now);
         }
     }
 
-    pub(super) fn whose(&self, owner: &str) -> Option<Whose> {
-        self.owners.get(owner).copied()
+    pub(super) fn whose(&self, name: usize, owner: &str) -> Option<Whose> {
+        self.owners.get(owner)?.get(&name).copied()
     }
 
     pub(super) fn written(&self, server: usize, owner: &Arc<str>) -> Option<(Instant, bool)> {
@@ -103,7 +113,8 @@ impl History {
 
     /// Whether a server gave this fence in a vote for another acquisition.
     pub(super) fn voted_for_another(&self, fence: u64, (client, slot): (usize, usize)) -> bool {
-        let others = |owner: &Arc<str>| self.whose(owner).is_some_and(|whose| (whose.client, whose.slot) != (client, slot));
+        let is_other = |whose: &Whose| (whose.client, whose.slot) != (client, slot);
+        let others = |owner: &Arc<str>| self.owners.get(owner).is_some_and(|whose| whose.values().all(is_other));
         self.attested.keys().any(|(owner, vote)| *vote == fence && others(owner))
     }
 
@@ -176,6 +187,11 @@ impl History {
 }
 
 impl World {
+    /// Whose value this operation has on its lock.
+    fn whose(&self, op: &Op, owner: &str) -> Option<Whose> {
+        self.history.whose(self.name_of(op.keys()?.lock())?, owner)
+    }
+
     /// Follows an acquisition from node to node. `late`: another node has followed this one.
     fn follow(&mut self, node: u32, late: bool, op: &Op, reply: &Reply) {
         let (Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. } | Verb::Extend { .. }, .. })
@@ -183,7 +199,7 @@ impl World {
         else {
             return;
         };
-        let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
+        let Some(Whose { client, slot, .. }) = self.whose(op, owner) else { return };
         let who = (client, slot);
         match (op, &reply.verdict) {
             (Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }), Verdict::Vote) => {
@@ -226,7 +242,7 @@ impl World {
         }
         // No operation removes a value from a server that a valid hold counts on.
         if let (Op::Lock(LockOp { by: owner, verb: Verb::Release { .. }, .. }), Verdict::Ok) = (op, &reply.verdict) {
-            let Some(Whose { client, slot, .. }) = self.history.whose(owner) else { return };
+            let Some(Whose { client, slot, .. }) = self.whose(op, owner) else { return };
             let entry = &self.processes[client].slots[slot];
             let tick = self.read_clocks(client).tick;
             if entry.valid_until > tick && entry.grant.is_some() {

@@ -113,7 +113,7 @@ impl World {
         // On one server any answer proves a hold that was granted after ours and before our release. But the higher fence may also
         // be the vote of an acquire of ours that had no answer.
         let others = self.history.grants.get(&entry.name).into_iter().flatten();
-        let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(owner)?.since).unwrap_or(self.now);
+        let let_go = entry.owner.as_deref().and_then(|owner| self.history.whose(entry.name, owner)?.since).unwrap_or(self.now);
         // Not reported are a hold of which nobody has noted anything, one whose fence is of a clock that was ahead, and whatever
         // the release could not ask for.
         let proves = |HistoryEntry { id: (ms, number), note }: &HistoryEntry, fence: u64| {

@@ -39,6 +39,7 @@ mod sharing;
 mod slot;
 mod standing;
 mod stream;
+mod together;
 mod waiters;
 mod worker;
 mod world;

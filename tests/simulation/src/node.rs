@@ -10,6 +10,7 @@ use locktender::op::{Adoption, LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 use super::inside::Inside;
+use super::together;
 
 /// One server.
 pub(super) struct Node {
@@ -83,10 +84,19 @@ impl Node {
     /// to change.
     pub(super) fn apply(&mut self, op: &Op, known_as: &str, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
-        let before = keys_of(op).map(|keys| Seen::of(&self.state, keys, now_us));
+        let seen = |state: &State, keys: &Keys| keys.each().map(|keys| Seen::of(state, keys, now_us)).collect::<Vec<_>>();
+        let before = keys_of(op).map(|keys| seen(&self.state, keys));
+        let stands = together::place_of(op).zip(op.keys()).is_some_and(|(place, keys)| {
+            let mut queues = keys.each().filter_map(|keys| self.state.members(keys.queue(), now_us));
+            queues.any(|members| members.score(&place.entry).is_some())
+        });
         let reply = apply(&mut self.state, op, &Env { now_us, replid: &self.replid, known_as, is_renamed: false });
         let verdict = match (before, keys_of(op)) {
-            (Some(before), Some(keys)) => before.allows(op, &reply, &Seen::of(&self.state, keys, now_us)),
+            (Some(before), Some(keys)) => {
+                let (each, after) = (together::each(op, &reply, stands), seen(&self.state, keys));
+                let mut pairs = before.iter().zip(&after).zip(&each);
+                pairs.try_for_each(|((before, after), (op, reply))| before.allows(op, reply, after))
+            }
             _ => Ok(()),
         };
         (reply, verdict)

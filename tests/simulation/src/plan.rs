@@ -8,6 +8,9 @@ use super::faults::{Fault, draw, draw_failovers, draw_returns, draw_stalls};
 /// By this number it is drawn which runs have readers and permits.
 const SHARED: u64 = 0x1479_7EBF;
 
+/// By this number it is drawn in which runs users acquire several locks at once.
+const TOGETHER: u64 = 0x5E81_CE15;
+
 /// The frame of one run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -69,6 +72,8 @@ pub struct Plan {
     pub quarantine: bool,
     /// Whether some users of a single server are readers, and some want permits.
     pub is_shared: bool,
+    /// Whether some users of a single server acquire several locks at once.
+    pub is_together: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -116,6 +121,7 @@ impl Plan {
             fails_over: false,
             quarantine: false,
             is_shared: false,
+            is_together: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
@@ -135,6 +141,9 @@ impl Plan {
         draw_returns(&mut plan, &mut fastrand::Rng::with_seed(seed ^ 0x20C3_0000));
         // And none of theirs has readers and permits.
         plan.is_shared = plan.servers == 1 && fastrand::Rng::with_seed(seed ^ SHARED).u8(..3) == 0;
+        // Or acquires several locks at once.
+        let may_be_together = plan.servers == 1 && plan.names > 1;
+        plan.is_together = may_be_together && fastrand::Rng::with_seed(seed ^ TOGETHER).u8(..3) == 0;
         plan
     }
 

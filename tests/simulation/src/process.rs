@@ -187,7 +187,7 @@ impl World {
         if *server != 0 {
             return;
         }
-        let Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. }, .. }) = &request.op else { return };
+        let Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { .. } }) = &request.op else { return };
         self.stats.rounds += 1;
         let entry = &mut self.processes[client].slots[slot];
         let second = self.now / ms(1_000);
@@ -196,9 +196,9 @@ impl World {
         if rounds > MOST_ROUNDS {
             self.violate(format!("c{client}.{slot}: {rounds} rounds in a second"));
         }
-        self.history.own(owner, client, slot);
-        if let Some(before) = before {
-            self.history.disown(&before, self.now);
+        for name in self.names_of(keys) {
+            self.history.own(name, owner, client, slot);
+            before.iter().for_each(|before| self.history.disown(name, before, self.now));
         }
     }
 

@@ -55,7 +55,7 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
             ];
             Some(verbs.map(|verb| Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::from(""), verb })))
         };
-        let of_locks = [Kind::Exclusive, Kind::Quorum, Kind::Read].into_iter().filter_map(of_lock).flatten();
+        let of_locks = [Kind::Exclusive, Kind::Quorum, Kind::Read, Kind::Several].into_iter().filter_map(of_lock).flatten();
         let others = [Op::Greet { quorum_config: None }, Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } }];
         let both = |op: Op| {
             let (script, name) = (Script::of(&op)?, name(&op));
@@ -273,6 +273,16 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         _ if reply.waits => 1,
         _ if is_refused => 2,
         _ => usize::from(matches!(op, Op::Greet { .. })),
+    };
+    let (queued, more) = match op {
+        Op::Lock(LockOp { keys, verb: Verb::Acquire { .. }, .. }) if keys.kind() == Kind::Several => {
+            let fences = || reply.fences.iter().map(|fence| format!(":{fence}\r\n")).collect::<String>();
+            let is_granted = reply.verdict == Verdict::Vote;
+            let ninth =
+                if is_granted { format!("*{}\r\n{}", reply.fences.len(), fences()) } else { format!(":{}\r\n", reply.at + 1) };
+            (format!("{queued}{}{ninth}", "$-1\r\n".repeat(3 - more)), 4)
+        }
+        _ => (queued, more),
     };
     let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);
     format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)

@@ -27,7 +27,7 @@ impl World {
         for process in &mut self.processes {
             process.live.retain(|slot| process.slots[*slot].is_live());
         }
-        (0..self.plan.names).for_each(|name| self.look_for_idle_lock(name));
+        (0..=self.plan.names).for_each(|name| self.look_for_idle_lock(name));
         self.look_for_forgotten_waiters();
         self.look_for_ghosts();
         self.look_for_handovers();
@@ -66,18 +66,16 @@ impl World {
             }
             let Value::Text(value) = &entry.value else { continue };
             let owner: Arc<str> = owner_of(value).into();
-            if !self.keys.iter().any(|keys| keys.lock() == key) || !self.is_leftover(server, &owner) {
-                continue;
-            }
-            found = Some(format!("s{server}: {key} is still there: {:?}, {owner}", self.history.whose(&owner)));
+            let Some(name) = self.name_of(key).filter(|name| self.is_leftover(server, *name, &owner)) else { continue };
+            found = Some(format!("s{server}: {key} is still there: {:?}, {owner}", self.history.whose(name, &owner)));
         }
         if let Some(why) = found.or_else(|| self.left_mark(server)) {
             self.violate(why);
         }
     }
 
-    pub(super) fn is_leftover(&self, server: usize, owner: &Arc<str>) -> bool {
-        let Some(whose) = self.history.whose(owner) else {
+    pub(super) fn is_leftover(&self, server: usize, name: usize, owner: &Arc<str>) -> bool {
+        let Some(whose) = self.history.whose(name, owner) else {
             return !owner.starts_with("claim ") && !owner.starts_with("foreign ") && Gate::of(owner).is_none();
         };
         let Some(since) = whose.since else { return false };
@@ -100,14 +98,15 @@ impl World {
         quorum_of(&self.plan).is_some() && node.troubled_at > 0 && node.troubled_at + lasts > self.now
     }
 
-    /// A lock that is free, and has waiters, doesn't stay free.
+    /// A lock that is free, and has waiters, doesn't stay free; nor do several, if somebody waits for all of them.
     fn look_for_idle_lock(&mut self, name: usize) {
-        let keys = self.keys[name].clone();
+        let keys = self.keys.get(name).cloned();
+        let is_free = |node: &Node, keys: &Keys| keys.each().all(|keys| node.lock(keys, self.now).is_none());
         let settled_for = |at: Instant| at + ms(1_000) < self.now;
         let votes = |server: &usize| {
             let node = &self.nodes[*server];
             let votes = node.up && settled_for(node.stopped_until) && !self.may_be_in_quarantine(node);
-            votes && node.lock(&keys, self.now).is_none()
+            votes && keys.as_ref().is_none_or(|keys| is_free(node, keys))
         };
         let voting: Vec<usize> = (0..self.plan.servers).filter(votes).collect();
         let reaches =
@@ -120,7 +119,8 @@ impl World {
             reliable
                 && process.live.iter().map(|slot| &process.slots[*slot]).any(|slot| {
                     let can = micros(slot.ttl()) > 8 * longest;
-                    slot.name == name && slot.is_waiting() && can && settled_for(slot.started)
+                    let may = keys.is_some() || is_free(&self.nodes[0], &slot.recipe.keys);
+                    slot.name == name && slot.is_waiting() && can && may && settled_for(slot.started)
                 })
         };
         // The probes have a deadline of their own, which takes quarantine into account.

@@ -2,7 +2,7 @@
 
 use locktender::internals::redis::Input as RedisInput;
 use locktender::machine::Message;
-use locktender::op::{Op, Reply, Verdict};
+use locktender::op::{Op, Reply, Verb, Verdict};
 
 use super::brief::brief;
 use super::clock::{Instant, ms};
@@ -12,6 +12,7 @@ use super::resp;
 use super::role::{ROLES, Role};
 use super::route::Socket;
 use super::standing::Standing;
+use super::together;
 use super::world::World;
 
 /// The time after a broken connection in which a client asks again for operations that the server may still read from it.
@@ -224,7 +225,8 @@ impl World {
     fn perform(&mut self, client: usize, at: (usize, u32), (op, known_as): (&Op, &str), late: Late) -> String {
         let (server, now) = (at.0, self.now);
         let tag = self.tag_of(client, server, op);
-        let before = op.keys().map(|keys| Standing::of(&self.nodes[server], keys, self.now));
+        let keys = op.keys().into_iter().flat_map(|keys| keys.each());
+        let mut before: Vec<_> = keys.map(|keys| Standing::of(&self.nodes[server], keys, self.now)).collect();
         let Some(node) = self.node_mut(at) else { return String::new() };
         let (reply, verdict) = node.apply(op, known_as, now);
         let messages = node.state.take_published();
@@ -235,12 +237,24 @@ impl World {
         if let Err(why) = verdict {
             self.violate(why);
         }
-        self.applied(at, op, &reply, late);
-        self.asked(client, op);
-        self.served(op, &reply);
-        self.prolonged((client, server), tag, op, &reply);
-        self.look_at_queue(server, (op, &reply), before.as_ref(), &messages);
-        self.came(client, tag, op, &reply, &messages);
+        self.look_at_all(server, (op, &reply), &before, &messages);
+        let is_alone = before.len() == 1;
+        let place = together::place_of(op).filter(|_| matches!(reply.verdict, Verdict::Held { .. }));
+        let stands = place.is_some_and(|place| before.iter().any(|before| before.arrival(&place.entry).is_some()));
+        for ((op, reply), before) in together::each(op, &reply, stands).iter().zip(&mut before) {
+            // A waiter leaves the locks that aren't in its way.
+            if let (Some(place), Some(Verb::Inspect)) = (place, op.verb()) {
+                before.queue.retain(|(entry, _)| *entry != place.entry);
+            }
+            let is_about_it = |message: &&Message| is_alone || op.keys().is_some_and(|keys| together::is_about(message, keys));
+            let messages: Vec<_> = messages.iter().filter(is_about_it).cloned().collect();
+            self.applied(at, op, reply, late);
+            self.asked(client, op);
+            self.served(op, reply);
+            self.prolonged((client, server), tag, op, reply);
+            self.look_at_queue(server, (op, reply), Some(&*before), &messages);
+            self.came(client, tag, op, reply, &messages);
+        }
         self.published(at, messages);
         resp::reply(op, &reply)
     }

@@ -10,6 +10,7 @@ use locktender::internals::wait::Mode;
 use locktender::op::{Adoption, LockOp, Op, QueuePlace, Verb};
 
 use super::resp;
+use super::together;
 use super::worker::quorum_of;
 use super::world::World;
 
@@ -64,12 +65,13 @@ impl World {
 
     /// The operation of a script that is called with these words.
     pub(super) fn op_of(&self, script: &str, words: &[String]) -> Option<Op> {
-        resp::op(script, words, &self.keys).or_else(|| op(script, words, |by| self.keys_by(by)))
+        let of_several = || op(script, words, |by| self.keys_by(by, words.get(1)?));
+        resp::op(script, words, &self.keys).or_else(of_several).or_else(|| together::op(script, words, &self.keys))
     }
 
     /// The keys of the acquisition with this owner value, or with this entry in the queue: words don't show the limit of every permit.
-    fn keys_by(&self, by: &str) -> Option<Arc<Keys>> {
-        let of_owner = self.history.whose(by).map(|whose| (whose.client, whose.slot));
+    fn keys_by(&self, by: &str, lock: &str) -> Option<Arc<Keys>> {
+        let of_owner = self.history.whose(self.name_of(lock)?, by).map(|whose| (whose.client, whose.slot));
         let (client, slot) = of_owner.or_else(|| self.watch.users.get(by)?.first().copied())?;
         Some(Arc::clone(&self.processes[client].slots[slot].recipe.keys))
     }
@@ -77,7 +79,7 @@ impl World {
 
 /// What the waiter of such a lock wants.
 pub(super) fn mode_of(keys: &Keys, fair: bool) -> Mode {
-    if keys.kind().is_shared() { Mode { kind: keys.kind(), fair } } else { Mode::from(fair) }
+    if keys.kind().is_shared() || keys.kind() == Kind::Several { Mode { kind: keys.kind(), fair } } else { Mode::from(fair) }
 }
 
 /// The local queue of a lock: readers, and those who want permits of one number, don't try for others.
@@ -85,14 +87,18 @@ pub(super) fn queue_key(keys: &Keys) -> Cow<'_, str> {
     match keys.kind() {
         Kind::Read => keys.marks().into(),
         Kind::Semaphore(limit) => format!("{}/{limit}", keys.marks()).into(),
+        Kind::Several => keys.each().map(|keys| format!("\0{}", keys.lock())).chain(["\0".to_owned()]).collect(),
         _ => keys.lock().into(),
     }
 }
 
-/// The name of the script that does this on a lock that several hold at once.
+/// The name of the script that does this on a lock that several hold at once, or on several locks.
 pub(super) fn name(op: &Op) -> Option<&'static str> {
-    let verb = op.verb().filter(|_| op.keys().is_some_and(|keys| keys.kind().is_shared()))?;
+    let (verb, kind) = (op.verb()?, op.keys()?.kind());
     Some(match verb {
+        Verb::Acquire { .. } if kind == Kind::Several => "acquire together",
+        Verb::Release { .. } | Verb::Leave if kind == Kind::Several => "release together",
+        _ if !kind.is_shared() => return None,
         Verb::Acquire { .. } => "enter",
         Verb::Confirm { .. } => "confirm beside",
         Verb::Extend { .. } | Verb::Heal { .. } => "extend beside",

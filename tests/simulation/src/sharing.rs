@@ -85,10 +85,10 @@ impl World {
     /// A mark of a hold that is over, or of a round that was undone, is gone a second after the server can be reached.
     pub(super) fn left_mark(&self, server: usize) -> Option<String> {
         let node = &self.nodes[server];
-        self.keys.iter().filter(|_| self.plan.is_shared).find_map(|keys| {
+        self.keys.iter().enumerate().filter(|_| self.plan.is_shared).find_map(|(name, keys)| {
             let inside = Inside::of(&node.state, keys, node.wall_us(self.now));
-            let left = inside.owners().find(|owner| self.is_leftover(server, owner))?;
-            Some(format!("s{server}: the mark of {left} is still there: {:?}", self.history.whose(left)))
+            let left = inside.owners().find(|owner| self.is_leftover(server, name, owner))?;
+            Some(format!("s{server}: the mark of {left} is still there: {:?}", self.history.whose(name, left)))
         })
     }
 

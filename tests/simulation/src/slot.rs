@@ -63,6 +63,8 @@ pub(super) struct Slot {
     /// Whether the acquire has ended, or its user no longer wants it.
     pub(super) answered: bool,
     pub(super) grant: Option<Grant>,
+    /// The first one of several locks with which it was acquired at once; `None` for that one itself.
+    pub(super) held_with: Option<usize>,
     pub(super) granted_at: Instant,
     pub(super) loss: Option<Loss>,
     pub(super) gone: Option<Gone>,
@@ -111,6 +113,7 @@ impl Slot {
             owner: None,
             answered: false,
             grant: None,
+            held_with: None,
             granted_at: 0,
             loss: None,
             gone: None,

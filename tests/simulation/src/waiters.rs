@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use locktender::internals::name::Kind;
 use locktender::internals::wait::Hinted;
 use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 
@@ -42,6 +43,10 @@ impl World {
     /// An acquire uses this entry in the queue from now on.
     pub(super) fn joins_queue(&mut self, entry: &Arc<str>, client: usize, slot: usize) {
         self.watch.users.entry(Arc::clone(entry)).or_default().push((client, slot));
+        // A waiter for several locks comes to each queue with its arrival in another one: no order is promised for it.
+        if self.processes[client].slots[slot].recipe.keys.kind() == Kind::Several {
+            self.watch.served.insert(Arc::clone(entry));
+        }
     }
 
     /// A message to a waiter doesn't arrive.
@@ -68,6 +73,7 @@ impl World {
         if reply.verdict == Verdict::Vote && self.plan.servers == 1 {
             // The lock may be free again at the next sample.
             self.idle_since[name] = Instant::MAX;
+            self.idle_since[self.plan.names] = Instant::MAX;
         }
         // Those that may enter together are let in together, and come in any order.
         let Some(place) = place.as_ref().filter(|_| *fair && !keys.kind().is_shared()) else { return };

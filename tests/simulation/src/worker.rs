@@ -104,7 +104,12 @@ impl World {
         if one_shot {
             options.wait = Wait::For(Duration::ZERO);
         }
-        let wanted = self.draw_several(client, name, adopted);
+        let several = if adopted.is_none() { self.draw_together() } else { None };
+        // Who waits for several locks waits for none of them alone: one that is free may be of no use to it, and checks of one leave it out.
+        let (name, wanted) = match several {
+            Some(keys) => (self.plan.names, (keys, None)),
+            None => (name, self.draw_several(client, name, adopted)),
+        };
         let slot = self.acquire(client, worker, name, options, one_shot, wanted);
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
             let after = self.rng.u64(..ms(300));
@@ -154,7 +159,10 @@ impl World {
     }
 
     pub(super) fn worker_acquired(&mut self, client: usize, slot: usize, granted: bool) {
-        let worker = self.processes[client].slots[slot].worker;
+        let Slot { worker, held_with, .. } = self.processes[client].slots[slot];
+        if held_with.is_some() {
+            return;
+        }
         if !granted {
             return self.rest(client, worker);
         }
@@ -178,6 +186,12 @@ impl World {
         let amount = [Amount::Own, Amount::To(span), Amount::By(span / 2)][self.rng.usize(..3)];
         self.next_while_holding(client, worker, until);
         self.call_extend(client, slot, amount);
+        // A process that was stopped behind the first call makes the others later, and here not at all.
+        for other in self.held_with(client, slot) {
+            if self.processes[client].stopped_until <= self.now {
+                self.call_extend(client, other, amount);
+            }
+        }
         // Another thread makes a call, too.
         if self.rng.u8(..4) == 0 && self.processes[client].stopped_until <= self.now {
             self.call_extend(client, slot, Amount::Own);
@@ -203,6 +217,7 @@ impl World {
         self.processes[client].workers[worker].doing = Doing::Leaving { slot };
         // A long ttl that is left to expire keeps all clients from the lock for the rest of the run.
         let is_permit = matches!(self.processes[client].slots[slot].recipe.keys.kind(), LockKind::Semaphore(_));
+        let is_alone = self.held_with(client, slot).is_empty();
         let ways = if self.processes[client].slots[slot].ttl() > Duration::from_secs(10) { 15 } else { 20 };
         match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
@@ -212,8 +227,8 @@ impl World {
                 self.leave(client, slot, Gone::Released, Input::Release(0, Manner::Background));
                 self.rest(client, worker);
             }
-            // A permit can't be handed over.
-            16..=18 if is_permit => self.call_release(client, slot, Manner::Explicit),
+            // A permit can't be handed over, nor can several locks.
+            16..=18 if is_permit || !is_alone => self.call_release(client, slot, Manner::Explicit),
             16..=18 => {
                 let (now, stopped) = (self.now, self.processes[client].stopped);
                 let id = self.processes[client].slots[slot].call(Kind::HandOver, now, stopped);
@@ -237,14 +252,19 @@ impl World {
     }
 
     fn call_release(&mut self, client: usize, slot: usize, manner: Manner) {
-        let (now, stopped) = (self.now, self.processes[client].stopped);
+        self.call_release_since(client, slot, manner, self.processes[client].stopped);
+    }
+
+    fn call_release_since(&mut self, client: usize, slot: usize, manner: Manner, stopped: u64) {
+        let now = self.now;
         let id = self.processes[client].slots[slot].call(Kind::Release(manner), now, stopped);
         // An extend under way at that moment ends with the hold.
         self.leave(client, slot, Gone::Released, Input::Release(id, manner));
         self.processes[client].slots[slot].released.0 |= manner == Manner::Explicit;
     }
 
-    fn leave(&mut self, client: usize, slot: usize, gone: Gone, input: Input) {
+    pub(super) fn leave(&mut self, client: usize, slot: usize, gone: Gone, input: Input) {
+        self.end_others(client, slot, &input);
         self.bring(client, slot, input);
         let entry = &mut self.processes[client].slots[slot];
         let first = entry.gone.is_none();
@@ -255,6 +275,41 @@ impl World {
         // Every later call is answered at once.
         if first && self.rng.u8(..10) == 0 && entry_ended(gone) {
             self.call_extend(client, slot, Amount::Own);
+        }
+    }
+
+    /// The locks that are held with this one end like it, before it.
+    fn end_others(&mut self, client: usize, slot: usize, input: &Input) {
+        let stopped = self.processes[client].stopped;
+        for other in self.held_with(client, slot) {
+            match input {
+                Input::Release(_, manner @ (Manner::Explicit | Manner::EndOfBody)) => {
+                    self.call_release_since(client, other, *manner, stopped);
+                }
+                Input::Abandon => self.leave(client, other, Gone::Abandoned, Input::Abandon),
+                // One that was just lost is in the midst of an input.
+                _ if self.processes[client].slots[other].loss.is_some() => {
+                    self.processes[client].slots[other].gone = Some(Gone::Released);
+                    self.disown(client, other);
+                    let input = Input::Release(0, Manner::Background);
+                    self.queue.add(self.now, Event::Bring { client, slot: other, input });
+                }
+                _ => self.leave(client, other, Gone::Released, Input::Release(0, Manner::Background)),
+            }
+        }
+    }
+
+    /// The user holds the first one of several locks from now on.
+    pub(super) fn holds(&mut self, client: usize, slot: usize) {
+        let worker = self.processes[client].slots[slot].worker;
+        self.processes[client].workers[worker].doing = Doing::Acquiring { slot };
+    }
+
+    /// A user that held several locks has lost one, and the others are released.
+    pub(super) fn rests_without(&mut self, client: usize, slot: usize) {
+        let worker = self.processes[client].slots[slot].worker;
+        if matches!(self.processes[client].workers[worker].doing, Doing::Holding { slot: first, .. } if first == slot) {
+            self.rest(client, worker);
         }
     }
 

@@ -86,7 +86,7 @@ pub(super) struct World {
     pub(super) settled: bool,
     pub(super) forgot: bool,
     pub(super) ends_at: Instant,
-    /// Since when each lock has been free while waiters wait for it.
+    /// Since when each lock has been free while waiters wait for it; the last one is about those who wait for several.
     pub(super) idle_since: Vec<Instant>,
     pub(super) probes: Option<Probes>,
     violation: Option<String>,
@@ -163,7 +163,7 @@ impl World {
             settled: false,
             forgot: false,
             ends_at: plan.busy_us + ms(30_000),
-            idle_since: vec![Instant::MAX; plan.names],
+            idle_since: vec![Instant::MAX; plan.names + 1],
             probes: None,
             violation: None,
             trace: trace.then(Vec::new),
