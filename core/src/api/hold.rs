@@ -20,7 +20,6 @@ use crate::op::job::JobEnd;
 use crate::protocol::{Amount, Answered, Grant, Input, Manner, Release};
 use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
-use several::End;
 
 /// A hold: the lock is ours until it is released, handed over, or lost.
 ///
@@ -263,7 +262,7 @@ impl Hold {
         let extend = move |actor: &Arc<LockActor>, responder: Responder<()>| {
             actor.call(Caller::Extend(responder), |call| Input::Extend(call, amount));
         };
-        self.with_each(End::Not, extend, several::all_done)
+        self.with_each(several::End::Not, extend, several::all_done)
     }
 
     fn valid_until(&self) -> Tick {
@@ -299,7 +298,7 @@ impl Hold {
         let release = |actor: &Arc<LockActor>, responder: Responder<Release>| {
             actor.call(Caller::Release(responder), |call| Input::Release(call, Manner::Explicit));
         };
-        self.with_each(End::Unasked, release, several::worst_release)
+        self.with_each(several::End::Unasked, release, several::worst_release)
     }
 
     /// Hands the lock over to another process: gives a ticket, a string for one use by [`Client::adopt`](crate::Client::adopt). No

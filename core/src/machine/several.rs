@@ -2,7 +2,10 @@
 //! [`exclusive`](super::exclusive): from the grant on each is a lock of its own.
 //!
 //! An acquire looks at each lock in the order of the names. If all are free it takes all; else its waiter joins the queue of the first busy
-//! one. It leaves every other queue then, and gives back what was kept for it there, or what it was notified of.
+//! one. It leaves every other queue then, and gives back what was kept for it there, or what it was notified of. But where the busy one is
+//! only kept for another waiter, it lets the locks before that one be kept for it: else waiters for the same locks, for each of which
+//! another one is kept, would give them to each other without end. Locks are in the order of their keys, so two of them never wait for
+//! each other.
 
 use std::sync::Arc;
 
@@ -11,6 +14,7 @@ use super::exclusive::{AcquireArgs, Exclusive, find_free, inspect, take};
 use super::rules::Rules;
 use crate::mutant::mutant;
 use crate::name::Keys;
+use crate::op::holder::{claim, is_claim};
 use crate::op::{LockOp, QueuePlace, Reply, Verb, Verdict};
 
 pub(super) struct Several;
@@ -40,8 +44,9 @@ fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> 
     for (at, part) in parts.iter().enumerate() {
         if let Err(refusal) = find_free(state, part, &args, now_us) {
             // After any other refusal the waiter gives up, and leaves.
-            if let (Some(place), Verdict::Held { .. }) = (args.place, &refusal.verdict) {
-                leave_others(state, (parts, at), place, was_notified, now_us);
+            if let (Some(place), Verdict::Held { holder, .. }) = (args.place, &refusal.verdict) {
+                let keeps = if is_claim(holder) && !mutant!(SeveralClaimsGivenUp) { at } else { 0 };
+                leave_others(state, (parts, at), place, (was_notified, keeps), now_us);
             }
             return Err(Reply { at, ..refusal });
         }
@@ -69,10 +74,21 @@ fn is_notified(state: &State, parts: &[Arc<Keys>], place: &QueuePlace, now_us: u
     place.arrival > 0 && !parts.iter().any(stands)
 }
 
-/// Takes a waiter out of the queues of all locks but one. What one of them kept for it, or notified it of, is the next waiter's.
-fn leave_others(state: &mut State, (parts, at): (&[Arc<Keys>], usize), place: &QueuePlace, was_notified: bool, now_us: u64) {
-    for (_, part) in parts.iter().enumerate().filter(|(other, _)| *other != at) {
-        let entry = &place.entry;
+/// Takes a waiter out of the queues of all locks but one. What another one kept for it, or notified it of, is the next waiter's; but the first
+/// `keeps` of them go on keeping themselves for it.
+fn leave_others(
+    state: &mut State,
+    (parts, at): (&[Arc<Keys>], usize),
+    place: &QueuePlace,
+    (was_notified, keeps): (bool, usize),
+    now_us: u64,
+) {
+    let entry = &place.entry;
+    for (other, part) in parts.iter().enumerate().filter(|(other, _)| *other != at) {
+        let value = state.get(part.lock(), now_us).and_then(|lock| lock.text());
+        if other < keeps && value.is_some_and(|value| *value == *claim(entry)) {
+            continue;
+        }
         let stood = state.members(part.queue(), now_us).is_some_and(|queue| queue.score(entry).is_some());
         if (was_notified || stood) && !mutant!(SeveralHintKept) {
             let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };

@@ -162,6 +162,24 @@ fn who_stands_behind_a_waiter_that_goes_to_another_queue_is_notified() {
     assert_eq!((bench.queued("a"), bench.notified()), (vec![WIDE.to_owned()], vec!["claim b2".to_owned()]));
 }
 
+fn waiters_for_each_of_which_one_lock_is_kept_do_not_give_them_to_each_other_without_end() {
+    let mut bench = Bench::new();
+    for (name, owner) in [("a", "one"), ("b", "two")] {
+        bench.acquire(Arc::new(one(name)), owner, None);
+    }
+    let first = arrival(&bench.acquire(both(), "us", Some((WIDE, 0))));
+    bench.release(Arc::new(one("a")), "one");
+    bench.state.put(one("a").lock(), Value::Text(claim(WIDE).into()), bench.now_us, Some(CLAIM_MS));
+    bench.state.put(one("b").lock(), Value::Text(claim(NARROW).into()), bench.now_us, Some(CLAIM_MS));
+    // `a` is kept for one, and `b` for the other one.
+    assert_eq!(bench.acquire(both(), "us", Some((WIDE, first))).at, 1);
+    assert_eq!((bench.value("a"), bench.queued("b")), (Some(claim(WIDE)), vec![WIDE.to_owned()]));
+    bench.notified();
+    assert_eq!(bench.acquire(both(), "them", Some((NARROW, first + 1))).at, 0);
+    assert_eq!(bench.notified(), ["free b1"], "the later one gives up");
+    assert_eq!(bench.acquire(both(), "us", Some((WIDE, first))).verdict, Verdict::Vote);
+}
+
 fn none_stays_taken_if_the_clock_of_one_is_none() {
     let mut bench = Bench::new();
     let [a, b] = ["a", "b"].map(|name| one(name).clock().to_owned());
@@ -177,6 +195,7 @@ fn what_a_waiter_leaves_behind() {
     what_is_kept_at_a_lock_that_is_not_taken_is_the_next_waiters();
     what_a_waiter_was_notified_of_and_cannot_use_the_next_one_is_notified_of();
     who_stands_behind_a_waiter_that_goes_to_another_queue_is_notified();
+    waiters_for_each_of_which_one_lock_is_kept_do_not_give_them_to_each_other_without_end();
     none_stays_taken_if_the_clock_of_one_is_none();
 }
 
@@ -184,5 +203,7 @@ fn what_a_waiter_leaves_behind() {
 fn the_table_notices_what_is_left_out() {
     assert_noticed(Mutant::SeveralHintKept, what_is_kept_at_a_lock_that_is_not_taken_is_the_next_waiters);
     assert_noticed(Mutant::SeveralHintKept, what_a_waiter_was_notified_of_and_cannot_use_the_next_one_is_notified_of);
+    let cycle = waiters_for_each_of_which_one_lock_is_kept_do_not_give_them_to_each_other_without_end;
+    assert_noticed(Mutant::SeveralClaimsGivenUp, cycle);
     assert_noticed(Mutant::SeveralTakenKept, none_stays_taken_if_the_clock_of_one_is_none);
 }

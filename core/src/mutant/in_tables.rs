@@ -7,6 +7,7 @@ impl Mutant {
     pub const IN_TABLES: &[Self] = &[
         Self::LaterReaderEnters,
         Self::ReaderEntersAlone,
+        Self::SeveralClaimsGivenUp,
         Self::SeveralHintKept,
         Self::SeveralTakenKept,
         Self::EmptyGateJoined,

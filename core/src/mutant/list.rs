@@ -17,14 +17,14 @@ macro_rules! mutants {
 }
 
 mutants! {
-    // Waiters of one process.
     /// A reader that comes behind a grant enters beside it, past a writer that waits.
     LaterReaderEnters,
     /// Of the readers of one place only one enters.
     ReaderEntersAlone,
-    // One server, several locks at once.
     /// A waiter that was notified of one lock and can't use that, because another is busy, notifies nobody.
     SeveralHintKept,
+    /// A waiter whose other lock is kept for another one gives up what is kept for it before that.
+    SeveralClaimsGivenUp,
     /// A lock whose clock is broken refuses, and those before it stay taken.
     SeveralTakenKept,
     // One server, several holders.

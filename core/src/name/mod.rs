@@ -65,8 +65,7 @@ pub enum Kind {
     Read,
     /// At most so many holders. On one server only.
     Semaphore(u32),
-    /// Several exclusive locks that are acquired all at once, or none of them. On one server only. Once they are held each is a lock of its
-    /// own.
+    /// Several exclusive locks that are acquired all at once, or none of them; then each is a lock of its own. On one server only.
     Several,
 }
 
@@ -167,14 +166,15 @@ impl Keys {
             }
         };
         let queue = beside("queue");
-        let (parts, together) = (Arc::default(), None);
-        Self { kind, label, name: name.into(), fence, queue, lock: lock.into(), marker, record, marks, parts, together }
+        let (parts, together, name, lock) = (Arc::default(), None, name.into(), lock.into());
+        Self { kind, label, name, fence, queue, lock, marker, record, marks, parts, together }
     }
 
-    /// Several locks as one: what one script acquires. Its own keys are those of the first, and its name has the names of all.
+    /// Several locks as one, in the order of their keys. Its own keys are those of the first, its name has all names, as they were given.
     #[must_use]
-    pub fn of_several(parts: Vec<Self>) -> Option<Self> {
+    pub fn of_several(mut parts: Vec<Self>) -> Option<Self> {
         let together: Arc<[Arc<str>]> = parts.iter().map(|part| Arc::clone(&part.name)).collect();
+        parts.sort_by(|one, other| one.lock.cmp(&other.lock));
         let first = parts.first()?.clone();
         let name = together.join(", ").into();
         let of_all = |part: Self| Arc::new(Self { together: Some(Arc::clone(&together)), ..part });
@@ -182,18 +182,18 @@ impl Keys {
         Some(Self { kind: Kind::Several, name, parts, together: Some(together), ..first })
     }
 
-    /// The locks that are acquired together, if they are several; else none.
+    /// The locks that are acquired together, in the order of their keys; else none.
     #[must_use]
     pub fn parts(&self) -> &[Arc<Self>] {
         &self.parts
     }
 
-    /// The keys of each lock: its own, or those of several.
+    /// The keys of each lock.
     pub fn each(&self) -> impl Iterator<Item = &Self> {
         self.parts.is_empty().then_some(self).into_iter().chain(self.parts.iter().map(|part| &**part))
     }
 
-    /// The names of all locks that are acquired together; `None` for a lock alone.
+    /// The names of all locks that are acquired together.
     pub(crate) const fn together(&self) -> Option<&Arc<[Arc<str>]>> {
         self.together.as_ref()
     }
@@ -275,8 +275,7 @@ impl Keys {
         &self.marks
     }
 
-    /// The keys in the order of the scripts' `KEYS`: four, the record of a job, and on one server the marks, which are the last key. Of
-    /// several locks those of each.
+    /// The keys in the order of the scripts' `KEYS`: four, a job's record, and on one server the marks, the last key; of several locks of each.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
         self.each()
             .flat_map(|of| [&*of.lock, &of.fence, &of.queue, &of.marker, &of.record, &of.marks])

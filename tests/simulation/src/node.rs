@@ -86,14 +86,15 @@ impl Node {
         let now_us = self.wall_us(now);
         let seen = |state: &State, keys: &Keys| keys.each().map(|keys| Seen::of(state, keys, now_us)).collect::<Vec<_>>();
         let before = keys_of(op).map(|keys| seen(&self.state, keys));
-        let stands = together::place_of(op).zip(op.keys()).is_some_and(|(place, keys)| {
-            let mut queues = keys.each().filter_map(|keys| self.state.members(keys.queue(), now_us));
-            queues.any(|members| members.score(&place.entry).is_some())
-        });
+        let place_at = |keys: &Keys| {
+            let stands = |entry: &str| self.state.members(keys.queue(), now_us).is_some_and(|queue| queue.score(entry).is_some());
+            together::place_at(op, stands, self.state.get(keys.lock(), now_us).and_then(|entry| entry.text()))
+        };
+        let places: Vec<_> = op.keys().into_iter().flat_map(|keys| keys.each()).map(place_at).collect();
         let reply = apply(&mut self.state, op, &Env { now_us, replid: &self.replid, known_as, is_renamed: false });
         let verdict = match (before, keys_of(op)) {
             (Some(before), Some(keys)) => {
-                let (each, after) = (together::each(op, &reply, stands), seen(&self.state, keys));
+                let (each, after) = (together::each(op, &reply, &places), seen(&self.state, keys));
                 let mut pairs = before.iter().zip(&after).zip(&each);
                 pairs.try_for_each(|((before, after), (op, reply))| before.allows(op, reply, after))
             }

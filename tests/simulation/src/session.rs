@@ -240,8 +240,10 @@ impl World {
         self.look_at_all(server, (op, &reply), &before, &messages);
         let is_alone = before.len() == 1;
         let place = together::place_of(op).filter(|_| matches!(reply.verdict, Verdict::Held { .. }));
-        let stands = place.is_some_and(|place| before.iter().any(|before| before.arrival(&place.entry).is_some()));
-        for ((op, reply), before) in together::each(op, &reply, stands).iter().zip(&mut before) {
+        let place_at =
+            |before: &Standing| together::place_at(op, |entry| before.arrival(entry).is_some(), before.holder.as_deref());
+        let places: Vec<_> = before.iter().map(place_at).collect();
+        for ((op, reply), before) in together::each(op, &reply, &places).iter().zip(&mut before) {
             // A waiter leaves the locks that aren't in its way.
             if let (Some(place), Some(Verb::Inspect)) = (place, op.verb()) {
                 before.queue.retain(|(entry, _)| *entry != place.entry);

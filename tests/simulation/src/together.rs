@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::internals::protocol::{Acquisition, GrantOfSeveral, Input, Manner, Recipe};
-use locktender::machine::Message;
+use locktender::internals::protocol::{Acquisition, GrantOfSeveral, Input, Recipe};
+use locktender::machine::{Message, claim, is_claim};
 use locktender::op::{LockOp, Op, QueuePlace, Reply, Verb, Verdict};
 
 use super::brief::brief;
 use super::resp;
-use super::slot::{Gone, Slot};
+use super::slot::Slot;
 use super::standing::Standing;
 use super::world::World;
 
@@ -21,18 +21,29 @@ pub(super) fn place_of(op: &Op) -> Option<&QueuePlace> {
     place.as_ref().filter(|_| keys.kind() == Kind::Several)
 }
 
-/// What an operation is for each of its locks; `stands` says whether its waiter stands in a queue of one of them.
+/// Whether the waiter of an acquire stands in the queue of a lock, and whether the lock is kept for it.
+pub(super) fn place_at(op: &Op, standing: impl Fn(&str) -> bool, holder: Option<&str>) -> (bool, bool) {
+    let Some(place) = place_of(op) else { return (false, false) };
+    (standing(&place.entry), holder.is_some_and(|holder| *holder == *claim(&place.entry)))
+}
+
+/// What an operation is for each of its locks; `places` says of each whether its waiter stood in the queue, and whether the lock was kept
+/// for it.
 ///
 /// An acquire that is granted is one of each lock. One that is refused is one of the lock that is in the way. From the others its waiter
-/// leaves, if it was notified of one of them, or else it only looks at them.
-pub(super) fn each(op: &Op, reply: &Reply, stands: bool) -> Vec<(Op, Reply)> {
+/// leaves, if it was notified of one of them or stood there, or else it only looks at them. What is kept for it before a lock that is only
+/// kept for another one stays so.
+pub(super) fn each(op: &Op, reply: &Reply, places: &[(bool, bool)]) -> Vec<(Op, Reply)> {
     let (Op::Lock(LockOp { keys, by, verb }), Some(_)) = (op, op.keys().filter(|keys| keys.kind() == Kind::Several)) else {
         return vec![(op.clone(), reply.clone())];
     };
     let is_refused = matches!(verb, Verb::Acquire { .. }) && reply.verdict != Verdict::Vote;
-    let comes = place_of(op).filter(|place| place.arrival > 0 && !stands && matches!(reply.verdict, Verdict::Held { .. }));
+    let place = place_of(op).filter(|_| matches!(reply.verdict, Verdict::Held { .. }));
+    let was_notified = place.is_some_and(|place| place.arrival > 0) && places.iter().all(|(stood, _)| !stood);
+    let keeps = if reply.holder().is_some_and(is_claim) { reply.at } else { 0 };
+    let leaves = |at: usize| (was_notified || places[at].0) && !(at < keeps && places[at].1);
     let parts = keys.parts().iter().enumerate().map(|(at, part)| {
-        let (by, verb) = match comes {
+        let (by, verb) = match place.filter(|_| leaves(at)) {
             _ if !is_refused || at == reply.at => (by, verb.clone()),
             Some(place) => (&place.entry, Verb::Leave),
             None => (by, Verb::Inspect),
@@ -119,14 +130,13 @@ impl World {
         others.filter(|other| slots[*other].gone.is_none()).collect::<Vec<_>>().into_iter().rev().collect()
     }
 
-    /// One of several locks is lost: the others are released in the background.
+    /// One of several locks is lost: the others are no longer renewed.
     pub(super) fn lost_with_others(&mut self, client: usize, slot: usize) {
         let first = self.processes[client].slots[slot].held_with;
         for other in first.map_or_else(|| self.held_with(client, slot), |first| vec![first]) {
             let entry = &self.processes[client].slots[other];
             if entry.gone.is_none() && entry.loss.is_none() {
-                self.leave(client, other, Gone::Released, Input::Release(0, Manner::Background));
-                self.rests_without(client, other);
+                self.bring(client, other, Input::StopRenewing);
             }
         }
     }

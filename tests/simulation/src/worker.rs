@@ -305,14 +305,6 @@ impl World {
         self.processes[client].workers[worker].doing = Doing::Acquiring { slot };
     }
 
-    /// A user that held several locks has lost one, and the others are released.
-    pub(super) fn rests_without(&mut self, client: usize, slot: usize) {
-        let worker = self.processes[client].slots[slot].worker;
-        if matches!(self.processes[client].workers[worker].doing, Doing::Holding { slot: first, .. } if first == slot) {
-            self.rest(client, worker);
-        }
-    }
-
     pub(super) fn worker_released(&mut self, client: usize, slot: usize, unknown: bool) {
         let worker = self.processes[client].slots[slot].worker;
         if !matches!(self.processes[client].workers[worker].doing, Doing::Leaving { slot: leaving } if leaving == slot) {

@@ -45,6 +45,8 @@ impl Hold {
                 }
             }));
         }
+        let given = acquisition.recipe.keys.together();
+        holds.sort_by_key(|hold| given.and_then(|given| given.iter().position(|name| **name == *hold.name())));
         let others = holds.split_off(1.min(holds.len()));
         let mut first = holds.pop().ok_or_else(super::unanswered)?;
         first.others = others;

@@ -11,8 +11,10 @@ for at, keys in ipairs(locks) do
   local refusal = acquire(keys, ARGV, true)
   if refusal then
     -- After any other refusal the waiter gives up, and leaves.
+    local is_kept = string.sub(refusal[4] or '', 1, 6) == 'claim '
     for other, others in ipairs(waits and refusal[1] == 'held' and locks or {}) do
-      if other ~= at and (was_notified or redis.pcall('ZREM', others[3], entry) == 1) then
+      local keeps = is_kept and other < at and redis.pcall('GETRANGE', others[1], 0, #entry + 6) == 'claim ' .. entry
+      if other ~= at and not keeps and (was_notified or redis.pcall('ZREM', others[3], entry) == 1) then
         release(others, { entry, entry })
       end
     end
