@@ -3,10 +3,10 @@
 mod blocking;
 mod history;
 mod inner;
+mod kinds;
 mod locks;
 mod marker;
 mod open;
-mod several;
 
 use std::fmt;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ impl Client {
         let lock = Lock::new(Arc::clone(&self.0), name, Some(adopt)).settings(settings);
         match fields.get("kind").as_deref() {
             None => Ok(lock),
-            Some("read") => Ok(lock.of_several(Kind::Read)),
+            Some("read") => Ok(lock.of_kind(Kind::Read)),
             Some(_) => Err(refuse()),
         }
     }

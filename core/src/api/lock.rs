@@ -129,7 +129,7 @@ impl Lock {
     }
 
     /// The lock of readers, or one with permits.
-    pub(crate) fn of_several(self, kind: Kind) -> Self {
+    pub(crate) fn of_kind(self, kind: Kind) -> Self {
         self.change(|spec| (spec.kind, spec.used_as) = (kind, LockKind::of(kind)))
     }
 

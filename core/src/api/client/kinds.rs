@@ -1,4 +1,4 @@
-//! Locks that several hold at once.
+//! Locks of other kinds: semaphores, read locks, and several locks at once.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Client {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn semaphore(&self, name: impl Into<String>, permits: u32) -> Lock {
-        self.lock(name).of_several(Kind::Semaphore(permits))
+        self.lock(name).of_kind(Kind::Semaphore(permits))
     }
 
     /// The read lock `name`, with the client's options: any number of readers hold it at once, and no writer. **The writer is
@@ -47,7 +47,7 @@ impl Client {
     /// # Ok::<(), locktender::Error>(())
     /// ```
     pub fn read_lock(&self, name: impl Into<String>) -> Lock {
-        self.lock(name).of_several(Kind::Read)
+        self.lock(name).of_kind(Kind::Read)
     }
 
     /// The locks of these names, with the client's options: a caller gets all of them at once, or none. No I/O.
