@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from locktender import AcquireTimeoutError, Client, ClosedError, UnavailableError, metrics
+from locktender import AcquireTimeoutError, Client, ClosedError, LockLostError, UnavailableError, metrics
 from locktender._spans import Followed
 from locktender.opentelemetry import LocktenderInstrumentor
 from support.observe import PATIENCE, until
@@ -100,6 +100,21 @@ def test_an_acquire_and_its_hold_are_spans_within_that_of_the_caller(telemetry, 
     assert found == {**common, "locktender.end": "acquired", "locktender.rounds": 1}
     assert dict(hold.attributes) == {**common, "locktender.end": "released"}
     assert (acquire.kind, hold.kind, hold.start_time) == (SpanKind.CLIENT, SpanKind.INTERNAL, acquire.end_time)
+
+
+def test_several_locks_have_one_hold_that_ends_with_the_first_of_them_that_ends(telemetry, client):
+    orders = client.multi_lock(["orders:1", "orders:2"])
+    with telemetry.tracer.start_as_current_span("request") as request:
+        orders.acquire().release()
+        held = orders.acquire()
+    client.lock("orders:2").force_release()
+    with pytest.raises(LockLostError):
+        held.extend()
+    held.release()
+    spans = telemetry.spans(4)
+    assert shown(spans) == [*[("acquire", "acquired", False)] * 2, ("hold", "lost", "LOCK_LOST"), ("hold", "released", False)]
+    assert {span.parent.span_id for span in spans} == {request.get_span_context().span_id}
+    assert {span.attributes["locktender.lock_name"] for span in spans} == {"orders:1, orders:2"}
 
 
 def test_an_end_is_an_error_where_the_caller_got_one_or_the_hold_was_lost(telemetry, client):

@@ -117,13 +117,14 @@ impl Follower {
         if followed.client.is_none() {
             followed.identify(client, &plain(app), event, &mut self.categories);
         }
-        followed.note(event, since_1970(at));
         let measured = match event.kind {
-            EventKind::Acquired => event.notified_ago.map(|ago| ("handover", ago)),
+            // Several locks are handed over as one.
+            EventKind::Acquired if followed.granted().is_none() => event.notified_ago.map(|ago| ("handover", ago)),
             EventKind::Extended => event.took.map(|took| ("renewal", took)),
             EventKind::Renewed if !is_full => event.took.map(|took| ("renewal", took)),
             _ => None,
         };
+        followed.note(event, since_1970(at));
         if let Some((name, took)) = measured {
             let time = Some((name, took, followed.labels.clone()));
             self.records.push(Record { number: event.trace, client: Some(client), time, ..Record::default() });

@@ -62,7 +62,7 @@ fn shown(follower: &mut Follower) -> Vec<String> {
 fn an_acquire_and_its_hold_end_as_their_events_and_the_answer_say() {
     use EventKind::*;
     let (result, error, left) = ((None, false), (Some("CLOSED"), false), (None, true));
-    let table: [(&[EventKind], _, &[EventKind], &[&str]); 12] = [
+    let table: [(&[EventKind], _, &[EventKind], &[&str]); 13] = [
         (&[Round, Acquired], result, &[Released], &["wait: acquire acquired", "hold: hold released."]),
         (&[Round, Acquired, Lost], result, &[Released], &["wait: acquire acquired", "hold: hold lost LOCK_LOST."]),
         (&[Acquired], result, &[Overlapped, Released], &["wait: acquire acquired", "hold: hold overlapped overlapped."]),
@@ -74,6 +74,13 @@ fn an_acquire_and_its_hold_end_as_their_events_and_the_answer_say() {
         (&[Round], left, &[], &[]),
         (&[Acquired], result, &[], &["wait: acquire acquired"]),
         (&[Skipped], result, &[Released], &["wait: acquire skipped."]),
+        // Several locks, each with events of its own.
+        (
+            &[Queued, Notified, Acquired, Acquired],
+            result,
+            &[Renewed, Renewed, Released, Lost],
+            &["handover: ", "wait: acquire acquired", "renewal: ", "renewal: ", "hold: hold released."],
+        ),
         (
             &[Queued, Notified, Acquired],
             result,

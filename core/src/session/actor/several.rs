@@ -12,8 +12,8 @@ impl LockActor {
         for (at, (keys, fence)) in self.recipe.keys.parts().iter().zip(&*grant.fences).enumerate() {
             let id = self.session.next_id();
             let recipe = Arc::new(self.recipe.of_part(Arc::clone(keys)));
-            let begin = || (self.measured.again(self.session.meters.of(keys.label())), 0);
-            let followed = if at == 0 { (self.measured.hand_on(), self.trace) } else { begin() };
+            let again = || self.measured.again(self.session.meters.of(keys.label()));
+            let followed = (if at == 0 { self.measured.hand_on() } else { again() }, self.trace);
             let hold = Self::made(Arc::clone(&self.session), recipe, (id, self.context), None, followed, acquirer());
             let hold = Arc::new(hold);
             self.session.registry.insert(id, &hold);
