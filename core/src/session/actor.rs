@@ -117,7 +117,8 @@ impl LockActor {
     ) -> Arc<Self> {
         let now = session.now();
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
-        Arc::new(Self::made(session, recipe, (id, context), waiter, (measured, trace_next(0)), acquirer))
+        let (trace, spans) = (trace_next(0), Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys)));
+        Arc::new(Self::made(session, recipe, (id, context), waiter, (measured, trace, spans), acquirer))
     }
 
     fn made(
@@ -125,11 +126,10 @@ impl LockActor {
         recipe: Arc<Recipe>,
         (id, context): (u64, Option<u64>),
         waiter: Option<Waiter>,
-        (measured, trace): (Measured, u64),
+        (measured, trace, spans): (Measured, u64, Spans),
         acquirer: Acquirer,
     ) -> Self {
         let now = session.now();
-        let spans = Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys));
         let state = ActorState {
             machine: Acquisition::new(Arc::clone(&recipe), waiter, session.seed(), now),
             inbox: VecDeque::new(),

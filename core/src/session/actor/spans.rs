@@ -42,6 +42,11 @@ impl Spans {
         Self(if wanted { callback::call(begin).ok().map(Mutex::new) } else { None })
     }
 
+    /// The spans of one of several locks that were acquired together: its hold is within the span of their caller, too.
+    pub(crate) fn of_part(&self) -> Self {
+        Self(self.0.as_ref().map(|spans| Mutex::new(Now { caller: spans.lock().caller.clone(), open: None })))
+    }
+
     /// Emits an event by `emit`, within the span that it belongs to. An event that ends an acquire or a hold ends its span, too.
     pub(crate) fn around(&self, event: &LockEvent, emit: impl FnOnce()) {
         let Some(spans) = &self.0 else { return emit() };
@@ -54,15 +59,16 @@ impl Spans {
 }
 
 fn leave(entered: Option<EnteredSpan>, event: &LockEvent, spans: &Mutex<Now>) {
-    let Some(span) = entered.map(EnteredSpan::exit) else { return };
-    let is_grant = event.kind == EventKind::Acquired;
+    let span = entered.map_or_else(Span::none, EnteredSpan::exit);
     // What a job's attempt or a release says about a hold that has ended is reported without a span.
     if !event.kind.ends_acquire() && !event.kind.ends_hold() {
         return;
     }
     span.record("end", event.kind.as_str());
-    let hold = is_grant.then(|| {
-        event.fence.into_iter().for_each(|fence| _ = span.record("fence", fence));
+    // The grant of several locks has no fence: each of them has a hold of its own.
+    let fence = event.fence.filter(|_| event.kind == EventKind::Acquired);
+    let hold = fence.map(|fence| {
+        span.record("fence", fence);
         let caller = spans.lock().caller.clone();
         span!(
             target: "locktender",
@@ -74,7 +80,7 @@ fn leave(entered: Option<EnteredSpan>, event: &LockEvent, spans: &Mutex<Now>) {
             lock_kind = event.lock_kind.map(LockKind::as_str),
             category = event.category.as_deref(),
             owner = event.owner.as_deref(),
-            fence = event.fence,
+            fence,
             end = field::Empty,
         )
     });

@@ -112,6 +112,34 @@ fn an_acquire_and_its_hold_are_spans_within_the_callers() {
 }
 
 #[test]
+fn the_holds_of_several_locks_are_spans_within_the_callers() {
+    let listener = Listener::default();
+    recorded(listener.clone(), || {
+        let client = Client::open("memory://spans-several").unwrap();
+        let request = tracing::info_span!("request");
+        let held = request.in_scope(|| client.multi_lock(["orders:2", "orders:1"]).acquire_blocking()).unwrap();
+        let fences: Vec<_> = held.fences().into_iter().map(|(_, fence)| Some(fence.to_string())).collect();
+        let spans = listener.spans.lock().clone();
+        assert_eq!(spans.iter().map(|seen| seen.closed).collect::<Vec<_>>(), [false, true, false, false]);
+        assert_eq!([&spans[3], &spans[2]].map(|seen| seen.fields.get("fence").cloned()).as_slice(), fences);
+        held.release().blocking().unwrap();
+    });
+    let spans = listener.spans.lock().clone();
+    let shown = |seen: &Seen| {
+        let [lock, end] = ["lock_name", "end"].map(|field| seen.fields.get(field).cloned().unwrap_or_default());
+        [seen.name.clone(), seen.parent.clone().unwrap_or_default(), lock, end, seen.events.join(" ")]
+    };
+    let expected = [
+        ["request", "", "", "", ""],
+        ["acquire", "request", "orders:2, orders:1", "acquired", "round acquired acquired"],
+        ["hold", "request", "orders:1", "released", "released"],
+        ["hold", "request", "orders:2", "released", "released"],
+    ];
+    assert_eq!(spans.iter().map(shown).collect::<Vec<_>>(), expected.map(|span| span.map(str::to_owned)));
+    assert!(spans.iter().all(|seen| seen.closed), "a span stays open: {spans:?}");
+}
+
+#[test]
 fn a_refused_acquire_is_a_span_that_names_its_lock() {
     let listener = Listener::default();
     recorded(listener.clone(), || {
