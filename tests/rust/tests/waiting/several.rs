@@ -115,7 +115,8 @@ fn a_task_that_reads_once_more_lets_no_other_reader_of_its_process_past_a_writer
         let [one, two] = [(); 2].map(|()| Watched::open(&url));
         let outer = readers(&one.client).caller(7).acquire_blocking().unwrap();
         outer.enter(7, None, 0);
-        let writer = acquire(two.client.lock("a").ttl(ms(9_000)));
+        // The lock is kept for a fair one, so the reader that waits can't pass it with a look of its own either.
+        let writer = acquire(two.client.lock("a").ttl(ms(9_000)).fair(true));
         two.queued(1);
         let waiting = acquire(readers(&one.client));
         one.queued(1);
