@@ -65,6 +65,8 @@ export interface Grant {
   readonly ended: Date | null
   /** How it stood when it was noted last. */
   readonly state: 'holds' | 'released' | 'lost'
+  /** Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit. */
+  readonly isShared: boolean
 }
 
 /** A hold of a client. */

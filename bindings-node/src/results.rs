@@ -114,11 +114,12 @@ pub(crate) struct Grant {
     pub began: Date,
     pub ended: Option<Date>,
     pub state: &'static str,
+    pub is_shared: bool,
 }
 
 impl From<locktender::Grant> for Grant {
     fn from(grant: locktender::Grant) -> Self {
-        let locktender::Grant { name, owner, fields, fence, began, ended, state, .. } = grant;
+        let locktender::Grant { name, owner, fields, fence, began, ended, state, is_shared, .. } = grant;
         Self {
             name,
             owner,
@@ -127,6 +128,7 @@ impl From<locktender::Grant> for Grant {
             began: began.into(),
             ended: ended.map(Date::from),
             state: state.as_str(),
+            is_shared,
         }
     }
 }

@@ -107,20 +107,22 @@ pub(crate) struct Grant {
     ended: Option<SystemTime>,
     /// How it stood when it was noted last: ``holds``, ``released`` or ``lost``.
     state: &'static str,
+    /// Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit.
+    is_shared: bool,
 }
 
 impl Grant {
     pub(crate) fn new(py: Python<'_>, grant: locktender::Grant) -> PyResult<Self> {
         let fields = grant.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
-        let locktender::Grant { name, owner, fence, began, ended, state, .. } = grant;
-        Ok(Self { name, owner, fields, fence, began, ended, state: state.as_str() })
+        let locktender::Grant { name, owner, fence, began, ended, state, is_shared, .. } = grant;
+        Ok(Self { name, owner, fields, fence, began, ended, state: state.as_str(), is_shared })
     }
 }
 
 #[pymethods]
 impl Grant {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "owner", "fields", "fence", "began", "ended", "state"])
+        shown(slf, &["name", "owner", "fields", "fence", "began", "ended", "state", "is_shared"])
     }
 }
 

@@ -197,6 +197,10 @@ class Grant:
     def state(self) -> Literal["holds", "released", "lost"]:
         """How it stood when it was noted last: ``holds``, ``released`` or ``lost``."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit."""
+
 @final
 class HoldInfo:
     """A hold of this client."""

@@ -67,7 +67,7 @@ pub(super) fn history_table(grants: &[Grant]) -> String {
             None if grant.ended.is_some() => "?".to_owned(),
             None => String::new(),
         };
-        let who = who(grant.fields.as_ref(), &grant.owner);
+        let who = who(grant.fields.as_ref(), &grant.owner) + if grant.is_shared { " and others" } else { "" };
         table.add_row([began, on_one_line(&grant.name), who, grant.fence.to_string(), grant.state.as_str().to_owned(), lasted]);
     }
     laid_out(table)
@@ -78,7 +78,7 @@ pub(super) fn grant_json(grant: &Grant) -> String {
     let fields = grant.fields.clone().unwrap_or_default();
     let line = json!({
         "name": grant.name, "owner": grant.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "fence": grant.fence,
-        "state": grant.state.as_str(), "began": at(grant.began), "ended": grant.ended.map(at), "lasted_ms": lasted(grant).map(ms),
+        "state": grant.state.as_str(), "is_shared": grant.is_shared, "began": at(grant.began), "ended": grant.ended.map(at), "lasted_ms": lasted(grant).map(ms),
     });
     format!("{line}\n")
 }

@@ -50,12 +50,12 @@ pub(super) fn show(state: &State, before: Option<(u64, u64)>, since_ms: u64, cou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::HoldState;
+    use crate::op::{Beside, HoldState};
 
     const T: u64 = 1_800_000_000_000_000;
 
     fn note(fence: u64) -> HistoryNote {
-        HistoryNote { lock: "a".into(), owner: "host=w".into(), fence, state: HoldState::Released }
+        HistoryNote { lock: "a".into(), owner: "host=w".into(), fence, state: HoldState::Released, beside: Beside::Nobody }
     }
 
     fn fences(state: &State, before: Option<(u64, u64)>, since_ms: u64, count: u32) -> Vec<u64> {

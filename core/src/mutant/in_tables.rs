@@ -31,6 +31,7 @@ impl Mutant {
         Self::FairSharesPlace,
         Self::LostEntryProves,
         Self::ClockAheadProves,
+        Self::ReaderProvesToReader,
         Self::LostClockExcludes,
         Self::AnotherServerExcludes,
         Self::ClockNotRaised,

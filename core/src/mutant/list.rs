@@ -86,7 +86,6 @@ mutants! {
     VoteLetsMarkerGo,
     /// A marker goes by itself although its clients ask for it.
     MarkerNotKept,
-
     /// A waiter that joins the queue marks nothing: neither the fence nor the lock's value.
     WaiterNotMarked,
     /// A waiter that stands in the queue already doesn't mark the lock's value again.
@@ -324,7 +323,6 @@ mutants! {
     FirstRoleDoesNotListen,
     /// The first of a local queue gets another role, and takes it.
     FirstRoleTaken,
-
     /// Behind a failover the clock may give fences below that of a hold.
     ClockNotRaised,
 
@@ -333,6 +331,8 @@ mutants! {
     LostEntryProves,
     /// A note whose fence is above the time of the note proves a hold.
     ClockAheadProves,
+    /// The note of a reader proves to a reader that it was not alone.
+    ReaderProvesToReader,
     /// A clock whose last fence is below ours excludes another hold.
     LostClockExcludes,
     /// A server that didn't grant our hold excludes another one.

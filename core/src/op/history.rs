@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::name::Kind;
+
 /// How many entries the history keeps: the oldest ones go.
 pub const HISTORY_LENGTH: usize = 10_000;
 
 /// How many entries a server is asked for at a time. A connection takes no reply of more than a megabyte, or of more than 4,096 values,
-/// of which an entry has eleven.
+/// of which an entry has up to thirteen.
 pub(crate) const HISTORY_PART: u32 = 300;
 
 /// How a hold stood when it was noted.
@@ -42,6 +44,46 @@ impl HoldState {
     }
 }
 
+/// Who may hold a lock beside a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nobody.
+    Nobody,
+    /// Other readers.
+    Readers,
+    /// Holders of other permits.
+    Permits,
+}
+
+impl Beside {
+    const ALL: [Self; 3] = [Self::Nobody, Self::Readers, Self::Permits];
+
+    pub(crate) const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Read => Self::Readers,
+            Kind::Semaphore(_) => Self::Permits,
+            Kind::Exclusive | Kind::Quorum | Kind::Job | Kind::Several => Self::Nobody,
+        }
+    }
+
+    /// Its spelling in the history; nothing for nobody.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nobody => "",
+            Self::Readers => "r",
+            Self::Permits => "p",
+        }
+    }
+
+    /// What is spelled so.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|beside| beside.as_str() == text)
+    }
+}
+
 /// What a holder notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryNote {
@@ -53,6 +95,8 @@ pub struct HistoryNote {
     pub fence: u64,
     /// How the hold stands.
     pub state: HoldState,
+    /// Who may hold the lock at the same time.
+    pub beside: Beside,
 }
 
 /// A note, and the id that the server gave it: its time in milliseconds, and a number within the millisecond.

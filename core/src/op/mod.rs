@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) use self::failure::Redirect;
 pub use self::failure::{Failure, FailureKind};
-pub use self::history::{HistoryEntry, HistoryNote, HoldState};
+pub use self::history::{Beside, HistoryEntry, HistoryNote, HoldState};
 pub use self::part::{Part, PartOp};
 pub use self::reply::{ClusterFacts, Inside, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;

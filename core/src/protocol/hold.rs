@@ -60,8 +60,10 @@ pub(super) struct Hold {
     waits: bool,
     /// Whether its acquire found the lock held by another program.
     pub(super) met_busy: bool,
-    /// Whether the history says that it holds.
+    /// Whether the history says that it holds, if it is to.
     is_noted: bool,
+    /// Whether others may have been inside when it was granted.
+    is_among: bool,
     /// Whether another node may answer since the grant.
     pub(super) failed_over: bool,
 }
@@ -99,6 +101,7 @@ impl Hold {
             waits: false,
             met_busy: false,
             is_noted: false,
+            is_among: noted::is_among(recipe, &round, fence),
             failed_over: round.suspected_at.is_some(),
             round,
             extensions: Rounds::default(),
@@ -342,8 +345,8 @@ impl Hold {
         // Before the answers: an event of what a caller does next must not overtake this one.
         out.push(Command::Emit(event));
         out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
-        if recipe.logs() && !std::mem::replace(&mut self.is_noted, true) {
-            out.push(Command::Log(self.note(recipe, HoldState::Holds)));
+        if !std::mem::replace(&mut self.is_noted, true) {
+            out.extend(self.note(recipe, HoldState::Holds).map(Command::Log));
         }
         self.suspected_at = self.suspected_at.filter(|since| extension.sent < *since && !mutant!(EarlierReplidConfirms));
         if !self.requests.is_empty() || self.suspected_at.is_some() {

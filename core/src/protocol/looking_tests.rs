@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::mutant::{Mutant, assert_noticed};
-use crate::op::{Answer, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Reply, Verb, Verdict};
+use crate::name::{Keys, Kind};
+use crate::op::{Answer, Beside, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Reply, Verb, Verdict};
 use crate::options::Wait;
 use crate::protocol::waiting::tests::{at, gone, held, recipe};
 use crate::protocol::{Acquisition, Command, Input, Manner, Outcome, Release, Tag};
@@ -28,7 +29,12 @@ struct Bench {
 impl Bench {
     /// Asks for the lock.
     fn asked() -> Self {
+        Self::asked_as(Kind::Exclusive)
+    }
+
+    fn asked_as(kind: Kind) -> Self {
         let mut recipe = recipe(1);
+        recipe.keys = Arc::new(Keys::new(kind, "", "l", true).unwrap());
         (recipe.options.ttl, recipe.options.wait) = (Duration::from_secs(3), Wait::For(Duration::from_secs(60)));
         let machine = Acquisition::new(Arc::new(recipe), None, 1, now(at(0)));
         let mut bench = Self { machine, tag: None, look: None, notes: Vec::new(), released: None, asked: Vec::new() };
@@ -81,7 +87,13 @@ impl Bench {
     fn show(&mut self, tick: Tick, notes: &[(&str, u64)]) {
         let Some((tag, ..)) = self.look else { panic!("nothing was looked for") };
         let entry = |(owner, fence): &(&str, u64)| {
-            let note = HistoryNote { lock: "l".into(), owner: (*owner).into(), fence: *fence, state: HoldState::Holds };
+            let note = HistoryNote {
+                lock: "l".into(),
+                owner: (*owner).into(),
+                fence: *fence,
+                state: HoldState::Holds,
+                beside: Beside::Nobody,
+            };
             HistoryEntry { id: (fence / 1_000 + 1, 0), note }
         };
         let entries = notes.iter().map(entry).collect();
@@ -213,5 +225,32 @@ fn short_holds_are_noted_only_if_they_met_a_holder() {
         bench.bring(ended, Input::Release(1, Manner::Explicit));
         bench.answer(ended, reply(ended, Verdict::Ok, 0));
         assert_eq!(bench.notes.iter().map(|(state, _)| *state).collect::<Vec<_>>(), expected, "{busy} {held_ms}");
+    }
+}
+
+#[test]
+fn of_those_inside_at_once_the_first_reader_is_noted_and_whoever_lost_the_lock() {
+    use HoldState::{Holds, Lost, Released};
+    for (kind, began_ms, noted) in [
+        (Kind::Read, 0, &[Holds, Released][..]),
+        (Kind::Read, 2, &[Holds, Released]),
+        (Kind::Read, 3, &[]),
+        (Kind::Semaphore(3), 0, &[]),
+    ] {
+        let granted = |tick| {
+            let mut bench = Bench::asked_as(kind);
+            bench.answer(at(0), reply(at(0), Verdict::Vote, (T - began_ms) * 1_000));
+            bench.bring(tick, Input::Wake);
+            bench.answer(tick, reply(tick, Verdict::Ok, (T - began_ms) * 1_000));
+            bench
+        };
+        let mut bench = granted(at(1_000));
+        bench.bring(at(1_500), Input::Release(1, Manner::Explicit));
+        bench.answer(at(1_500), reply(at(1_500), Verdict::Ok, 0));
+        assert_eq!(bench.notes.iter().map(|(state, _)| *state).collect::<Vec<_>>(), noted, "{kind:?} {began_ms}");
+        let mut bench = granted(at(1_000));
+        bench.release(at(5_000), fence(3_500));
+        assert_eq!(bench.notes.last().map(|(state, _)| *state), Some(Lost), "{kind:?} {began_ms}");
+        assert!(bench.look.is_some(), "the history may have a hold that excludes it");
     }
 }

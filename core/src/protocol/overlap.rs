@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::mutant::mutant;
-use crate::op::{HistoryEntry, HistoryNote, HoldState, Reply};
+use crate::op::{Beside, HistoryEntry, HistoryNote, HoldState, Reply};
 
 /// A hold whose key was gone when it was released.
 pub(super) struct Ours<'a> {
@@ -16,6 +16,8 @@ pub(super) struct Ours<'a> {
     pub(super) fence: u64,
     /// The owner whose hold it took over.
     pub(super) adopted: Option<&'a str>,
+    /// Who may have held the lock beside it.
+    pub(super) beside: Beside,
 }
 
 /// The next hold that the history proves.
@@ -29,7 +31,8 @@ fn proves(HistoryEntry { id: (ms, number), note }: &HistoryEntry, ours: &Ours<'_
     let has_held = note.state != HoldState::Lost || mutant!(LostEntryProves);
     // A fence above the time of its own note is that of a clock that was ahead.
     let is_plausible = note.fence <= ms.saturating_mul(1_000).saturating_add(*number) || mutant!(ClockAheadProves);
-    &*note.lock == ours.lock && note.fence > ours.fence && is_another && has_held && is_plausible
+    let is_apart = ours.beside == Beside::Nobody || note.beside != ours.beside || mutant!(ReaderProvesToReader);
+    &*note.lock == ours.lock && note.fence > ours.fence && is_another && has_held && is_plausible && is_apart
 }
 
 /// The answer of a server that had no key of ours when it was asked to delete it.
@@ -79,13 +82,33 @@ mod tests {
     /// The fence that is proved by entries of lock `a` behind our fence 5,000 of `us`, who took over from `old`: the owner, the fence, the
     /// state and the id.
     fn proved(entries: &[(&str, u64, HoldState, (u64, u64))]) -> Option<u64> {
+        proved_beside((Beside::Nobody, Beside::Nobody), entries)
+    }
+
+    /// The same where others may hold the lock beside us, and beside the holders of the entries.
+    fn proved_beside((ours, theirs): (Beside, Beside), entries: &[(&str, u64, HoldState, (u64, u64))]) -> Option<u64> {
         let entry = |(owner, fence, state, id): &(&str, u64, HoldState, (u64, u64))| {
             let (lock, owner) = owner.split_once('/').unwrap_or(("a", owner));
-            HistoryEntry { id: *id, note: HistoryNote { lock: lock.into(), owner: owner.into(), fence: *fence, state: *state } }
+            let (lock, owner, fence, state) = (lock.into(), (*owner).into(), *fence, *state);
+            HistoryEntry { id: *id, note: HistoryNote { lock, owner, fence, state, beside: theirs } }
         };
         let entries: Vec<_> = entries.iter().map(entry).collect();
-        let ours = Ours { lock: "a", owner: "us", fence: 5_000, adopted: Some("old") };
+        let ours = Ours { lock: "a", owner: "us", fence: 5_000, adopted: Some("old"), beside: ours };
         next_hold(&entries, &ours).map(|note| note.fence)
+    }
+
+    fn only_who_excludes_it_proves() {
+        use Beside::{Nobody, Permits, Readers};
+        for (ours, theirs, expected) in [
+            (Nobody, Readers, true),
+            (Readers, Nobody, true),
+            (Permits, Nobody, true),
+            (Permits, Readers, true),
+            (Readers, Readers, false),
+        ] {
+            let proved = proved_beside((ours, theirs), &[("b", 6_000, HoldState::Released, (7, 0))]);
+            assert_eq!(proved.is_some(), expected, "{ours:?} {theirs:?}");
+        }
     }
 
     fn only_a_later_hold_of_another_proves() {
@@ -111,9 +134,11 @@ mod tests {
     #[test]
     fn the_history_proves_the_next_hold_of_another() {
         only_a_later_hold_of_another_proves();
+        only_who_excludes_it_proves();
         for mutant in [Mutant::LostEntryProves, Mutant::ClockAheadProves] {
             assert_noticed(mutant, only_a_later_hold_of_another_proves);
         }
+        assert_noticed(Mutant::ReaderProvesToReader, only_who_excludes_it_proves);
     }
 
     fn a_clock_that_stood_still_excludes_others() {

@@ -58,7 +58,7 @@ impl Recipe {
 
     /// Whether holds are noted. Those beside others would push the ones of single holders out.
     pub(super) fn logs(&self) -> bool {
-        self.history && self.servers.len() == 1 && !self.keys.kind().is_shared()
+        self.history && self.servers.len() == 1
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -8,7 +8,7 @@ use crate::error::{Error, Loss, LossReason};
 use crate::event::{EventKind, LockEvent};
 use crate::mutant::mutant;
 use crate::op::job::{Ending, OpenAttempt};
-use crate::op::{Answer, HistoryEntry, HoldState, Reply, Verdict};
+use crate::op::{Answer, Beside, HistoryEntry, HoldState, Reply, Verdict};
 use crate::protocol::hold::Hold;
 use crate::protocol::overlap::{Ours, next_hold};
 use crate::protocol::release::{Outcome, Release};
@@ -119,7 +119,8 @@ impl Releasing {
                 };
                 let (lock, owner, fence) = (recipe.keys.lock(), &**self.hold.owner(), self.hold.fence);
                 let adopted = recipe.adopt.as_ref().map(|adopt| &*adopt.owner);
-                Look::Over(match next_hold(entries, &Ours { lock, owner, fence, adopted }) {
+                let beside = Beside::of(recipe.keys.kind());
+                Look::Over(match next_hold(entries, &Ours { lock, owner, fence, adopted, beside }) {
                     Some(next) => Release {
                         outcome: Outcome::Taken,
                         next_owner: Some(next.owner.to_string()),

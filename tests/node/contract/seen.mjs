@@ -52,8 +52,8 @@ export function show(info) {
   return { free: false, name, owner, fields: fields && { ...fields, at: fields.at.toISOString() }, remaining_ms: left(info.remainingMs), fence, ...several, waiters, queue }
 }
 
-export function showGrant({ name, owner, fields, fence, began, ended, state }) {
-  return { name, owner, fence, state, pid: fields?.pid ?? null, lasted_ms: ended && ended - began }
+export function showGrant({ name, owner, fields, fence, began, ended, state, isShared }) {
+  return { name, owner, fence, state, is_shared: isShared, pid: fields?.pid ?? null, lasted_ms: ended && ended - began }
 }
 
 export function showHold({ name, kind, owner, fence, heldForMs, remainingMs }) {

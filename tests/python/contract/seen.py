@@ -32,7 +32,7 @@ def look(held: Any) -> dict[str, Any]:
 
 
 def show_grant(grant: Any) -> dict[str, Any]:
-    seen = {name: getattr(grant, name) for name in ("name", "owner", "fence", "state")}
+    seen = {name: getattr(grant, name) for name in ("name", "owner", "fence", "state", "is_shared")}
     lasted_ms = grant.ended and (grant.ended - grant.began).total_seconds() * 1e3
     return {**seen, "pid": grant.fields and grant.fields.pid, "lasted_ms": lasted_ms}
 

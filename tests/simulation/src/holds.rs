@@ -121,12 +121,14 @@ impl World {
             is_of_lock && note.state != HoldState::Lost && fence <= ms * 1_000 + number
         };
         let is_shown = |fence: u64| entry.shown.iter().any(|entry| proves(entry, fence));
-        let overlap = others.clone().any(|grant| grant.fence > ours && grant.returned < let_go && is_shown(grant.fence));
-        let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered && !self.forgot;
-        let missed = proved && release.outcome == Outcome::Expired;
         // Those of its own kind may be inside beside it.
         let kind = entry.recipe.keys.kind();
         let excludes = |grant: &Granted| !sharing::overlaps(kind, grant.kind);
+        let is_overlap =
+            |grant: &Granted| excludes(grant) && grant.fence > ours && grant.returned < let_go && is_shown(grant.fence);
+        let overlap = others.clone().any(is_overlap);
+        let proved = self.plan.servers == 1 && entry.release_refused && overlap && !entry.unanswered && !self.forgot;
+        let missed = proved && release.outcome == Outcome::Expired;
         // Whatever has happened to the server: nobody had the lock between.
         let voted = entry.owner.as_deref().map(|owner| self.history.voted(owner));
         let wrongly_excluded = release.excludes_others()

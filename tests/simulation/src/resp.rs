@@ -8,7 +8,7 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
 use locktender::machine::{UNKNOWN_REPLID, owner_of};
 use locktender::op::{
-    Adoption, HistoryEntry, HistoryNote, HoldState, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict,
+    Adoption, Beside, HistoryEntry, HistoryNote, HoldState, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict,
 };
 
 use super::several;
@@ -184,17 +184,18 @@ pub(super) fn about_history(words: &[String]) -> Option<Op> {
     if text(0) == Some("XREVRANGE") {
         return Some(Op::History { before: None, since_ms: number(3)?, count: text(5)?.parse().ok()? });
     }
-    let note =
-        HistoryNote { lock: text(6)?.into(), owner: text(8)?.into(), fence: number(10)?, state: HoldState::read(text(12)?)? };
-    Some(Op::Log(Box::new(note)))
+    let (lock, owner, state) = (text(6)?.into(), text(8)?.into(), HoldState::read(text(12)?)?);
+    let beside = Beside::read(text(14).unwrap_or_default())?;
+    Some(Op::Log(Box::new(HistoryNote { lock, owner, fence: number(10)?, state, beside })))
 }
 
 /// The answer about the history.
 pub(super) fn shown(reply: &Reply) -> String {
     let Verdict::Logged(entries) = &reply.verdict else { return bulk("1-0") };
     let entry = |HistoryEntry { id: (ms, number), note }: &HistoryEntry| {
-        let fields = ["l", &note.lock, "o", &note.owner, "f", &note.fence.to_string(), "s", note.state.as_str()].map(bulk);
-        format!("*2\r\n{}*8\r\n{}", bulk(&format!("{ms}-{number}")), fields.concat())
+        let (fence, state, beside) = (note.fence.to_string(), note.state.as_str(), note.beside.as_str());
+        let fields = ["l", &note.lock, "o", &note.owner, "f", &fence, "s", state, "k", beside].map(bulk);
+        format!("*2\r\n{}*10\r\n{}", bulk(&format!("{ms}-{number}")), fields.concat())
     };
     format!("*{}\r\n{}", entries.len(), entries.iter().map(entry).collect::<String>())
 }

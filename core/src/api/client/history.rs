@@ -9,7 +9,7 @@ use crate::error::{Error, ServerFailure};
 use crate::io::call::Call;
 use crate::name::Listed;
 use crate::op::history::HISTORY_PART;
-use crate::op::{Answer, FailureKind, HistoryEntry, HoldState, Op, Verdict};
+use crate::op::{Answer, Beside, FailureKind, HistoryEntry, HoldState, Op, Verdict};
 use crate::owner::OwnerFields;
 use crate::session::Session;
 use crate::session::ask_all::ask_one;
@@ -35,6 +35,8 @@ pub struct Grant {
     pub ended: Option<SystemTime>,
     /// How it stood when it was noted last.
     pub state: HoldState,
+    /// Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit.
+    pub is_shared: bool,
 }
 
 impl Client {
@@ -42,7 +44,8 @@ impl Client {
     /// holds, 100 by default.
     ///
     /// Holders note their holds on the server: with the first renewal, and with the end of a hold that lasted a second or had found the
-    /// lock held. So shorter holds are not shown. Nobody waits for these notes, and one may be missing. The server keeps the last
+    /// lock held. So shorter holds are not shown. Of readers that were inside together the first one is noted,
+    /// and of readers and holders of permits whoever lost the lock. Nobody waits for these notes, and one may be missing. The server keeps the last
     /// 10,000 of all locks. A client with the option [`history`](crate::ClientBuilder::history) off notes nothing.
     ///
     /// ```
@@ -109,6 +112,7 @@ async fn read(session: &Arc<Session>, name: Option<&str>, limit: usize) -> Resul
                     began: UNIX_EPOCH + Duration::from_millis(note.fence / 1_000),
                     ended,
                     state: note.state,
+                    is_shared: note.beside != Beside::Nobody,
                 });
                 if grants.len() == limit {
                     return Ok(grants);

@@ -8,11 +8,26 @@ use crate::clock::Tick;
 use crate::event::{EventKind, LockEvent};
 use crate::name::Kind;
 use crate::op::holder::with_fence;
-use crate::op::{HistoryNote, HoldState};
+use crate::op::{Beside, HistoryNote, HoldState};
 use crate::protocol::Recipe;
+use crate::protocol::round::Round;
 
 /// A hold that lasts so long has its end in the history.
 const NOTED_FROM: Duration = Duration::from_secs(1);
+
+/// How far the beginning of a period may be from the answer of the server that began it, in milliseconds: two clocks are read, one of which
+/// stands still in a script.
+const BEGINNING_MS: u64 = 2;
+
+/// Whether others may be inside, beside whom this round has entered.
+pub(super) fn is_among(recipe: &Recipe, round: &Round, fence: u64) -> bool {
+    match Beside::of(recipe.keys.kind()) {
+        Beside::Nobody => false,
+        // The fence of a reader is the time at which its period began.
+        Beside::Readers => round.readings[0].is_some_and(|vote| fence / 1_000 + BEGINNING_MS < vote.server_us / 1_000),
+        Beside::Permits => true,
+    }
+}
 
 impl Hold {
     pub(in crate::protocol) fn is_on_one_server(&self) -> bool {
@@ -30,14 +45,18 @@ impl Hold {
         is_plain.then(|| if self.round.is_bare { Arc::clone(self.owner()) } else { with_fence(self.owner(), self.fence).into() })
     }
 
-    pub(super) fn note(&self, recipe: &Recipe, state: HoldState) -> HistoryNote {
-        HistoryNote { lock: recipe.keys.lock().into(), owner: Arc::clone(self.owner()), fence: self.fence, state }
+    /// What the history says of the hold. Of those inside at the same time it has the first reader, and whoever lost the lock: all of them would
+    /// push the others out of it.
+    pub(super) fn note(&self, recipe: &Recipe, state: HoldState) -> Option<HistoryNote> {
+        let (lock, owner, beside) = (recipe.keys.lock().into(), Arc::clone(self.owner()), Beside::of(recipe.keys.kind()));
+        let is_shown = recipe.logs() && (!self.is_among || state == HoldState::Lost);
+        is_shown.then_some(HistoryNote { lock, owner, fence: self.fence, state, beside })
     }
 
     /// What the history says of the end of the hold. A short hold that found the lock free is not in it.
     pub(in crate::protocol) fn last_note(&self, recipe: &Recipe, state: HoldState, now: Tick) -> Option<HistoryNote> {
         let is_noted = self.met_busy || now.since(self.granted) >= NOTED_FROM;
-        (recipe.logs() && is_noted).then(|| self.note(recipe, state))
+        self.note(recipe, state).filter(|_| is_noted)
     }
 
     pub(in crate::protocol) fn event(&self, recipe: &Recipe, kind: EventKind) -> LockEvent {

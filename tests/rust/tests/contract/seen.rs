@@ -98,7 +98,7 @@ pub fn show_grant(grant: &Grant) -> Value {
     let lasted = grant.ended.map(|ended| ended.duration_since(grant.began).unwrap());
     json!({
         "name": grant.name, "owner": grant.owner, "pid": grant.fields.as_ref().and_then(|fields| fields.pid), "fence": grant.fence,
-        "state": grant.state.as_str(), "lasted_ms": lasted.map(ms),
+        "state": grant.state.as_str(), "is_shared": grant.is_shared, "lasted_ms": lasted.map(ms),
     })
 }
 

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::name::HISTORY;
-use crate::op::{Answer, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Op, Reply, Verdict};
+use crate::op::{Answer, Beside, Failure, FailureKind, HistoryEntry, HistoryNote, HoldState, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 
 /// Fences, and times in microseconds, are below this number. No client writes a larger one.
@@ -37,6 +37,7 @@ fn entry(value: Value) -> Option<HistoryEntry> {
         owner: field("o")?.into(),
         fence: field("f")?.parse().ok().filter(|fence| *fence < LIMIT)?,
         state: HoldState::read(field("s")?)?,
+        beside: Beside::read(field("k").unwrap_or_default())?,
     };
     let ms = ms.parse().ok().filter(|ms| *ms < LIMIT / 1_000)?;
     Some(HistoryEntry { id: (ms, number.parse().ok()?), note })
@@ -57,6 +58,8 @@ mod tests {
             Value::Array(vec![text(id), Value::Array(fields.iter().map(|field| text(field)).collect())])
         };
         let whole = ["l", "orders:42", "o", "host=w", "f", "7", "s", "released", "later", "x"];
+        let reader = ["l", "orders:42", "o", "host=w", "f", "7", "s", "released", "k", "r"];
+        let unknown = ["l", "orders:42", "o", "host=w", "f", "7", "s", "released", "k", "x"];
         let large = ["l", "orders:42", "o", "host=w", "f", "9007199254740992", "s", "released"];
         let answer = Value::Array(vec![
             of("5-1", &whole),
@@ -65,9 +68,13 @@ mod tests {
             of("3-0", &["a", "b"]),
             of("9007199254741-0", &whole),
             of("2-0", &large),
+            of("1-0", &reader),
+            of("1-0", &unknown),
         ]);
-        let note = HistoryNote { lock: "orders:42".into(), owner: "host=w".into(), fence: 7, state: HoldState::Released };
-        let entries = [HistoryEntry { id: (5, 1), note: note.clone() }].into();
+        let (lock, owner, state) = ("orders:42".into(), "host=w".into(), HoldState::Released);
+        let note = HistoryNote { lock, owner, fence: 7, state, beside: Beside::Nobody };
+        let of_reader = HistoryNote { beside: Beside::Readers, ..note.clone() };
+        let entries = [HistoryEntry { id: (5, 1), note: note.clone() }, HistoryEntry { id: (1, 0), note: of_reader }].into();
         assert_eq!(reply(&op, answer).unwrap().verdict, Verdict::Logged(entries));
         assert_eq!(reply(&op, Value::Array(vec![])).unwrap().verdict, Verdict::Logged([].into()));
         assert_eq!(reply(&Op::Log(Box::new(note)), text("5-1")).unwrap().verdict, Verdict::Ok);

@@ -7,7 +7,7 @@ use crate::name::{HISTORY, Keys, Kind, Listed};
 
 use crate::op::history::HISTORY_LENGTH;
 use crate::op::job::{AttemptNumber, Ending, OpenAttempt, ScheduledTime, Terms};
-use crate::op::{Adoption, HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
+use crate::op::{Adoption, Beside, HistoryNote, LockOp, Op, Part, PartOp, QuorumConfig, Verb};
 use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::rights;
@@ -79,9 +79,12 @@ impl<'a> Words<'a> {
             }
             Op::Peek { key } => _ = self.text("GETRANGE").text(key).text("0").text("5"),
             Op::Log(note) => {
-                let HistoryNote { lock, owner, fence, state } = &**note;
+                let HistoryNote { lock, owner, fence, state, beside } = &**note;
                 self.text("XADD").text(HISTORY).text("MAXLEN").number(HISTORY_LENGTH as u64).text("*");
                 self.text("l").text(lock).text("o").text(owner).text("f").number(*fence).text("s").text(state.as_str());
+                if *beside != Beside::Nobody {
+                    self.text("k").text(beside.as_str());
+                }
             }
             Op::History { before, since_ms, count } => {
                 self.text("XREVRANGE").text(HISTORY).0.push(match before {
