@@ -75,7 +75,7 @@ export class Overview extends ClientEmitter {
    * without it the holds of all locks with this client's prefix are shown. `limit` is 100 by default.
    *
    * A hold is noted with its first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not
-   * shown. Of readers that were inside together the first one is noted, and of readers and holders of permits whoever lost the lock.
+   * shown. Of readers that were inside together the first one is noted, and of readers and holders of permits each that lost the lock.
    * Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
    *
    * Rejects with `InvalidArgumentError`, also on a quorum, which has no history; `UnavailableError`, `DeniedError` (the user needs

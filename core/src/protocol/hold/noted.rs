@@ -45,7 +45,7 @@ impl Hold {
         is_plain.then(|| if self.round.is_bare { Arc::clone(self.owner()) } else { with_fence(self.owner(), self.fence).into() })
     }
 
-    /// What the history says of the hold. Of those inside at the same time it has the first reader, and whoever lost the lock: all of them would
+    /// What the history says of the hold. Of those inside at the same time it has the first reader, and each that lost the lock: all of them would
     /// push the others out of it.
     pub(super) fn note(&self, recipe: &Recipe, state: HoldState) -> Option<HistoryNote> {
         let (lock, owner, beside) = (recipe.keys.lock().into(), Arc::clone(self.owner()), Beside::of(recipe.keys.kind()));
