@@ -136,7 +136,7 @@ export interface MadeElection {
  *
  * It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
  * leads at once. If it dies, the next one leads when its `ttlMs` has passed. Two leaders are never valid at the same time, and each term
- * is larger than all earlier ones. The README says under which assumptions. It works with one server and with a quorum.
+ * is larger than all earlier ones. docs/guarantees.md says under which assumptions. It works with one server and with a quorum.
  *
  * @example
  * ```js

@@ -122,6 +122,11 @@ pub use protocol::{JobState, JobStatus, Leader, LockInfo, Observation, Outcome, 
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+/// The Rust code of the crate's README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PackageReadme;
+
 /// The Rust code of the page on servers, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/servers.md")]

@@ -18,7 +18,7 @@ import time
 from datetime import date
 
 from fleets import ROOT, fleets
-from plots import plots
+from plots import picture, plots
 from rows import ROWS
 from sides import Sides
 from waiting import waiting
@@ -167,6 +167,7 @@ def main():
         old, after = rest.split(end)
         page = merged(old.strip(), text)
         PAGE.write_text(f"{before}{begin}\n{page}\n\n{plots(page)}\n{end}{after}")
+        (PAGE.parent / "handover.svg").write_text(picture(PAGE.read_text()))
 
 
 if __name__ == "__main__":

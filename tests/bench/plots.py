@@ -1,6 +1,11 @@
-"""Plots of the tables of docs/performance.md, as Mermaid, which GitHub draws."""
+"""Plots of the tables of docs/performance.md, as Mermaid, which GitHub draws, and the chart of the READMEs, which PyPI and npm show, too.
+
+`python3 tests/bench/plots.py` draws that chart anew from the page.
+"""
 
 import re
+import sys
+from pathlib import Path
 
 NUMBER = re.compile(r"\*\*([\d.,]+)")
 
@@ -28,6 +33,33 @@ def chart(title, kind, labels, unit, *series):
     return "\n".join([*lines, "```"])
 
 
+def hand_overs(table):
+    """Each library, ours first, and its hand-over in milliseconds."""
+    found = [row for row in map(cells, table.splitlines()) if row[0].startswith("hand-over, ")]
+    name = lambda row: row[0].removeprefix("hand-over, ").split(":")[0]
+    return [(f"locktender, {name(row)}", number(row[2])) for row in found if row[1]] + [(name(row), number(row[3])) for row in found if not row[1]]
+
+
+STYLE = "text{font:14px system-ui,sans-serif;fill:#57606a}.bar{fill:#8c959f}.ours{fill:#2da44e}@media(prefers-color-scheme:dark){text{fill:#9da7b3}}"
+
+
+def picture(table):
+    """The hand-overs as bars, each as long as its time, in SVG."""
+    measured = sorted(hand_overs(table), key=lambda row: row[1])
+    longest, height = measured[-1][1], 26 * len(measured) + 34
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{height}" role="img" aria-label="Hand-over of a busy lock, p50">',
+        f"<style>{STYLE}</style>",
+        '<text x="0" y="16">Hand-over of a busy lock between two processes, p50 (shorter is better)</text>',
+    ]
+    for at, (name, value) in enumerate(measured):
+        y, width = 26 * at + 28, max(2, round(430 * value / longest))
+        kind = "ours" if name.startswith("locktender") else "bar"
+        lines.append(f'<text x="200" y="{y + 15}" text-anchor="end">{name}</text><rect class="{kind}" x="210" y="{y}" width="{width}" height="20" rx="2"/>')
+        lines.append(f'<text x="{216 + width}" y="{y + 15}">{value:.1f} ms</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
 def plots(table):
     """What of the table is better seen than read."""
     measured = list(rows(table))
@@ -41,13 +73,15 @@ def plots(table):
     if speed:
         short = [re.sub(r" throughput / (?:npm )?| Lock.*|,? SET and.*|'s$", " ", title).strip() for title, _ in speed]
         drawn.append(chart("Throughput as a multiple of the peer's", "bar", short, "times", [value for _, value in speed]))
-    ours = [(row[0].removeprefix("hand-over, ").split(":")[0], number(row[2])) for row, _ in measured if row[0].startswith("hand-over, ")]
-    peers = [
-        (row[0].removeprefix("hand-over, "), number(row[3]))
-        for row in map(cells, table.splitlines())
-        if row[0].startswith("hand-over, ") and not row[1]
-    ]
-    if ours:
-        both = [(f"locktender, {name}", value) for name, value in ours] + peers
+    if both := hand_overs(table):
         drawn.append(chart("Hand-over between two processes, p50", "bar", [name for name, _ in both], "ms", [value for _, value in both]))
     return "\n\n".join(drawn)
+
+
+if __name__ == "__main__":
+    docs = Path(__file__).parents[2] / "docs"
+    chart = picture((docs / "performance.md").read_text())
+    if "--print" in sys.argv:
+        print(chart, end="")
+    else:
+        (docs / "handover.svg").write_text(chart)

@@ -10,12 +10,15 @@ from collections.abc import Callable
 
 import pytest
 
+import locktender
 from support.checkout import ROOT
 from support.page import OURS, Block, Page
 from support.server import RealServer
 
 README = Page("README.md")
+PACKAGES = [Page(f"{package}/README.md") for package in ("bindings-python", "bindings-node", "core")]
 PAGES = [README, *(Page(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md")))]
+PAGES += PACKAGES
 PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "examples/dashboards/README.md"))
 
 LIBRARY = (ROOT / "core/src/lib.rs").read_text()
@@ -29,13 +32,13 @@ RUN_BY = {
     "sh": "test_the_commands_are_there",
 }
 
-FIRST, *_ = PASTED = [
+_, FIRST, *_ = PASTED = [
     block
-    for page in (README, Page("docs/observability.md"), Page("docs/cron.md"))
+    for page in (README, PACKAGES[0], *(Page(f"docs/{name}.md") for name in ("observability", "cron", "leaders")))
     for block in page.blocks()
     if block.language == "python"
 ]
-NAMES = ["first", "asyncio", "events", "json", "metrics", "points", "opentelemetry", "cron"]
+NAMES = ["readme", "first", "asyncio", "events", "json", "metrics", "points", "opentelemetry", "cron", "leaders"]
 
 
 def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
@@ -48,7 +51,8 @@ def run(block: Block, url: str) -> subprocess.CompletedProcess[str]:
 def test_every_block_of_the_readme_is_run_by_some_test() -> None:
     languages = {block.language for block in README.blocks()}
     assert languages == set(RUN_BY)
-    assert len(PASTED) == len(NAMES), "two in the README, five in docs/observability.md, one in docs/cron.md"
+    assert {block.language for page in PACKAGES for block in page.blocks()} <= set(RUN_BY)
+    assert len(PASTED) == len(NAMES), "one in the README, two in that of the package, five in docs/observability.md, one in each other page"
 
 
 @pytest.mark.parametrize("block", PASTED, ids=NAMES)
@@ -84,7 +88,8 @@ def test_the_fencing_line_refuses_a_late_holder() -> None:
 
 
 def test_rust_is_compiled() -> None:
-    assert '#[cfg(doctest)]\n#[doc = include_str!("../../README.md")]' in LIBRARY
+    for readme in ("../../README.md", "../README.md"):
+        assert f'#[cfg(doctest)]\n#[doc = include_str!("{readme}")]' in LIBRARY
 
 
 def test_the_commands_are_there() -> None:
@@ -95,11 +100,20 @@ def test_the_commands_are_there() -> None:
         assert os.access(ROOT / command, os.X_OK), command
 
 
-def test_the_promise_reads_the_same_everywhere() -> None:
-    for part in ("*Exclusion*", "*Order*", "*Not promised*"):
-        (readme,) = [text for text in README.text.split("\n\n") if text.startswith(part)]
-        (guarantees,) = [text for text in Page("docs/guarantees.md").text.split("\n\n") if text.startswith(part)]
-        assert readme == guarantees
+def test_the_packages_share_the_first_screen() -> None:
+    checked = subprocess.run([sys.executable, "tests/readmes.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "cp bindings-node/README.md README.md" in (ROOT / ".github/workflows/release.yml").read_text()
+
+
+def test_the_chart_shows_what_was_measured() -> None:
+    plots = subprocess.run([sys.executable, "tests/bench/plots.py", "--print"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (ROOT / "docs/handover.svg").read_text() == plots.stdout, "run python3 tests/bench/plots.py"
+
+
+def test_every_code_of_an_error_has_its_place_on_the_page() -> None:
+    codes = {error.code for error in vars(locktender).values() if isinstance(error, type) and issubclass(error, locktender.LockError)}
+    assert {code.lower() for code in codes if code} <= Page("docs/errors.md").anchors()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(ROOT)))
@@ -115,8 +129,9 @@ def test_links_lead_somewhere(page: Page) -> None:
             assert anchor in Page(str(target.relative_to(ROOT))).anchors(), f"{page.path.name}: {link}"
 
 
-def test_the_readme_s_links_lead_somewhere_on_pypi_too() -> None:
-    assert [link for link in README.links() if not link.startswith(("https://", "#"))] == []
+@pytest.mark.parametrize("page", [README, *PACKAGES], ids=lambda page: str(page.path.relative_to(ROOT)))
+def test_the_readme_s_links_lead_somewhere_on_pypi_too(page: Page) -> None:
+    assert [link for link in page.links() if not link.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(ROOT)))

@@ -58,7 +58,7 @@ def named(path):
 # Where a user looks for what a URL may be. The command has no use for memory://, which excludes nobody in another process. A `RedisServer`
 # is one server.
 PLACES = {
-    "README.md": KINDS,
+    "docs/options.md": KINDS,
     "docs/servers.md": KINDS,
     "bindings-python/python/locktender/_native_client.pyi": KINDS,
     "bindings-python/src/client/client.txt": KINDS,

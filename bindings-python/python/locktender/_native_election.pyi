@@ -125,7 +125,7 @@ class Election:
 
     It is the lock of the same name, with verbs of its own. A leader is renewed in the background. If it resigns, the next candidate
     leads at once; if it dies, the next one leads when its ``ttl`` has passed. Two leaders are never valid at the same time, and each
-    term is larger than all earlier ones; the README says under which assumptions. It works with one server and with a quorum.
+    term is larger than all earlier ones; docs/guarantees.md says under which assumptions. It works with one server and with a quorum.
 
         election = client.election("scheduler")
         election.lead(schedule)                       # schedule(leadership), again and again, until election.stop()
