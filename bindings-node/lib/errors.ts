@@ -13,6 +13,9 @@ export interface ServerFailure {
   readonly message: string
 }
 
+/** The page about errors, with a heading for each code. */
+const PAGE = 'https://github.com/locktender/locktender/blob/main/docs/errors.md#'
+
 /**
  * Every error of locktender. Branch on `code`, never on the message.
  *
@@ -40,6 +43,11 @@ export class LockError extends Error {
   /** The name of the class. */
   override get name(): string {
     return this.constructor.name
+  }
+
+  /** The address of what the documentation says of the code: when it occurs, and what to do. */
+  get docsUrl(): string {
+    return PAGE + this.code.toLowerCase()
   }
 }
 

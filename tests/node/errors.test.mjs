@@ -34,6 +34,7 @@ for (const [script, code, name] of failures) {
     const error = await failing(script)
     assert.ok(error instanceof locktender[name] && error instanceof LockError && error instanceof Error)
     assert.deepEqual([error.code, error.name, error.lockName], [code, name, 'orders'])
+    assert.ok(error.docsUrl.endsWith(`/docs/errors.md#${code.toLowerCase()}`), error.docsUrl)
     assert.match(error.message, /^[^\n]*orders[^\n]*$/)
     assert.ok(String(error).startsWith(`${name}: `))
     assert.match(error.stack, /errors\.test\.mjs/, 'it shows who waited')

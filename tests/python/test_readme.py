@@ -112,8 +112,12 @@ def test_the_chart_shows_what_was_measured() -> None:
 
 
 def test_every_code_of_an_error_has_its_place_on_the_page() -> None:
-    codes = {error.code for error in vars(locktender).values() if isinstance(error, type) and issubclass(error, locktender.LockError)}
-    assert {code.lower() for code in codes if code} <= Page("docs/errors.md").anchors()
+    kinds = [kind for kind in vars(locktender).values() if isinstance(kind, type) and issubclass(kind, locktender.LockError)]
+    places = {kind().docs_url.removeprefix(OURS).partition("#")[::2] for kind in kinds}
+    assert {page for page, _ in places} == {"docs/errors.md"}
+    assert {anchor for _, anchor in places} <= Page("docs/errors.md").anchors()
+    for source in ("core/src/error/mod.rs", "bindings-node/lib/errors.ts"):
+        assert OURS + "docs/errors.md#" in (ROOT / source).read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(ROOT)))

@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# The page about errors, with a heading for each code.
+_PAGE = "https://github.com/locktender/locktender/blob/main/docs/errors.md#"
+
+
 class LockError(Exception):
     """Any error of this package.
 
-    ``code`` is the same text in Python, Node and Rust; ``lock_name`` is the lock's name where the error is about one.
+    ``code`` is the same text in Python, Node and Rust; ``lock_name`` is the lock's name where the error is about one; ``docs_url`` is the
+    page about the code.
     """
 
     code: str = "INTERNAL"
@@ -24,6 +29,11 @@ class LockError(Exception):
     def __init__(self, message: str = "", *, lock_name: str | None = None) -> None:
         super().__init__(message)
         self.lock_name = lock_name
+
+    @property
+    def docs_url(self) -> str:
+        """The address of what the documentation says of the code: when it occurs, and what to do."""
+        return _PAGE + self.code.lower()
 
 
 class AcquireTimeoutError(LockError, TimeoutError):

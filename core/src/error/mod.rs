@@ -16,6 +16,9 @@ pub use crate::error::run::RunError;
 use crate::op::{Failure, FailureKind};
 use crate::wording::{Language, Text};
 
+/// The page about errors, with a heading for each code.
+const PAGE: &str = "https://github.com/locktender/locktender/blob/main/docs/errors.md#";
+
 /// The code of an error, the same in every language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -80,6 +83,17 @@ impl Code {
             Self::JobDead => "JOB_DEAD",
             Self::Internal => "INTERNAL",
         }
+    }
+
+    /// The address of what the documentation says of the code: when it occurs, and what to do.
+    ///
+    /// ```
+    /// let url = locktender::Code::LockLost.docs_url();
+    /// assert!(url.ends_with("/docs/errors.md#lock_lost"));
+    /// ```
+    #[must_use]
+    pub fn docs_url(self) -> String {
+        PAGE.to_owned() + &self.as_str().to_lowercase()
     }
 }
 
