@@ -174,7 +174,8 @@ impl World {
             for slot in valid {
                 let entry = &process.slots[*slot];
                 let holder = node.lock(&entry.recipe.keys, self.now).map(|(holder, _)| holder);
-                let kept = entry.owner.as_deref().and_then(|owner| node.kept_until(&entry.recipe.keys, owner, self.now));
+                let kept =
+                    entry.owner.as_deref().and_then(|owner| node.kept_or_barred_until(&entry.recipe.keys, owner, self.now));
                 if entry.granted_at < since && entry.grant.is_some() && entry.gone.is_none() && kept.is_none() {
                     found = Some(format!("c{client}.{slot} believes in a hold that its server has lost: it has {holder:?}"));
                 }

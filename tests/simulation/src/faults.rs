@@ -47,6 +47,8 @@ pub(super) enum Fault {
     Return { server: usize, age: u64 },
     /// A server's clock is set forward.
     Jump { server: usize, ahead: u64 },
+    /// The marks of those who have a lock together are deleted, as soon as somebody has it.
+    LoseMarks { name: usize },
 }
 
 /// Draws the faults of a plan.
@@ -180,6 +182,7 @@ impl World {
             Fault::FailOver { server, promotion } => self.fail_over(server, promotion),
             Fault::Return { server, age } => self.go_and_return(server, age),
             Fault::Jump { server, ahead } => self.nodes[server].ahead += ahead,
+            Fault::LoseMarks { name } => self.lose_marks(name),
         }
     }
 

@@ -159,7 +159,7 @@ impl World {
         let keeps = |server: &usize| {
             let node = &self.nodes[*server];
             let forgot = node.forgot_at.is_some_and(|at| at >= entry.started);
-            forgot || node.kept_until(&entry.recipe.keys, owner, self.now).is_some_and(|gone| gone >= until)
+            forgot || node.kept_or_barred_until(&entry.recipe.keys, owner, self.now).is_some_and(|gone| gone >= until)
         };
         let keeping = (0..self.plan.servers).filter(keeps).count();
         if keeping < self.plan.needed() {

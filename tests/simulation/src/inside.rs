@@ -118,11 +118,17 @@ impl Inside {
         })
     }
 
-    /// Checks what an operation has made of it.
-    pub(super) fn allows(&self, op: &Op, reply: &Reply, after: &Self) -> Result<(), String> {
+    /// Whether somebody is inside.
+    pub(super) fn has_holders(&self) -> bool {
+        self.gate.is_some() && !self.marks.is_empty()
+    }
+
+    /// Checks what an operation has made of it. `is_bereft`: the marks of its gate were deleted.
+    pub(super) fn allows(&self, op: &Op, reply: &Reply, after: &Self, is_bereft: bool) -> Result<(), String> {
         let Op::Lock(op) = op else { return Ok(()) };
         let kind = op.keys.kind();
-        after.is_whole(self.has_stray_marks())?;
+        let is_barred = is_bereft && (after.gate, after.ends_ms) == (self.gate, self.ends_ms);
+        after.is_whole(self.has_stray_marks(), is_barred)?;
         let enters = kind.is_shared() && reply.verdict == Verdict::Vote;
         let may_be = match (self.gate, after.gate) {
             (before, now) if before == now => true,
@@ -188,8 +194,9 @@ impl Inside {
         self.gate.is_none() && self.set_ends_ms.is_some()
     }
 
-    /// Gate and marks end with the last mark. `had_strays`: there were marks without a gate before.
-    fn is_whole(&self, had_strays: bool) -> Result<(), String> {
+    /// Gate and marks end with the last mark. `had_strays`: there were marks without a gate before. `is_barred`: it is a gate
+    /// whose marks were deleted, which has none until it ends.
+    fn is_whole(&self, had_strays: bool, is_barred: bool) -> Result<(), String> {
         let last = self.marks.values().max().copied();
         match (self.gate, self.set_ends_ms, last) {
             (_, Some(None), _) => Err(format!("marks without an expiry: {:?}", self.known)),
@@ -197,6 +204,8 @@ impl Inside {
             (Some(_), Some(set), Some(_)) if set != last || self.ends_ms != last => {
                 Err(format!("the last mark ends at {last:?}, the gate at {:?}, the marks at {set:?}", self.ends_ms))
             }
+            (Some(_), None, _) if is_barred => Ok(()),
+            (Some(_), Some(_), _) if is_barred => Err(format!("marks were written again: {:?}", self.known)),
             (Some(_), _, None) if self.ends_ms.is_none_or(|end| end > self.now_ms) => {
                 Err(format!("a gate without a mark until {:?}", self.ends_ms))
             }

@@ -23,6 +23,7 @@ mod holds;
 mod inside;
 mod letting_in;
 mod listening;
+mod lost_marks;
 mod node;
 mod notices;
 mod plan;

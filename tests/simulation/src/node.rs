@@ -10,6 +10,7 @@ use locktender::op::{Adoption, LockOp, Op, Reply, Verb, Verdict};
 
 use super::clock::{Clock, Instant, ms};
 use super::inside::Inside;
+use super::lost_marks::Bereft;
 use super::together;
 
 /// One server.
@@ -36,6 +37,8 @@ pub(super) struct Node {
     /// The time of its last fault.
     pub(super) troubled_at: Instant,
     snapshots: VecDeque<(Instant, State)>,
+    /// The gates whose marks were deleted.
+    pub(super) bereft: Vec<Bereft>,
 }
 
 impl Node {
@@ -57,6 +60,7 @@ impl Node {
             forgot_at: None,
             troubled_at: 0,
             snapshots: VecDeque::new(),
+            bereft: Vec::new(),
         }
     }
 
@@ -84,8 +88,8 @@ impl Node {
     /// to change.
     pub(super) fn apply(&mut self, op: &Op, known_as: &str, now: Instant) -> (Reply, Result<(), String>) {
         let now_us = self.wall_us(now);
-        let seen = |state: &State, keys: &Keys| keys.each().map(|keys| Seen::of(state, keys, now_us)).collect::<Vec<_>>();
-        let before = keys_of(op).map(|keys| seen(&self.state, keys));
+        let seen = |node: &Self, keys: &Keys| keys.each().map(|keys| Seen::of(node, keys, now_us)).collect::<Vec<_>>();
+        let before = keys_of(op).map(|keys| seen(self, keys));
         let place_at = |keys: &Keys| {
             let stands = |entry: &str| self.state.members(keys.queue(), now_us).is_some_and(|queue| queue.score(entry).is_some());
             together::place_at(op, stands, self.state.get(keys.lock(), now_us).and_then(|entry| entry.text()))
@@ -94,7 +98,7 @@ impl Node {
         let reply = apply(&mut self.state, op, &Env { now_us, replid: &self.replid, known_as, is_renamed: false });
         let verdict = match (before, keys_of(op)) {
             (Some(before), Some(keys)) => {
-                let (each, after) = (together::each(op, &reply, &places), seen(&self.state, keys));
+                let (each, after) = (together::each(op, &reply, &places), seen(self, keys));
                 let mut pairs = before.iter().zip(&after).zip(&each);
                 pairs.try_for_each(|((before, after), (op, reply))| before.allows(op, reply, after))
             }
@@ -112,7 +116,7 @@ impl Node {
     pub(super) fn take_free(&mut self, op: &Op, now: Instant) -> (bool, Option<(u64, u64)>, Result<(), String>) {
         let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else { return (false, None, Ok(())) };
         let now_us = self.wall_us(now);
-        let before = Seen::of(&self.state, keys, now_us);
+        let before = Seen::of(self, keys, now_us);
         let env = Env { now_us, replid: &self.replid, known_as: &self.replid, is_renamed: false };
         let (took, id) = take_free(&mut self.state, keys, (by, *ttl_ms), &env);
         let is_right =
@@ -184,6 +188,7 @@ impl Node {
             number: self.number + 1,
             run: self.run + 100,
             replicates: Some(self.replid.clone()),
+            bereft: self.bereft.clone(),
             ..Self::new(self.server, self.clock)
         }
     }
@@ -236,10 +241,13 @@ struct Seen {
     expires_ms: Option<u64>,
     fence: u64,
     inside: Inside,
+    /// Whether the marks of its gate were deleted.
+    is_bereft: bool,
 }
 
 impl Seen {
-    fn of(state: &State, keys: &Keys, now_us: u64) -> Self {
+    fn of(node: &Node, keys: &Keys, now_us: u64) -> Self {
+        let state = &node.state;
         let entry = state.get(keys.lock(), now_us);
         let text = |value: &Value| if let Value::Text(text) = value { Some(owner_of(text).into()) } else { None };
         let fence = state.get(keys.fence(), now_us).and_then(number);
@@ -248,6 +256,7 @@ impl Seen {
             expires_ms: entry.and_then(|entry| entry.expires_ms),
             fence: fence.unwrap_or(0),
             inside: Inside::of(state, keys, now_us),
+            is_bereft: node.bereft(keys, now_us).is_some(),
         }
     }
 
@@ -296,6 +305,6 @@ impl Seen {
         if matches!(op.verb(), Some(Verb::Extend { .. } | Verb::Heal { .. })) && is_held && after.expires_ms < self.expires_ms {
             return Err(format!("{op:?} shortened a key"));
         }
-        self.inside.allows(op, reply, &after.inside)
+        self.inside.allows(op, reply, &after.inside, self.is_bereft)
     }
 }

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use super::clock::ms;
 use super::faults::{Fault, draw, draw_failovers, draw_returns, draw_stalls};
+use super::lost_marks;
 
 /// By this number it is drawn which runs have readers and permits.
 const SHARED: u64 = 0x1479_7EBF;
 
 /// By this number it is drawn in which runs users acquire several locks at once.
 const TOGETHER: u64 = 0x5E81_CE15;
+
+/// By this number it is drawn in which runs marks are deleted.
+const LOST_MARKS: u64 = 0x1057_3A94;
 
 /// The frame of one run.
 #[derive(Clone, Debug)]
@@ -144,6 +148,8 @@ impl Plan {
         // Or acquires several locks at once.
         let may_be_together = plan.servers == 1 && plan.names > 1;
         plan.is_together = may_be_together && fastrand::Rng::with_seed(seed ^ TOGETHER).u8(..3) == 0;
+        // Or loses marks.
+        lost_marks::draw(&mut plan, &mut fastrand::Rng::with_seed(seed ^ LOST_MARKS));
         plan
     }
 

@@ -98,8 +98,12 @@ impl World {
         let Some(voted) = entry.owner.as_deref().map(|owner| self.history.voted(owner)).filter(|_| self.plan.is_shared) else {
             return false;
         };
-        let inside = Inside::of(&node.state, &entry.recipe.keys, node.wall_us(self.now));
-        inside.owners().next().is_some() && inside.owners().all(|owner| self.history.voted(owner) < voted)
+        let (keys, now_us) = (&entry.recipe.keys, node.wall_us(self.now));
+        let inside = Inside::of(&node.state, keys, now_us);
+        // Also where their marks were deleted since then.
+        let lost = node.bereft(keys, now_us).into_iter().flat_map(|bereft| &bereft.owners);
+        let mut owners = inside.owners().chain(lost).peekable();
+        owners.peek().is_some() && owners.all(|owner| self.history.voted(owner) < voted)
     }
 
     /// Whether marks of a lock are still there at an instant.

@@ -23,6 +23,7 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::AdoptedEndKept, 32_355),
     (Mutant::AdopterKeepsPlace, 6_530),
     (Mutant::ClaimTakesPermit, 26),
+    (Mutant::EmptyGateJoined, 44),
     (Mutant::EndedMarkLives, 142),
     (Mutant::GateNotOfLast, 26),
     (Mutant::GateOutlivesMarks, 26),
