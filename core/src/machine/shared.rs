@@ -139,6 +139,10 @@ fn find_room(room: &mut Room<'_>, args: &AcquireArgs<'_>) -> Result<Free, Reply>
         return Err(room.held(&found, args.owner, place));
     }
     let others = room.count().saturating_sub(u64::from(claim.is_some() && !mutant!(ClaimTakesPermit)));
+    let limit = limit.map(|limit| match inside {
+        Gate::Permits(theirs) if claim.is_none() && mutant!(OthersLimitCounts) => limit.min(theirs),
+        _ => limit,
+    });
     if limit.is_some_and(|limit| others >= limit + u64::from(mutant!(PermitTooMany))) {
         // Others were let in by a larger limit, and the claim is of no use.
         if let Some(claim) = &claim {

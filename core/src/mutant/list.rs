@@ -36,6 +36,8 @@ mutants! {
     ClaimTakesPermit,
     /// One permit more than the limit is given.
     PermitTooMany,
+    /// Who asks for more permits than those inside is refused by their number.
+    OthersLimitCounts,
     /// A reader that joins has a fence of its own.
     JoinerHasOwnFence,
     /// The marks of an earlier period stay.
@@ -116,7 +118,6 @@ mutants! {
     SucceededIgnored,
     /// A confirmation behind a failover leaves the clock as it is.
     ConfirmRaisesNothing,
-
     /// A proposal becomes the fence, however far it is from the server's clock.
     FarProposalBelieved,
 

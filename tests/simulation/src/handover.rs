@@ -184,7 +184,7 @@ impl World {
     }
 
     /// Whether the lock can be granted: not if the answers use up the ttl.
-    fn can_be_granted(&self, slot: &Slot) -> bool {
+    pub(super) fn can_be_granted(&self, slot: &Slot) -> bool {
         micros(slot.ttl()) > 8 * (self.plan.latency_us + self.plan.jitter_us)
     }
 

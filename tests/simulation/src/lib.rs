@@ -32,6 +32,7 @@ mod process;
 mod queue;
 mod resp;
 mod role;
+mod room;
 mod route;
 mod sample;
 mod session;

@@ -9,7 +9,7 @@ use super::clock::{Instant, micros, ms};
 use super::inside::Gate;
 use super::node::Node;
 use super::queue::Event;
-use super::slot::Gone;
+use super::slot::{Gone, Slot};
 use super::worker::quorum_of;
 use super::world::World;
 
@@ -28,6 +28,7 @@ impl World {
             process.live.retain(|slot| process.slots[*slot].is_live());
         }
         (0..=self.plan.names).for_each(|name| self.look_for_idle_lock(name));
+        (0..self.plan.names).for_each(|name| self.look_for_open_rooms(name));
         self.look_for_forgotten_waiters();
         self.look_for_ghosts();
         self.look_for_handovers();
@@ -98,34 +99,40 @@ impl World {
         quorum_of(&self.plan).is_some() && node.troubled_at > 0 && node.troubled_at + lasts > self.now
     }
 
+    fn has_settled(&self, at: Instant) -> bool {
+        at + ms(1_000) < self.now
+    }
+
+    /// The servers that vote.
+    pub(super) fn voting(&self) -> Vec<usize> {
+        let votes = |node: &Node| node.up && self.has_settled(node.stopped_until) && !self.may_be_in_quarantine(node);
+        (0..self.plan.servers).filter(|server| votes(&self.nodes[*server])).collect()
+    }
+
+    /// Whether no fault keeps a client from a lock that these servers would grant.
+    pub(super) fn is_reliable(&self, client: usize, voting: &[usize]) -> bool {
+        let (process, longest) = (&self.processes[client], self.plan.latency_us + self.plan.jitter_us);
+        let settled = |server: &&usize| self.has_settled(self.routes[client][**server].troubled_until);
+        let reaches = voting.iter().filter(settled).count() >= self.plan.needed();
+        let reliable = process.alive && !process.closed && self.has_settled(process.stopped_until) && reaches;
+        // The probes have a deadline of their own, which takes quarantine into account.
+        let sane = self.probes.is_none() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
+        reliable && sane
+    }
+
     /// A lock that is free, and has waiters, doesn't stay free; nor do several, if somebody waits for all of them.
     fn look_for_idle_lock(&mut self, name: usize) {
         let keys = self.keys.get(name).cloned();
         let is_free = |node: &Node, keys: &Keys| keys.each().all(|keys| node.lock(keys, self.now).is_none());
-        let settled_for = |at: Instant| at + ms(1_000) < self.now;
-        let votes = |server: &usize| {
-            let node = &self.nodes[*server];
-            let votes = node.up && settled_for(node.stopped_until) && !self.may_be_in_quarantine(node);
-            votes && keys.as_ref().is_none_or(|keys| is_free(node, keys))
+        let mut voting = self.voting();
+        voting.retain(|server| keys.as_ref().is_none_or(|keys| is_free(&self.nodes[*server], keys)));
+        let waits = |slot: &Slot| {
+            let may = keys.is_some() || is_free(&self.nodes[0], &slot.recipe.keys);
+            slot.name == name && slot.is_waiting() && self.can_be_granted(slot) && may && self.has_settled(slot.started)
         };
-        let voting: Vec<usize> = (0..self.plan.servers).filter(votes).collect();
-        let reaches =
-            |client: usize| voting.iter().filter(|server| settled_for(self.routes[client][**server].troubled_until)).count();
-        let longest = self.plan.latency_us + self.plan.jitter_us;
-        let waits = |client: usize| {
-            let process = &self.processes[client];
-            let reliable =
-                process.alive && !process.closed && settled_for(process.stopped_until) && reaches(client) >= self.plan.needed();
-            reliable
-                && process.live.iter().map(|slot| &process.slots[*slot]).any(|slot| {
-                    let can = micros(slot.ttl()) > 8 * longest;
-                    let may = keys.is_some() || is_free(&self.nodes[0], &slot.recipe.keys);
-                    slot.name == name && slot.is_waiting() && can && may && settled_for(slot.started)
-                })
-        };
-        // The probes have a deadline of their own, which takes quarantine into account.
-        let sane = self.probes.is_none() && self.plan.lost_per_mille == 0 && micros(self.plan.response_timeout) > 4 * longest;
-        let idle = sane && (0..self.processes.len()).any(waits);
+        let has_waiter =
+            |client: usize| self.processes[client].live.iter().any(|slot| waits(&self.processes[client].slots[*slot]));
+        let idle = (0..self.processes.len()).any(|client| self.is_reliable(client, &voting) && has_waiter(client));
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
         // A waiter at the front of its local queue looks within a second, even if messages were lost. On a quorum it may look in
         // vain.

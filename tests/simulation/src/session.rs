@@ -253,6 +253,7 @@ impl World {
             self.applied(at, op, reply, late);
             self.asked(client, op);
             self.served(op, reply);
+            self.room_is_taken(client, op, reply);
             self.prolonged((client, server), tag, op, reply);
             self.look_at_queue(server, (op, reply), Some(&*before), &messages);
             self.came(client, tag, op, reply, &messages);

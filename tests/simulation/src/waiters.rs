@@ -9,6 +9,7 @@ use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;
+use super::room::Rooms;
 use super::standing::{Refused, Signs};
 use super::world::World;
 
@@ -37,6 +38,7 @@ pub(super) struct Watch {
     /// The owners that a transaction has granted a lock.
     pub(super) by_transaction: HashSet<Arc<str>>,
     pub(super) handover: Handover,
+    pub(super) rooms: Rooms,
 }
 
 impl World {
