@@ -202,7 +202,8 @@ impl Node {
         let promoted = format!("{}-promoted", self.replid);
         self.replid = format!("{promoted}-back");
         self.followed = Some(promoted);
-        self.forgot_at = Some(now);
+        // An old primary may still grant what it doesn't know.
+        self.forgot_at = self.forgot_at.max(Some(now));
         self.troubled_at = now;
     }
 

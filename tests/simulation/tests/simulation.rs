@@ -121,6 +121,7 @@ const KEPT: &[(u64, &str)] = &[
         3764,
         "the extension of a lost writer's hold showed a gate, which names nobody, and its release was expected to name a holder",
     ),
+    (55280, "an old primary granted a lock behind the return of its successor, and that was expected to keep it"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
