@@ -164,7 +164,11 @@ impl World {
         let mut found = None;
         for (client, process) in self.processes.iter().enumerate().filter(|(_, process)| process.alive && !process.closed) {
             let route = &self.routes[client][0];
-            let (replid, since) = route.replid;
+            let (replid, mut since) = route.replid;
+            // Of a return it learns by its next handshake.
+            if node.returned_at >= since {
+                since = if route.followed_at > node.returned_at { route.followed_at } else { self.now };
+            }
             let troubles = [since, node.troubled_at, node.stopped_until, process.stopped_until, route.troubled_until];
             if replid != node.number || !troubles.into_iter().all(is_quiet) {
                 continue;

@@ -36,6 +36,8 @@ pub(super) struct Node {
     pub(super) forgot_at: Option<Instant>,
     /// The time of its last fault.
     pub(super) troubled_at: Instant,
+    /// The time when it became a primary again, and closed no connection.
+    pub(super) returned_at: Instant,
     snapshots: VecDeque<(Instant, State)>,
     /// The gates whose marks were deleted.
     pub(super) bereft: Vec<Bereft>,
@@ -59,6 +61,7 @@ impl Node {
             stopped_until: 0,
             forgot_at: None,
             troubled_at: 0,
+            returned_at: 0,
             snapshots: VecDeque::new(),
             bereft: Vec::new(),
         }
@@ -204,7 +207,7 @@ impl Node {
         self.followed = Some(promoted);
         // An old primary may still grant what it doesn't know.
         self.forgot_at = self.forgot_at.max(Some(now));
-        self.troubled_at = now;
+        (self.troubled_at, self.returned_at) = (now, now);
     }
 
     pub(super) fn restart(&mut self, now: Instant) {

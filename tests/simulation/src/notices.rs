@@ -85,6 +85,7 @@ impl World {
 
     /// Another node answers for a server, as far as the client knows: every hold is confirmed.
     pub(super) fn confirm(&mut self, client: usize, server: usize) {
+        self.routes[client][server].followed_at = self.now;
         for slot in self.processes[client].live.clone() {
             self.queue.add(self.now, Event::Bring { client, slot, input: Input::FailedOver(server) });
         }

@@ -76,6 +76,8 @@ pub(super) struct Route {
     pub(super) connected_at: Instant,
     /// The number of the last node that the client has accepted as the primary, and the time of that.
     pub(super) replid: (u32, Instant),
+    /// When the client last learned of another replication id.
+    pub(super) followed_at: Instant,
     /// When the client left an old primary for its successor last, and what its fences must be above since then.
     pub(super) floor: Option<(Instant, u64)>,
     /// The time when a connection last broke, or could not be made.
@@ -132,6 +134,7 @@ impl Route {
             troubled_until: 0,
             connected_at: 0,
             replid: (0, 0),
+            followed_at: 0,
             floor: None,
             broke_at: 0,
             connects_late: false,

@@ -122,6 +122,10 @@ const KEPT: &[(u64, &str)] = &[
         "the extension of a lost writer's hold showed a gate, which names nobody, and its release was expected to name a holder",
     ),
     (55280, "an old primary granted a lock behind the return of its successor, and that was expected to keep it"),
+    (
+        127613,
+        "a client was expected to know that a promoted node had lost its hold by a return, before a handshake could show it",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
