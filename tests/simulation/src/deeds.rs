@@ -47,14 +47,16 @@ impl World {
                 let accused = loss.next_fence;
                 let earlier = self.was_granted_before(client, slot, loss.next_owner.as_deref())
                     || loss.next_owner.is_none() && self.has_earlier_marks(client, slot);
+                let is_let_go = self.has_lost_another(client, slot);
                 let entry = &mut self.processes[client].slots[slot];
                 let wrong = entry.loss.is_some() || entry.gone.is_some() || entry.grant.is_none();
                 // The process may have been stopped behind the end: then the answer of a server may be read first.
                 let is_valid = loss.overrun.is_zero();
                 entry.loss = Some(loss);
-                // A mark that is missing is not written again.
+                // A mark that is missing is not written again, nor the key of one of several locks of which another one was lost.
                 let several = entry.recipe.keys.kind().is_shared();
-                let healed = self.plan.quarantine && refused && is_valid && !self.plan.outside && !earlier && !several;
+                let healed =
+                    self.plan.quarantine && refused && is_valid && !self.plan.outside && !earlier && !several && !is_let_go;
                 if accused.is_some_and(|fence| !self.history.voted_for_another(fence, (client, slot))) {
                     self.violate(format!("c{client}.{slot}: lost to {accused:?}, which was nobody's"));
                 }

@@ -130,6 +130,15 @@ impl World {
         others.filter(|other| slots[*other].gone.is_none()).collect::<Vec<_>>().into_iter().rev().collect()
     }
 
+    /// Whether another one of several locks that were acquired at once was lost.
+    pub(super) fn has_lost_another(&self, client: usize, slot: usize) -> bool {
+        let slots = &self.processes[client].slots;
+        let first = slots[slot].held_with.unwrap_or(slot);
+        let is_with = |(at, entry): (usize, &Slot)| at != slot && (at == first || entry.held_with == Some(first));
+        let mut others = slots.iter().enumerate().skip(first).filter(|(at, entry)| is_with((*at, entry)));
+        others.any(|(_, entry)| entry.loss.is_some())
+    }
+
     /// One of several locks is lost: the others are no longer renewed.
     pub(super) fn lost_with_others(&mut self, client: usize, slot: usize) {
         let first = self.processes[client].slots[slot].held_with;
