@@ -324,10 +324,9 @@ mutants! {
     FirstRoleDoesNotListen,
     /// The first of a local queue gets another role, and takes it.
     FirstRoleTaken,
+    // What is known of an overlap.
     /// Behind a failover the clock may give fences below that of a hold.
     ClockNotRaised,
-
-    // What is known of an overlap.
     /// The note of a lost hold proves it.
     LostEntryProves,
     /// A note whose fence is above the time of the note proves a hold.
