@@ -37,6 +37,8 @@ SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 """
 # By repository: the notices there, of crates whose packages have no licence file.
 LACKING = {"https://github.com/napi-rs/napi-rs": f"Copyright (c) 2020-present LongYinan\nCopyright (c) 2018 GitHub\n{MIT}"}
+# Of the standard library, the crates of systems for which there is no package.
+ELSEWHERE = ("fortanix-sgx-abi", "hermit-abi", "moto-rt", "r-efi", "vex-sdk", "wasi", "windows", "wit-bindgen")
 
 
 class Part(NamedTuple):
@@ -70,7 +72,8 @@ def crates(targets: list[str]) -> list[Part]:
 def crate(package: dict[str, str]) -> Part:
     folder = Path(package["manifest_path"]).parent
     # Some crates have a folder of them.
-    files = [file for found in sorted(folder.iterdir()) if LICENCE.match(found.name) for file in ([found] if found.is_file() else sorted(found.iterdir()))]
+    found = [path for path in sorted(folder.iterdir()) if LICENCE.match(path.name)]
+    files = [file for path in found for file in ([path] if path.is_file() else sorted(path.iterdir()))]
     texts = [file.read_text(errors="replace") for file in files if file.suffix not in (".rs", ".toml")]
     if not texts and package["repository"] in LACKING and package["license"] == "MIT":
         texts = [LACKING[package["repository"]]]
@@ -86,7 +89,11 @@ def standard_library() -> list[Part]:
     for section in page.read_text().split("<h3>📦 ")[1:]:
         name, version = re.match(r"(.+?)-(\d[^<]*)</h3>", section).groups()
         licence = re.search(r"License:</b> ([^<]+)<", section)[1]
+        if name.startswith(ELSEWHERE):
+            continue
         texts = [html.unescape(text) for text in re.findall(r"<pre>(.*?)</pre>", section, re.DOTALL)]
+        if not texts:
+            sys.exit(f"{page} has no licence of {name}")
         parts.append(Part(f"{name} {version}, of the standard library", licence, texts))
     if len(parts) == 1:
         sys.exit(f"{page} names no crates: its form has changed")
