@@ -19,7 +19,7 @@ README = Page("README.md")
 PACKAGES = [Page(f"{package}/README.md") for package in ("bindings-python", "bindings-node", "core")]
 PAGES = [README, *(Page(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md")))]
 PAGES += PACKAGES
-PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "examples/dashboards/README.md"))
+PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/dashboards/README.md"))
 
 LIBRARY = (ROOT / "core/src/lib.rs").read_text()
 
