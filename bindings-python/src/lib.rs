@@ -72,7 +72,8 @@ mod waiting;
 mod wake;
 
 /// The native module.
-#[pyo3::pymodule]
+// Nobody has tried it without the GIL.
+#[pyo3::pymodule(gil_used = true)]
 mod _native {
     use pyo3::prelude::*;
 
