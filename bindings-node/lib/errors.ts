@@ -25,6 +25,7 @@ const PAGE = 'https://github.com/locktender/locktender/blob/main/docs/errors.md#
  * const hold = await lock.acquire()
  * const error = await lock.acquire().catch((error) => error)
  * console.log(error instanceof LockError, error.name, error.code)   // true AcquireTimeoutError ACQUIRE_TIMEOUT
+ * console.log(error.docsUrl.split('/').at(-1))   // errors.md#acquire_timeout
  * ```
  */
 export class LockError extends Error {
