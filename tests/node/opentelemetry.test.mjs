@@ -77,6 +77,19 @@ test('an acquire and its hold are spans within the span of the caller, also in a
   await client.close()
 })
 
+test('several locks have one acquire and one hold, which ends with the first of them that ends', async () => {
+  const client = memory()
+  const spans = await spansOf(async () => {
+    const hold = await client.multiLock(['orders:2', 'orders:1']).acquire()
+    await client.lock('orders:2').forceRelease()
+    await hold.extend().catch(() => {})
+    await hold.release()
+  }, 2)
+  assert.deepEqual(shown(spans), [['acquire', 'acquired', null], ['hold', 'lost', 'LOCK_LOST']])
+  for (const { attributes } of spans) assert.equal(attributes['locktender.lock_name'], 'orders:2, orders:1')
+  await client.close()
+})
+
 test('an end is an error where the caller got one, or where the hold was lost', async (t) => {
   const [client, server] = [memory(), await startServer(t)]
   const onServer = new Client(server.url, { responseTimeoutMs: PATIENCE_MS })

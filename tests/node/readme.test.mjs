@@ -38,8 +38,8 @@ for (const [page, says] of Object.entries(pages)) {
   })
 
   // The other client needs one.
-  const skip = page === 'docs/node-redis.md'
-  test(`the block of ${page} runs without a server`, { skip }, async () => {
+  if (page === 'docs/node-redis.md') continue
+  test(`the block of ${page} runs without a server`, async () => {
     const { stderr } = await run(block, `memory://${randomUUID()}`)
     assert.equal(stderr, '')
   })

@@ -78,7 +78,8 @@ pub(super) fn grant_json(grant: &Grant) -> String {
     let fields = grant.fields.clone().unwrap_or_default();
     let line = json!({
         "name": grant.name, "owner": grant.owner, "app": fields.app, "host": fields.host, "pid": fields.pid, "fence": grant.fence,
-        "state": grant.state.as_str(), "is_shared": grant.is_shared, "began": at(grant.began), "ended": grant.ended.map(at), "lasted_ms": lasted(grant).map(ms),
+        "state": grant.state.as_str(), "is_shared": grant.is_shared, "began": at(grant.began), "ended": grant.ended.map(at),
+        "lasted_ms": lasted(grant).map(ms),
     });
     format!("{line}\n")
 }

@@ -44,9 +44,9 @@ impl Client {
     /// holds, 100 by default.
     ///
     /// Holders note their holds on the server: with the first renewal, and with the end of a hold that lasted a second or had found the
-    /// lock held. So shorter holds are not shown. Of readers that were inside together the first one is noted,
-    /// and of readers and holders of permits each that lost the lock. Nobody waits for these notes, and one may be missing. The server keeps the last
-    /// 10,000 of all locks. A client with the option [`history`](crate::ClientBuilder::history) off notes nothing.
+    /// lock held. So shorter holds are not shown. Of readers that were inside together the first one is noted, and of readers and holders of
+    /// permits each that lost the lock. Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+    /// A client with the option [`history`](crate::ClientBuilder::history) off notes nothing.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

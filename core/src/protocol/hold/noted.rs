@@ -15,8 +15,8 @@ use crate::protocol::round::Round;
 /// A hold that lasts so long has its end in the history.
 const NOTED_FROM: Duration = Duration::from_secs(1);
 
-/// How far the beginning of a period may be from the answer of the server that began it, in milliseconds: two clocks are read, one of which
-/// stands still in a script.
+/// A reader whose answer shows a time so close to the period's begin has begun it, in milliseconds: the script reads the time, and the server
+/// makes the fence of a time of its own.
 const BEGINNING_MS: u64 = 2;
 
 /// Whether others may be inside, beside whom this round has entered.
