@@ -131,3 +131,15 @@ fn what_is_left_out_shows_in_some_sequence() {
     }
     assert_noticed(Mutant::PermitTooMany, every_sequence_of_permits);
 }
+
+fn a_larger_number_of_permits_enters() {
+    let mut bench = Bench::new();
+    assert!(bench.enter(Kind::Semaphore(1), "p", 1_000) > 0);
+    assert!(bench.enter(Kind::Semaphore(2), "q", 1_000) > 0);
+}
+
+#[test]
+fn who_asks_for_more_permits_than_those_inside_is_measured_by_its_own_number() {
+    a_larger_number_of_permits_enters();
+    assert_noticed(Mutant::OthersLimitCounts, a_larger_number_of_permits_enters);
+}

@@ -14,6 +14,7 @@ impl Mutant {
         Self::NewcomerJoinsPastWriter,
         Self::ClaimTakesPermit,
         Self::PermitTooMany,
+        Self::OthersLimitCounts,
         Self::JoinerHasOwnFence,
         Self::OldMarksKept,
         Self::MarkShortened,

@@ -233,8 +233,8 @@ fn of_those_inside_at_once_the_first_reader_is_noted_and_whoever_lost_the_lock()
     use HoldState::{Holds, Lost, Released};
     for (kind, began_ms, noted) in [
         (Kind::Read, 0, &[Holds, Released][..]),
-        (Kind::Read, 2, &[Holds, Released]),
-        (Kind::Read, 3, &[]),
+        (Kind::Read, 1, &[Holds, Released]),
+        (Kind::Read, 2, &[]),
         (Kind::Semaphore(3), 0, &[]),
     ] {
         let granted = |tick| {

@@ -32,7 +32,6 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::LeaverStopsReaders, 83),
     (Mutant::MarkShortened, 26),
     (Mutant::NewcomerJoinsPastWriter, 71),
-    (Mutant::OthersLimitCounts, 7_275),
     (Mutant::PermitTooMany, 26),
     (Mutant::ReadersNotLetIn, 71),
     (Mutant::ClaimIsAnybodys, 5),

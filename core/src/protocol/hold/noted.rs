@@ -17,14 +17,17 @@ const NOTED_FROM: Duration = Duration::from_secs(1);
 
 /// A reader whose answer shows a time so close to the period's begin has begun it, in milliseconds: the script reads the time, and the server
 /// makes the fence of a time of its own.
-const BEGINNING_MS: u64 = 2;
+const BEGINNING_MS: u64 = 1;
 
 /// Whether others may be inside, beside whom this round has entered.
 pub(super) fn is_among(recipe: &Recipe, round: &Round, fence: u64) -> bool {
     match Beside::of(recipe.keys.kind()) {
         Beside::Nobody => false,
         // The fence of a reader is the time at which its period began.
-        Beside::Readers => round.readings[0].is_some_and(|vote| fence / 1_000 + BEGINNING_MS < vote.server_us / 1_000),
+        Beside::Readers => {
+            let is_later = |server_us: u64| fence / 1_000 + BEGINNING_MS < server_us / 1_000;
+            round.is_beside || round.readings[0].is_some_and(|vote| is_later(vote.server_us))
+        }
         Beside::Permits => true,
     }
 }
@@ -65,5 +68,24 @@ impl Hold {
         event.fence = Some(self.fence);
         event.attempt = self.round.attempt.map(|attempt| attempt.number.into());
         event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Keys;
+    use crate::protocol::waiting::tests::{at, recipe};
+    use crate::validity::Reading;
+
+    #[test]
+    fn who_enters_beside_another_reader_has_not_begun_the_period() {
+        let reads = Recipe { keys: Arc::new(Keys::new(Kind::Read, "", "l", true).unwrap()), ..recipe(1) };
+        let mut round = Round::new(&reads, 1, "host=w".into(), false, at(0));
+        round.readings[0] = Some(Reading { sent: at(0), server_us: 7_000_000 });
+        for (fence, is_beside, expected) in [(7_000_000, false, false), (7_000_000, true, true), (6_998_000, false, true)] {
+            round.is_beside = is_beside;
+            assert_eq!(is_among(&reads, &round, fence), expected, "{fence} {is_beside}");
+        }
     }
 }

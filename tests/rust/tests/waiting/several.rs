@@ -105,6 +105,9 @@ fn readers_of_one_process_that_wait_behind_a_writer_enter_before_the_next_writer
         assert_eq!(late.unwrap_err().code(), Code::AcquireTimeout, "not past a writer that waits");
         held.iter().for_each(|held| _ = held.release_blocking().unwrap());
         assert!(second.join().unwrap().fence() > held[0].fence());
+        let noted = || one.client.history_blocking(Some("a"), 20).unwrap().iter().filter(|grant| grant.is_shared).count();
+        eventually("their period is in the history", PATIENCE, || noted() > 0);
+        assert_eq!(noted(), 1, "of those who entered beside another one none is");
     }
 }
 
