@@ -30,8 +30,11 @@ pub(crate) enum Outcome {
 }
 
 /// The meaning of the answers to a transaction, in their order. A fence that isn't above the floor is none.
-pub(crate) fn assess(floor: u64, answers: Vec<Value>) -> Outcome {
-    let Ok([multi, set, xadd, exec]) = <[Value; ANSWERS]>::try_from(answers) else { return Outcome::Broken };
+pub(crate) fn assess(floor: u64, mut answers: impl Iterator<Item = Value>) -> Outcome {
+    let (Some(multi), Some(set), Some(xadd), Some(exec)) = (answers.next(), answers.next(), answers.next(), answers.next())
+    else {
+        return Outcome::Broken;
+    };
     let is_queued = |value: &Value| matches!(value, Value::SimpleString(text) if text == "QUEUED");
     let is_error = |value: &Value| matches!(value, Value::ServerError(_));
     let is_set = |value: &Value| matches!(value, Value::Okay | Value::Nil);
@@ -144,7 +147,7 @@ mod tests {
 
     /// The meaning of the answers to `MULTI`, `SET`, `XADD` and `EXEC`, in short. The floor is 5,000.
     fn meaning(answers: [&str; ANSWERS]) -> String {
-        match assess(5_000, answers.map(|answer| value(&format!("{answer}|"))).into()) {
+        match assess(5_000, answers.map(|answer| value(&format!("{answer}|"))).into_iter()) {
             Outcome::Answered(Ok(reply)) => format!("granted {} at {}", reply.fence, reply.time_us),
             Outcome::Answered(Err(failure)) => {
                 assert!(!failure.maybe_applied, "{failure:?}");

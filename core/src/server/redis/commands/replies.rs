@@ -1,6 +1,6 @@
 //! Replies: the end of each reply in the bytes of a socket, and the fields of the replies to a lock's scripts.
 //!
-//! A reply that isn't a flat list is left to the crate's parser, as soon as all of it is there. With that parser alone a reply
+//! A reply that isn't a number, a short line or a flat list is left to the crate's parser, as soon as all of it is there. With that parser alone a reply
 //! would take as long as the whole rest of an operation. The parser clears eight kilobytes for each read, and looks at each byte
 //! through a dozen layers.
 
@@ -10,6 +10,9 @@ use crate::server::redis::commands::extent::{Bounds, Extent, LONGEST, VALUES};
 
 /// The least room for one read.
 const ROOM: usize = 8 * 1024;
+
+/// The longest line that is read without the crate's parser.
+const LONGEST_WORD: usize = 16;
 
 /// The bytes that were read and not yet taken apart: whole replies and the beginning of one.
 #[derive(Default)]
@@ -77,13 +80,18 @@ impl Replies {
     }
 }
 
-/// A number that stands alone, and its length in bytes. `None` if the bytes are not all there, or are another value.
+/// A number or a short line that stands alone, and its length in bytes. `None` if the bytes are not all there, or are another value.
 fn bare(bytes: &[u8]) -> Option<(Value, usize)> {
-    let (number, length) = integer(bytes.strip_prefix(b":")?)?;
-    Some((Value::Int(number), 1 + length))
+    let (kind, rest) = bytes.split_first()?;
+    let (value, length) = match kind {
+        b':' => integer(rest).map(|(number, length)| (Value::Int(number), length))?,
+        b'+' => line(rest)?,
+        _ => return None,
+    };
+    Some((value, 1 + length))
 }
 
-/// A list whose fields are numbers, strings or null, and its length in bytes. `None` if the bytes are not all there, or are another
+/// A list whose fields are numbers, strings, short lines or null, and its length in bytes. `None` if the bytes are not all there, or are another
 /// value.
 fn flat(bytes: &[u8]) -> Option<(Value, usize)> {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
@@ -97,6 +105,12 @@ fn flat(bytes: &[u8]) -> Option<(Value, usize)> {
         if *kind == b'_' && rest.starts_with(b"\r\n") {
             fields.push(Value::Nil);
             at += 3;
+            continue;
+        }
+        if *kind == b'+' {
+            let (value, length) = line(rest)?;
+            fields.push(value);
+            at += 1 + length;
             continue;
         }
         let (number, length) = integer(rest)?;
@@ -114,6 +128,15 @@ fn flat(bytes: &[u8]) -> Option<(Value, usize)> {
         });
     }
     Some((Value::Array(fields), at))
+}
+
+/// The word up to the end of the line, and the number of bytes with that end. `None` for a longer or another text than the words that a
+/// server answers with.
+fn line(bytes: &[u8]) -> Option<(Value, usize)> {
+    let end = bytes.iter().take(LONGEST_WORD + 1).position(|byte| !byte.is_ascii_alphanumeric())?;
+    let word = std::str::from_utf8(&bytes[..end]).ok()?;
+    let value = if word == "OK" { Value::Okay } else { Value::SimpleString(word.to_owned()) };
+    (bytes.get(end..end + 2)? == b"\r\n").then_some((value, end + 2))
 }
 
 /// The number up to the end of the line, and the number of bytes with that end. `None` for more digits than any time or fence has.

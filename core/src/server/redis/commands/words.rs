@@ -132,11 +132,16 @@ impl<'a> Words<'a> {
                 Word::Made(text) => text.as_str(),
                 Word::Number(number) => digits.format(*number),
             };
-            head(b'$', text.len(), out);
-            out.extend_from_slice(text.as_bytes());
-            out.extend_from_slice(b"\r\n");
+            self::word(text, out);
         }
     }
+}
+
+/// Writes a word after its length.
+fn word(text: &str, out: &mut Vec<u8>) {
+    head(b'$', text.len(), out);
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 fn head(kind: u8, count: usize, out: &mut Vec<u8>) {
@@ -183,28 +188,29 @@ pub(crate) fn command<'a>(op: &'a Op, facts: &'a HandshakeFacts, form: Form) -> 
 /// Writes the transaction that takes a free lock; nothing for another operation.
 pub(crate) fn transaction(op: &Op, out: &mut Vec<u8>) {
     let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else { return };
-    let write = |words: &[&str], out: &mut Vec<u8>| Words(words.iter().map(|word| Word::Text(word)).collect()).write(out);
-    let ttl_ms = ttl_ms.to_string();
-    write(&["MULTI"], out);
-    write(&["SET", keys.lock(), by, "NX", "PX", &ttl_ms], out);
-    write(&["XADD", keys.clock(), "MAXLEN", "0", "*", "", ""], out);
-    write(&["EXEC"], out);
+    out.reserve(BYTES);
+    write(["MULTI"], out);
+    write(["SET", keys.lock(), by, "NX", "PX", itoa::Buffer::new().format(*ttl_ms)], out);
+    write(["XADD", keys.clock(), "MAXLEN", "0", "*", "", ""], out);
+    write(["EXEC"], out);
 }
 
 /// Writes the command that deletes the lock's key if it has this value; with the script in full where the server may not know it.
 pub(crate) fn compare(comparison: Comparison, lock: &str, value: &str, by_text: bool, out: &mut Vec<u8>) {
+    out.reserve(BYTES);
     let script = Script::compare();
-    let words = match comparison {
-        Comparison::Script if by_text => {
-            vec![Word::Text("EVAL"), Word::Text(script.text(false)), Word::Text("1"), Word::Text(lock), Word::Text(value)]
-        }
-        Comparison::Script => {
-            vec![Word::Text("EVALSHA"), Word::Hash(script.sha(false)), Word::Text("1"), Word::Text(lock), Word::Text(value)]
-        }
-        Comparison::DelIfEq => vec![Word::Text("DELIFEQ"), Word::Text(lock), Word::Text(value)],
-        Comparison::DelEx => vec![Word::Text("DELEX"), Word::Text(lock), Word::Text("IFEQ"), Word::Text(value)],
-    };
-    Words(words).write(out);
+    match comparison {
+        Comparison::Script if by_text => write(["EVAL", script.text(false), "1", lock, value], out),
+        Comparison::Script => write(["EVALSHA", &script.sha(false), "1", lock, value], out),
+        Comparison::DelIfEq => write(["DELIFEQ", lock, value], out),
+        Comparison::DelEx => write(["DELEX", lock, "IFEQ", value], out),
+    }
+}
+
+/// Writes a command that consists of these words.
+fn write<const COUNT: usize>(words: [&str; COUNT], out: &mut Vec<u8>) {
+    head(b'*', COUNT, out);
+    words.into_iter().for_each(|text| word(text, out));
 }
 
 /// The word with which the gate of a lock begins that several hold at once.

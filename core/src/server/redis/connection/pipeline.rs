@@ -40,8 +40,6 @@ pub(crate) enum Landing {
 struct Command {
     pending: Option<InFlight>,
     form: Form,
-    /// The answers to the commands of a transaction.
-    parts: Vec<Value>,
     /// The operation that undoes this one, if this one was cancelled.
     undo: Option<Op>,
     question: Option<Question>,
@@ -70,6 +68,8 @@ pub(crate) struct Overdue {
 /// The commands of one socket, the oldest first.
 pub(crate) struct Pipeline {
     commands: VecDeque<Command>,
+    /// The answers so far to the oldest command, if it is a transaction.
+    parts: Vec<Value>,
     /// The number of replies that have arrived. If none arrived since a question was sent, the socket is half-open,
     /// though single bytes may arrive. If some arrived, it is only slow.
     reads: u64,
@@ -95,10 +95,24 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     pub(crate) fn new(facts: HandshakeFacts, response_timeout: Duration, socket: u8) -> Self {
-        let (commands, known) = (VecDeque::new(), Vec::new());
+        let (commands, parts, known) = (VecDeque::new(), Vec::new(), Vec::new());
         let (reads, answered, probes, cancelled) = (0, false, 0, 0);
         let (unasked, watched, more) = (None, None, None);
-        Self { commands, reads, facts, socket, response_timeout, answered, known, probes, cancelled, unasked, watched, more }
+        Self {
+            commands,
+            parts,
+            reads,
+            facts,
+            socket,
+            response_timeout,
+            answered,
+            known,
+            probes,
+            cancelled,
+            unasked,
+            watched,
+            more,
+        }
     }
 
     /// The facts about the server from the handshake.
@@ -119,8 +133,8 @@ impl Pipeline {
     /// Whether the server is sure to know the script of an operation.
     pub(crate) fn knows_script(&self, op: &Op) -> bool {
         let Some(script) = Script::of(op) else { return true };
-        let is_probed = self.commands.iter().any(|command| command.probes.is_some_and(|probed| ptr::eq(probed, script)));
-        self.was_sent(script) && !is_probed
+        let probes = |command: &Command| command.probes.is_some_and(|probed| ptr::eq(probed, script));
+        self.was_sent(script) && (self.probes == 0 || !self.commands.iter().any(probes))
     }
 
     fn was_sent(&self, script: &Script) -> bool {
@@ -138,11 +152,9 @@ impl Pipeline {
         let (is_login, counts_late) = (false, false);
         // The time in which the server keeps the answer back doesn't count as silence.
         let at = now.after(pending.request.op.waits_for());
-        let parts = Vec::new();
         self.commands.push_back(Command {
             pending: Some(pending),
             form,
-            parts,
             undo,
             question,
             is_login,
@@ -167,8 +179,7 @@ impl Pipeline {
     fn push_own(&mut self, question: Option<Question>, now: Tick) {
         let (pending, form, undo, probes, reads) = (None, Form::ByText, None, None, self.reads);
         let (is_login, counts_late) = (question.is_none(), false);
-        let parts = Vec::new();
-        self.commands.push_back(Command { pending, form, parts, undo, question, is_login, at: now, reads, probes, counts_late });
+        self.commands.push_back(Command { pending, form, undo, question, is_login, at: now, reads, probes, counts_late });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -184,17 +195,17 @@ impl Pipeline {
             Err(error) => return Landing::Broken(error),
         };
         // From here on every command would get the answer of another one.
-        let Some(command) = self.commands.front_mut() else { return out_of_step("an answer came that nobody had asked for") };
+        let Some(command) = self.commands.front() else { return out_of_step("an answer came that nobody had asked for") };
         if matches!(value, Value::Push { .. }) {
             return out_of_step("a notice came in the place of an answer");
         }
-        if command.form == Form::Native {
-            command.parts.push(value);
-            return if command.parts.len() < native::ANSWERS { Landing::Late } else { self.executed() };
-        }
-        if command.form == Form::Compare {
-            command.parts.push(value);
-            return self.executed();
+        match command.form {
+            Form::Native if self.parts.len() < native::ANSWERS - 1 => {
+                self.parts.push(value);
+                return Landing::Late;
+            }
+            Form::Native | Form::Compare => return self.executed(value),
+            Form::BySha | Form::ByText => {}
         }
         if command.pending.as_ref().is_some_and(|pending| codec::is_about_another(&pending.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
@@ -231,18 +242,19 @@ impl Pipeline {
         self.answer(pending, answer, at)
     }
 
-    /// Takes all answers of a transaction.
-    fn executed(&mut self) -> Landing {
-        let Some(Command { pending, form, mut parts, undo, at, .. }) = self.commands.pop_front() else { return Landing::Late };
+    /// Takes the only answer to a comparison, or the last one to a transaction.
+    fn executed(&mut self, last: Value) -> Landing {
+        let Some(Command { pending, form, undo, at, .. }) = self.commands.pop_front() else { return Landing::Late };
         self.cancelled -= usize::from(undo.is_some());
         self.answered = true;
         let floor = match pending.as_ref().and_then(|pending| pending.request.op.verb()) {
             Some(Verb::Acquire { proposal, .. }) => *proposal,
             _ => 0,
         };
-        let outcome = match (form, parts.pop()) {
-            (Form::Compare, Some(answer)) => native::compared(answer),
-            (_, last) => native::assess(floor, parts.into_iter().chain(last).collect()),
+        let outcome = if form == Form::Compare {
+            native::compared(last)
+        } else {
+            native::assess(floor, self.parts.drain(..).chain([last]))
         };
         match (outcome, pending) {
             (Outcome::Broken, _) => out_of_step("a transaction was answered with another form"),
