@@ -85,6 +85,7 @@ pub mod op;
 mod op;
 mod options;
 mod owner;
+mod per_server;
 mod process;
 mod protocol;
 #[cfg(feature = "unstable-server")]

@@ -363,7 +363,7 @@ impl Drop for Hold {
             // From the last to the first.
             while self.others.pop().is_some() {}
         }
-        if !self.is_inherited() && !self.actor.is_released() {
+        if !self.actor.is_released() && !self.is_inherited() {
             self.actor.notice_unseen_loss();
             // The caller's runtime may be about to end.
             self.actor.send(Input::Release(0, Manner::Background), &Io::Background);

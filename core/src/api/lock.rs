@@ -9,7 +9,7 @@ mod options;
 mod refused;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 pub use self::force::may_be_no_lock;
@@ -17,11 +17,12 @@ use crate::api::client::Inner;
 use crate::api::hold::{Acquired, Hold};
 use crate::error::{Error, RunError};
 use crate::io::call::{Call, Undo};
+use crate::io::canceller::{Cancellable, Canceller};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, Answer, Op};
 use crate::options::{LockOptions, LockOverrides, Wait};
-use crate::protocol::{Input, LockInfo, Recipe, inspect};
+use crate::protocol::{LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::session::ask_all::AskAll;
@@ -287,12 +288,8 @@ impl Lock {
                 let io = responder.io().clone();
                 let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(assess(answered.and_then(Acquired::of))));
                 let actor = LockActor::begin(session, recipe, context, acquirer, &io);
-                let actor = Arc::downgrade(&actor);
-                Some(Box::new(move |io| {
-                    if let Some(actor) = actor.upgrade() {
-                        actor.send(Input::Cancel, &io);
-                    }
-                }))
+                let operation: Weak<dyn Cancellable> = Arc::downgrade(&actor) as _;
+                Some(Canceller::Of(operation))
             }
             Err(error) => {
                 responder.respond(Err(lock.refused(error)));

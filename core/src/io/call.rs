@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::event::callback;
+use crate::io::canceller::Canceller;
 use crate::io::reactor::{Io, Reactor, ReactorSlot};
 use crate::io::watch::Driver;
 use crate::sync::Mutex;
@@ -22,9 +23,6 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The name of a callback of [`Call::then`] in warnings.
 const CALLBACK: &str = "the callback of an operation";
-
-/// A function that undoes an operation whose caller is gone.
-type Canceller = Box<dyn FnOnce(Io) + Send>;
 
 /// A function that undoes the result of an operation that its caller did not get.
 pub(crate) type Undo<T> = fn(T);
@@ -220,7 +218,7 @@ impl<T> Drop for Call<T> {
     fn drop(&mut self) {
         if let Some(cancel) = self.canceller.take() {
             // The caller's runtime may have no driver any more.
-            cancel(Io::Background);
+            cancel.cancel(Io::Background);
         }
     }
 }
@@ -258,7 +256,7 @@ impl Cancel {
     /// [`Cancel::cancel`] for a part of another operation.
     pub(crate) fn cancel_by(&mut self, io: Io) {
         if let Some(cancel) = self.0.take() {
-            cancel(io);
+            cancel.cancel(io);
         }
     }
 

@@ -9,7 +9,7 @@ fn pending() -> (Call<u8>, Kept, Arc<AtomicBool>) {
     let (keep, flag) = (Arc::clone(&held), Arc::clone(&cancelled));
     let call = Call::new(move |responder| {
         *keep.lock() = Some(responder);
-        Some(Box::new(move |_| flag.store(true, Ordering::SeqCst)) as Canceller)
+        Some(Canceller::by(move |_| flag.store(true, Ordering::SeqCst)))
     });
     (call, held, cancelled)
 }

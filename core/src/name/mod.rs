@@ -7,6 +7,7 @@ mod clock_tag;
 mod label;
 mod safe;
 mod several;
+mod sides;
 pub(crate) mod slot;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(crate) use label::check_category;
 pub use label::{Label, LockKind};
 pub use safe::safe_name;
 
+use self::sides::{Infix, MARKS, Side, Sides};
 use crate::error::Error;
 use crate::wording::{Part, Text};
 
@@ -25,17 +27,8 @@ const SIDE: &str = ":~lt:";
 /// `{x}` would share all side keys.
 const TAGGED_SIDE: &str = ":~lt:tag:";
 
-/// The last part of the key of a fence.
-const FENCE: &str = "fence";
-
-/// The last part of the key of a clock. It stands behind a number that no lock's side keys stand behind with this word.
-const CLOCK: &str = "clock";
-
 /// The last part of the key of a job's record.
 const RECORD: &str = "job";
-
-/// The last part of the key of the marks of a lock that several hold at once.
-const MARKS: &str = "shared";
 
 /// The longest name, in UTF-8 bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -91,14 +84,7 @@ pub struct Keys {
     label: Label,
     name: Arc<str>,
     lock: Arc<str>,
-    /// The fence of a lock of a quorum. Of any other lock the clock of its slot, which gives all fences there.
-    fence: String,
-    queue: String,
-    marker: String,
-    /// The record of a job; empty for other kinds.
-    record: String,
-    /// The marks of those who hold the lock at once; empty on a quorum.
-    marks: String,
+    sides: Sides,
     /// Of several locks: those, in the order in which their names were given.
     parts: Arc<[Arc<Self>]>,
     /// Of a lock that is acquired with others: the names of all.
@@ -125,50 +111,34 @@ impl Keys {
         if name.contains('\0') {
             return refuse("a lock's name must not contain NUL".into());
         }
-        let lock = [prefix, name].concat();
+        let shown: Arc<str> = name.into();
+        let lock = if prefix.is_empty() { Arc::clone(&shown) } else { [prefix, name].concat().into() };
         if lock.contains(SIDE) {
             return refuse(format!("names containing \"{SIDE}\" are reserved for the lock's own side keys"));
         }
-        if lock == MARKER {
+        if *lock == *MARKER {
             return refuse(format!("\"{MARKER}\" is the key of a server's marker"));
         }
-        if lock == HISTORY {
+        if *lock == *HISTORY {
             return refuse(format!("\"{HISTORY}\" is the key of the history"));
         }
-        let base = match tags(&lock) {
-            Tags::One => tagged(&lock),
-            Tags::None => braced(&lock),
-            Tags::Many => return refuse("a lock's name has at most one {tag}".into()),
+        match tags(&lock) {
+            Tags::One | Tags::None => Ok(Self::on(kind, shown, lock, single_server)),
+            Tags::Many => refuse("a lock's name has at most one {tag}".into()),
             Tags::Unpaired => {
-                return refuse("a name with a \"}\" needs a {tag} before it that isn't empty, because the keys beside the lock's own one take their slot from it".into());
+                refuse("a name with a \"}\" needs a {tag} before it that isn't empty, because the keys beside the lock's own one take their slot from it".into())
             }
-        };
-        Ok(Self::on(kind, &base, name, lock, single_server))
+        }
     }
 
     /// Keys with `prefix` that no lock has. A user needs the same rights for them as for a lock's keys.
     pub(crate) fn of_no_lock(kind: Kind, prefix: &str, single_server: bool) -> Self {
-        let lock = format!("{prefix}{SIDE}probe");
-        let base = if matches!(tags(&lock), Tags::One) { tagged(&lock) } else { braced(&lock) };
-        Self::on(kind, &base, "", lock, single_server)
+        Self::on(kind, "".into(), format!("{prefix}{SIDE}probe").into(), single_server)
     }
 
-    fn on(kind: Kind, base: &str, name: &str, lock: String, single_server: bool) -> Self {
-        // One server may be a node of a cluster, where all keys of a script must share a slot. A server of a quorum never is.
-        let beside = |what: &str| [base, what].concat();
-        let marker = if single_server { beside("marker") } else { MARKER.to_owned() };
-        let record = if kind == Kind::Job { beside(RECORD) } else { String::new() };
-        let marks = if kind == Kind::Quorum { String::new() } else { beside(MARKS) };
-        let label = Label::of(kind, name);
-        let fence = match kind {
-            Kind::Quorum => beside(FENCE),
-            Kind::Exclusive | Kind::Job | Kind::Read | Kind::Semaphore(_) | Kind::Several => {
-                format!("{{{}}}{SIDE}{CLOCK}", clock_tag::clock_tag(&lock))
-            }
-        };
-        let queue = beside("queue");
-        let (parts, together, name, lock) = (Arc::default(), None, name.into(), lock.into());
-        Self { kind, label, name, fence, queue, lock, marker, record, marks, parts, together }
+    fn on(kind: Kind, name: Arc<str>, lock: Arc<str>, single_server: bool) -> Self {
+        let sides = Sides::of(&lock, kind, single_server);
+        Self { kind, label: Label::of(kind, &name), name, lock, sides, parts: Arc::default(), together: None }
     }
 
     /// The same keys, with another label.
@@ -180,7 +150,7 @@ impl Keys {
     /// The keys of the same lock as one of another kind, on one server and no job's.
     pub(crate) fn of_kind(&self, kind: Kind) -> Self {
         let label = Label { kind: LockKind::of(kind), ..self.label.clone() };
-        Self { kind, label, record: String::new(), ..self.clone() }
+        Self { kind, label, sides: self.sides.without_record(), ..self.clone() }
     }
 
     /// What events and metrics call the lock.
@@ -215,43 +185,43 @@ impl Keys {
     /// The key of the fence of a lock of a quorum.
     #[must_use]
     pub fn fence(&self) -> &str {
-        &self.fence
+        self.sides.get(Side::Fence)
     }
 
     /// The key of the clock that gives the fences of a lock on one server.
     #[must_use]
     pub fn clock(&self) -> &str {
-        &self.fence
+        self.sides.get(Side::Fence)
     }
 
     /// The queue of waiters.
     #[must_use]
     pub fn queue(&self) -> &str {
-        &self.queue
+        self.sides.get(Side::Queue)
     }
 
     /// The server's marker; a server of a quorum has one.
     #[must_use]
     pub fn marker(&self) -> &str {
-        &self.marker
+        self.sides.get(Side::Marker)
     }
 
     /// The record of a job. Other kinds have none, and an empty text here.
     #[must_use]
     pub fn record(&self) -> &str {
-        &self.record
+        self.sides.get(Side::Record)
     }
 
     /// The marks of those who share the lock. A lock with one holder meets them, too; a lock of a quorum has none, and an empty text here.
     #[must_use]
     pub fn marks(&self) -> &str {
-        &self.marks
+        self.sides.get(Side::Marks)
     }
 
     /// The keys in the order of the scripts' `KEYS`: four, a job's record, and on one server the marks, the last key; of several locks of each.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
         self.each()
-            .flat_map(|of| [&*of.lock, &of.fence, &of.queue, &of.marker, &of.record, &of.marks])
+            .flat_map(|of| std::iter::once(&*of.lock).chain(Side::ALL.into_iter().map(|side| of.sides.get(side))))
             .filter(|key| !key.is_empty())
     }
 
@@ -274,7 +244,9 @@ pub(crate) fn sides_of(lock: &str) -> [String; 2] {
 }
 
 fn beside(lock: &str, what: &str) -> String {
-    [&*if matches!(tags(lock), Tags::One) { tagged(lock) } else { braced(lock) }, what].concat()
+    let mut key = String::new();
+    Infix::of(lock).push(lock, what, &mut key);
+    key
 }
 
 /// What keys are listed for.
@@ -343,16 +315,6 @@ enum Tags {
     One,
     Many,
     Unpaired,
-}
-
-/// The prefix of the side keys of a key with a tag: the tag keeps them in its slot.
-fn tagged(key: &str) -> String {
-    [key, TAGGED_SIDE].concat()
-}
-
-/// The prefix of the side keys of a key without a tag: the whole key becomes one.
-fn braced(key: &str) -> String {
-    ["{", key, "}", SIDE].concat()
 }
 
 /// Counts hash tags by the rule of Redis Cluster: the text between the first `{` and the first `}` after it, if not empty.

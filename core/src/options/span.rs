@@ -20,7 +20,16 @@ pub(crate) const MAX_SPAN: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The lower and the upper bound of an option, in any spelling.
 fn bounds(option: &str) -> (Duration, Duration) {
-    match plain(option).as_str() {
+    // Each lock has these options, so their own names take no other spelling into account.
+    match option {
+        "ttl" => (MIN_TTL, MAX_TTL),
+        "min_hold" | "grace" => (Duration::ZERO, MAX_TTL),
+        _ => bounds_of_plain(&plain(option)),
+    }
+}
+
+fn bounds_of_plain(option: &str) -> (Duration, Duration) {
+    match option {
         "ttl" | "maxttl" => (MIN_TTL, MAX_TTL),
         "minhold" | "grace" => (Duration::ZERO, MAX_TTL),
         "maxhold" => (MIN_TTL, MAX_SPAN),

@@ -52,6 +52,14 @@ impl Acquisition {
         Self { recipe, slot, rng, rounds: 0, ran: now.tick, state: State::Acquiring(acquiring), removals: Vec::new(), witness }
     }
 
+    /// Gives it a waiter, before any input.
+    pub(crate) fn take_place(&mut self, waiter: Waiter) {
+        self.slot = Some(Arc::clone(&waiter.slot));
+        if let State::Acquiring(acquiring) = &mut self.state {
+            *acquiring = Acquiring::new(&self.recipe, Some(waiter), acquiring.started);
+        }
+    }
+
     /// The end of the time in which the holder may believe in its hold; the clock's origin if there is no hold.
     #[must_use]
     pub fn valid_until(&self) -> Tick {

@@ -78,7 +78,7 @@ impl Hold {
         out.push(Command::Send { server: 0, tag, request: Request::new(op, self.validity_end) });
         // Without an answer an extension shows whether the key was written.
         self.next_renewal = now.after((left / 3).min(recipe.response_timeout).max(Duration::from_millis(2)));
-        self.healing = Some(Extension::new(missed.round, now, missed.span, self.next_renewal, recipe.quorum()));
+        self.healing = Some(Box::new(Extension::new(missed.round, now, missed.span, self.next_renewal, recipe.quorum())));
     }
 
     /// Takes the answer to that. A key that is another's, or whose fence is newer, ends the hold.

@@ -15,6 +15,7 @@ use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::op::{Answer, HoldState, Verb, Verdict};
 use crate::options::wire_millis;
+use crate::per_server::PerServer;
 use crate::protocol::ballot::Late;
 use crate::protocol::extend_requests::{self, ExtendRequests};
 use crate::protocol::extension::{Extension, LONGEST_PAUSE, Progress, least_pause};
@@ -43,7 +44,7 @@ pub(super) struct Hold {
     /// The time since which a server may have lost the key. An extension that is sent later, and confirmed, ends the suspicion.
     pub(super) suspected_at: Option<Tick>,
     /// The writing of a missing key that is under way, on a single server.
-    pub(super) healing: Option<Extension>,
+    pub(super) healing: Option<Box<Extension>>,
     /// The time at which a single server in quarantine answered the last heal.
     pub(super) healed_at: Tick,
     /// The time at which the connection for renewals is prepared, so that no renewal waits for a connection.
@@ -54,7 +55,7 @@ pub(super) struct Hold {
     /// The latest expiry that a server may have given to the key.
     pub(super) kept_until: Tick,
     /// Until when each server may still read a write of the key from a broken connection; `NEVER` while a heal has no answer.
-    pub(super) unsure_until: Vec<Tick>,
+    pub(super) unsure_until: PerServer<Tick>,
     pub(super) requests: ExtendRequests,
     /// Whether an extension found that a client waits.
     waits: bool,
@@ -96,7 +97,7 @@ impl Hold {
             suspected_at: round.suspected_at,
             healing: None,
             healed_at: Tick::default(),
-            // A holder that releases the lock soon never needs the connection, and on a slow link it takes long to open.
+            // A short hold never needs the connection, and on a slow link it takes long to open.
             keep_warm_at: if recipe.options.renew { round.sent.after(ttl / KEEP_WARM_DIVISOR) } else { Tick::NEVER },
             waits: false,
             met_busy: false,

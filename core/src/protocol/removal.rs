@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::smallvec;
+
 use crate::clock::Tick;
 use crate::error::ServerFailure;
 use crate::error::sentence::each;
@@ -11,6 +13,7 @@ use crate::mutant::mutant;
 use crate::op::holder::kept;
 use crate::op::job::{Ending, OpenAttempt};
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verb, Verdict};
+use crate::per_server::PerServer;
 use crate::protocol::overlap::Refused;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
@@ -86,10 +89,10 @@ pub(super) struct Removal {
     leaves_until: Tick,
     /// The number of acquires and heals of the same value without an answer: each may succeed late.
     pub(super) awaited: usize,
-    servers: Vec<Progress>,
+    servers: PerServer<Progress>,
     /// The time of one more request to each server, whatever the server has answered.
-    stragglers: Vec<Tick>,
-    failed: Vec<Option<Failure>>,
+    stragglers: PerServer<Tick>,
+    failed: PerServer<Option<Failure>>,
     /// The last refusal, unless an earlier request may have been done.
     pub(super) refused: Option<Refused>,
 }
@@ -121,9 +124,9 @@ impl Removal {
             deadline: kept_until,
             leaves_until: now,
             awaited: 0,
-            servers: vec![Progress::Unneeded; recipe.servers.len()],
-            stragglers: vec![Tick::NEVER; recipe.servers.len()],
-            failed: vec![None; recipe.servers.len()],
+            servers: smallvec![Progress::Unneeded; recipe.servers.len()],
+            stragglers: smallvec![Tick::NEVER; recipe.servers.len()],
+            failed: smallvec![None; recipe.servers.len()],
             refused: None,
         };
         removal.prolong(recipe, now);

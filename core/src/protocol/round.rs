@@ -5,10 +5,13 @@ use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict, holder};
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::smallvec;
+
 use crate::clock::Tick;
 use crate::deadline::Deadline;
 use crate::error::Holder;
 use crate::mutant::mutant;
+use crate::per_server::PerServer;
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::removal::{Concern, Removal, Value};
 use crate::protocol::{Command, GrantOfSeveral, Recipe, Step, Tag, release};
@@ -40,16 +43,16 @@ pub(super) struct Round {
     pub(super) ballot: Ballot,
     /// The time since which a server may have lost its vote: another node answers for it.
     pub(super) suspected_at: Option<Tick>,
-    pub(super) readings: Vec<Option<Reading>>,
+    pub(super) readings: PerServer<Option<Reading>>,
     /// The number of waiters before us on each server that put us into its queue.
-    pub(super) ranks: Vec<Option<u64>>,
+    pub(super) ranks: PerServer<Option<u64>>,
     /// The number of times that each server had put our slot into its queue when the round began; empty without a slot.
-    pub(super) enqueue_counts: Vec<u64>,
+    pub(super) enqueue_counts: PerServer<u64>,
     /// Whether it asks to enter beside a reader.
     pub(super) is_beside: bool,
     /// Whether a vote moves our slot to the tail, for other waiters of this process.
     pub(super) stays: bool,
-    pub(super) refusals: Vec<Option<Refusal>>,
+    pub(super) refusals: PerServer<Option<Refusal>>,
     /// Of several locks: which of them a refusal is about, and the fences of all if they are granted.
     pub(super) at: usize,
     pub(super) fences: Vec<u64>,
@@ -60,7 +63,7 @@ pub(super) struct Round {
     /// Whether nothing stands behind the owner in the key of the only server.
     pub(super) is_bare: bool,
     /// The run ids of the servers.
-    pub(super) run_ids: Vec<Option<Arc<str>>>,
+    pub(super) run_ids: PerServer<Option<Arc<str>>>,
     deadline: Deadline,
     /// The time since which the servers without an answer are silent. It begins with the request, and leaves out the time in
     /// which this process did not run.
@@ -76,18 +79,18 @@ impl Round {
             sent: now,
             ballot: Ballot::new(recipe.quorum()),
             suspected_at: None,
-            readings: vec![None; servers],
-            ranks: vec![None; servers],
-            enqueue_counts: Vec::new(),
+            readings: smallvec![None; servers],
+            ranks: smallvec![None; servers],
+            enqueue_counts: PerServer::new(),
             is_beside: false,
             stays,
-            refusals: vec![None; servers],
+            refusals: smallvec![None; servers],
             at: 0,
             fences: Vec::new(),
             attempt: None,
             earlier: None,
             is_bare: false,
-            run_ids: vec![None; servers],
+            run_ids: smallvec![None; servers],
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
         }

@@ -14,16 +14,16 @@ use crate::op::Answer;
 use crate::protocol::extension::{Extension, Progress};
 use crate::validity::Reading;
 
-/// The rounds of one hold.
+/// The rounds of one hold. A short hold has none, so they are kept apart from it.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    current: Option<Extension>,
+    current: Option<Box<Extension>>,
     /// The rounds that timed out, in the order of their requests.
     earlier: Vec<Extension>,
     /// The last round that ended without a majority, unless one was confirmed since.
-    failed: Option<Extension>,
+    failed: Option<Box<Extension>>,
     /// The last confirmed round: a server that lost its key may report that after the majority confirmed.
-    confirmed: Option<Extension>,
+    confirmed: Option<Box<Extension>>,
 }
 
 /// The effect of an answer.
@@ -41,11 +41,11 @@ pub(super) enum RoundAnswer {
 impl Rounds {
     /// The round under way.
     pub(super) fn current(&self) -> Option<&Extension> {
-        self.current.as_ref()
+        self.current.as_deref()
     }
 
     pub(super) fn begin(&mut self, round: Extension) {
-        self.current = Some(round);
+        self.current = Some(Box::new(round));
     }
 
     /// Ends all rounds: no further answer matters.
@@ -71,13 +71,13 @@ impl Rounds {
 
     /// The last confirmed round.
     pub(super) fn confirmed(&self) -> Option<&Extension> {
-        self.confirmed.as_ref()
+        self.confirmed.as_deref()
     }
 
     /// Ends the round under way without a majority. A round that only timed out still gets its answers.
     pub(super) fn end_current(&mut self) -> Option<Extension> {
-        let round = self.current.take()?;
-        self.failed = Some(round.clone());
+        let round = *self.current.take()?;
+        self.failed = Some(Box::new(round.clone()));
         if round.is_open() && !mutant!(TimedOutForgotten) {
             self.earlier.push(round.clone());
         }
@@ -101,12 +101,13 @@ impl Rounds {
         }
         let is_behind = self.confirmed.as_ref().is_some_and(|confirmed| confirmed.round > number);
         let is_current = self.current.as_ref().is_some_and(|round| round.round == number) || mutant!(EarlierRoundCounts);
-        let found = if is_current { self.current.as_mut() } else { self.earlier.iter_mut().find(|round| round.round == number) };
+        let found =
+            if is_current { self.current.as_deref_mut() } else { self.earlier.iter_mut().find(|round| round.round == number) };
         let Some(round) = found else { return RoundAnswer::Nothing };
         let progress = round.answer(server, now, owner, answer, readings);
         let ended = round.ended_before(server);
         if mutant!(HealWithoutMajority) && round.is_forgetful(server) {
-            self.confirmed = Some(round.clone());
+            self.confirmed = Some(Box::new(round.clone()));
             return RoundAnswer::Forgot;
         }
         self.withdraw(server, ended);
@@ -123,14 +124,14 @@ impl Rounds {
     /// Withdraws a server's answers to the rounds that were sent before `before`.
     fn withdraw(&mut self, server: usize, before: Option<Tick>) {
         let Some(before) = before.filter(|_| !mutant!(EarlierYesStands)) else { return };
-        let others = self.earlier.iter_mut().chain(&mut self.current);
+        let others = self.earlier.iter_mut().chain(self.current.as_deref_mut());
         others.filter(|other| other.sent < before).for_each(|other| other.withdraw(server));
     }
 
     /// Confirms a round. It ends earlier rounds, except those that reach further.
     fn confirm(&mut self, number: u32, is_current: bool) -> RoundAnswer {
         let round = if is_current {
-            self.current.take()
+            self.current.take().map(|round| *round)
         } else {
             self.earlier.iter().position(|round| round.round == number).map(|at| self.earlier.remove(at))
         };
@@ -139,7 +140,7 @@ impl Rounds {
         let reaches_further = |earlier: &Extension| earlier.reach() > round.reach() && !mutant!(LongerRoundForgotten);
         self.earlier.retain(|earlier| earlier.round > round.round || reaches_further(earlier) || mutant!(StaleRefusal));
         if self.confirmed.as_ref().is_none_or(|last| last.round < round.round) {
-            self.confirmed = Some(round.clone());
+            self.confirmed = Some(Box::new(round.clone()));
         }
         RoundAnswer::Confirmed(round)
     }

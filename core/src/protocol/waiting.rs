@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::smallvec;
+
 use crate::clock::Tick;
 use crate::error::Holder;
 use crate::mutant::mutant;
 use crate::op::{QueuePlace, Queued};
+use crate::per_server::PerServer;
 use crate::protocol::{Command, Recipe};
 use crate::wait::{self, Hint, Role, Slot, Waiter};
 
@@ -31,7 +34,7 @@ pub(super) struct Found<'a> {
 pub(super) struct Waiting {
     waiter: Option<Waiter>,
     /// The servers that have sent a hint since the round began that the lock can be taken.
-    hints: Vec<bool>,
+    hints: PerServer<bool>,
     /// The next try by the hints since the round began, if they are still true then.
     look_at: Tick,
     /// The time of the hint that led to the round.
@@ -40,7 +43,7 @@ pub(super) struct Waiting {
     split: bool,
     /// The servers that voted for the last round, or still may, although it failed. The undo of such rounds makes these servers
     /// send hints that the lock is free. But other servers still refuse it.
-    in_vain: Vec<bool>,
+    in_vain: PerServer<bool>,
     polls: u32,
     /// The time at which the wait is long; `NEVER` once that was reported.
     pub(super) long_at: Tick,
@@ -48,7 +51,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new(recipe: &Recipe, waiter: Option<Waiter>, now: Tick) -> Self {
-        let none = vec![false; recipe.servers.len()];
+        let none: PerServer<bool> = smallvec![false; recipe.servers.len()];
         let long_at = if recipe.waits_in_queues() { now.after(LONG_WAIT) } else { Tick::NEVER };
         Self {
             waiter,

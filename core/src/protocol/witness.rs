@@ -8,8 +8,11 @@
 //! one: such a server proves nothing. So a release may find *expired* where another hold came and went, but never blames one that
 //! wasn't there.
 
+use smallvec::smallvec;
+
 use crate::mutant::mutant;
 use crate::op::{Answer, Reply, Verdict};
+use crate::per_server::PerServer;
 use crate::protocol::{Quorum, Step};
 
 /// The votes for others that the servers have shown.
@@ -17,14 +20,14 @@ use crate::protocol::{Quorum, Step};
 pub(super) struct Witness {
     quorum: Quorum,
     /// The highest vote that each server cast for us, or may yet cast.
-    ours: Vec<u64>,
+    ours: PerServer<u64>,
     /// The highest fence that each server has shown while its key was not ours.
-    shown: Vec<u64>,
+    shown: PerServer<u64>,
 }
 
 impl Witness {
     pub(super) fn new(quorum: Quorum) -> Self {
-        Self { quorum, ours: vec![0; quorum.servers()], shown: vec![0; quorum.servers()] }
+        Self { quorum, ours: smallvec![0; quorum.servers()], shown: smallvec![0; quorum.servers()] }
     }
 
     /// Takes a server's answer to a step of a round with the value `owner`.

@@ -7,6 +7,7 @@
 mod aside;
 mod measured;
 mod panicked;
+mod scratch;
 mod self_wait;
 mod several;
 pub(crate) mod spans;
@@ -16,12 +17,15 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use smallvec::SmallVec;
+
 use self::measured::Measured;
 use self::spans::Spans;
 use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
 use crate::event::{EventKind, LockEvent};
+use crate::io::canceller::Cancellable;
 use crate::io::reactor::Io;
 use crate::io::timers::Alarm;
 use crate::metrics::reading::Present;
@@ -43,6 +47,8 @@ pub(crate) struct LockActor {
     state: Mutex<ActorState>,
     /// The end of validity, microseconds of the boot clock: read without a lock.
     valid_until: AtomicU64,
+    /// Whether the lock was released without a loss.
+    is_released: AtomicBool,
     /// Whether the holder knows that the lock is not held: from an error, a watcher or an answer.
     pub(crate) holder_knows: AtomicBool,
     /// Whether the warning about a loss that the holder never learnt of was emitted.
@@ -55,7 +61,7 @@ pub(crate) struct LockActor {
 }
 
 struct ActorState {
-    machine: Acquisition,
+    machine: Box<Acquisition>,
     inbox: VecDeque<Input>,
     busy: bool,
     /// Whether the machine panicked.
@@ -64,7 +70,7 @@ struct ActorState {
     alarm: Tick,
     next_call: CallId,
     acquirer: Option<Acquirer>,
-    callers: HashMap<CallId, Caller>,
+    callers: SmallVec<[(CallId, Caller); 1]>,
     loss: Option<Loss>,
     /// The acquisitions that go on with the locks of this one.
     parts: Vec<Weak<LockActor>>,
@@ -90,16 +96,12 @@ impl LockActor {
         io: &Io,
     ) -> Arc<Self> {
         let id = session.next_id();
-        let new = |waiter| Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), waiter, acquirer);
-        let actor = if recipe.waits_in_queues() {
-            // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
-            let waiter = |given: Waiter| if recipe.adopt.is_some() { given.may_try() } else { given };
-            session.join_queue(&recipe.queue_key(), id, recipe.mode(), |given| new(Some(waiter(given))))
+        let actor = Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), acquirer);
+        if recipe.waits_in_queues() {
+            session.join_queue(&recipe.queue_key(), id, recipe.mode(), &actor);
         } else {
-            let actor = new(None);
             session.registry.insert(id, &actor);
-            actor
-        };
+        }
         actor.send(Input::Start, io);
         // The acquisition may have begun while the client was closing, too late to get the `Close` of the others.
         if actor.session.is_closing() {
@@ -108,37 +110,37 @@ impl LockActor {
         actor
     }
 
-    fn new(
-        session: Arc<Session>,
-        recipe: Arc<Recipe>,
-        (id, context): (u64, Option<u64>),
-        waiter: Option<Waiter>,
-        acquirer: Acquirer,
-    ) -> Arc<Self> {
+    fn new(session: Arc<Session>, recipe: Arc<Recipe>, (id, context): (u64, Option<u64>), acquirer: Acquirer) -> Arc<Self> {
         let now = session.now();
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let (trace, spans) = (trace_next(0), Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys)));
-        Arc::new(Self::made(session, recipe, (id, context), waiter, (measured, trace, spans), acquirer))
+        Arc::new(Self::made(session, recipe, (id, context), (measured, trace, spans), acquirer))
+    }
+
+    /// Takes its place in the local queue, before any input.
+    pub(super) fn take_place(&self, waiter: Waiter) {
+        // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
+        let waiter = if self.recipe.adopt.is_some() { waiter.may_try() } else { waiter };
+        self.state.lock().machine.take_place(waiter);
     }
 
     fn made(
         session: Arc<Session>,
         recipe: Arc<Recipe>,
         (id, context): (u64, Option<u64>),
-        waiter: Option<Waiter>,
         (measured, trace, spans): (Measured, u64, Spans),
         acquirer: Acquirer,
     ) -> Self {
         let now = session.now();
         let state = ActorState {
-            machine: Acquisition::new(Arc::clone(&recipe), waiter, session.seed(), now),
+            machine: Box::new(Acquisition::new(Arc::clone(&recipe), None, session.seed(), now)),
             inbox: VecDeque::new(),
             busy: false,
             failed: false,
             alarm: Tick::NEVER,
             next_call: 0,
             acquirer: Some(acquirer),
-            callers: HashMap::new(),
+            callers: SmallVec::new(),
             loss: None,
             parts: Vec::new(),
             bodies: Vec::new(),
@@ -152,6 +154,7 @@ impl LockActor {
             context,
             state: Mutex::new(state),
             valid_until: AtomicU64::new(0),
+            is_released: AtomicBool::new(false),
             holder_knows: AtomicBool::new(false),
             unseen: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
@@ -171,10 +174,9 @@ impl LockActor {
         if state.failed { Err(self.panicked()) } else { state.machine.check(Tick::now()) }
     }
 
-    /// Whether the lock was released without a loss, and its holder knows the outcome. Further calls change nothing then.
+    /// Whether the lock was released without a loss, and its holder knows that. Further calls change nothing then.
     pub(crate) fn is_released(&self) -> bool {
-        let state = self.state.lock();
-        !state.failed && state.machine.is_released()
+        self.is_released.load(Ordering::Acquire)
     }
 
     /// The time of the next alarm; `None` while an input is being handled.
@@ -240,7 +242,7 @@ impl LockActor {
         let mut state = self.state.lock();
         state.next_call += 1;
         let call = state.next_call;
-        state.callers.insert(call, caller);
+        state.callers.push((call, caller));
         drop(state);
         self.send(input(call), &io);
     }
@@ -251,13 +253,13 @@ impl LockActor {
         if state.failed {
             return self.refuse(state);
         }
-        state.inbox.push_back(input);
         if state.busy {
-            return;
+            return state.inbox.push_back(input);
         }
         state.busy = true;
-        let mut commands = Vec::new();
-        while let Some(input) = state.inbox.pop_front() {
+        let mut commands = scratch::take();
+        let mut next = Some(input);
+        while let Some(input) = next.take().or_else(|| state.inbox.pop_front()) {
             if let (Input::FailedOver(server), false) = (&input, state.parts.is_empty()) {
                 let (server, parts) = (*server, state.parts.clone());
                 drop(state);
@@ -269,6 +271,7 @@ impl LockActor {
                 return self.fail(state, &panic);
             }
             self.valid_until.store(state.machine.valid_until().as_micros(), Ordering::Release);
+            self.is_released.store(state.machine.is_released(), Ordering::Release);
             if commands.is_empty() {
                 continue;
             }
@@ -279,6 +282,7 @@ impl LockActor {
                 return self.fail(state, &panic);
             }
         }
+        scratch::give_back(commands);
         state.busy = false;
         let (wake_at, finished) = (state.machine.wake_at(), state.machine.is_finished());
         // The alarm is moved while the state is locked. Else a thread might cancel what another one has just set.
@@ -354,7 +358,9 @@ impl LockActor {
     }
 
     fn take_caller(&self, call: CallId) -> Option<Caller> {
-        self.state.lock().callers.remove(&call)
+        let callers = &mut self.state.lock().callers;
+        let at = callers.iter().position(|(of, _)| *of == call)?;
+        Some(callers.swap_remove(at).1)
     }
 
     fn acquired(self: &Arc<Self>, result: Result<Answered, Error>) {
@@ -370,6 +376,12 @@ impl LockActor {
             let result = result.map_err(|error| error.of_silent_node(|| self.session.server(0).node_of(&self.recipe.keys)));
             acquirer(result.map(|answered| (Arc::clone(self), answered)));
         }
+    }
+}
+
+impl Cancellable for LockActor {
+    fn cancel(self: Arc<Self>, io: &Io) {
+        self.send(Input::Cancel, io);
     }
 }
 

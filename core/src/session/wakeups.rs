@@ -18,7 +18,7 @@ use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::session::Session;
 use crate::session::actor::LockActor;
 use crate::sync::Mutex;
-use crate::wait::{Hinted, LeaveReason, LocalQueues, Mode, Waiter, Wakeup};
+use crate::wait::{Hinted, LeaveReason, LocalQueues, Mode, Wakeup};
 
 pub(super) struct Wakeups {
     queues: Mutex<LocalQueues>,
@@ -54,17 +54,10 @@ impl Wakeups {
 impl Session {
     /// Puts a waiter into its local queue and into the registry in one step: a waiter that leaves the queue may wake the new one
     /// at once.
-    pub(super) fn join_queue(
-        &self,
-        lock: &str,
-        id: u64,
-        mode: Mode,
-        begin: impl FnOnce(Waiter) -> Arc<LockActor>,
-    ) -> Arc<LockActor> {
+    pub(super) fn join_queue(&self, lock: &str, id: u64, mode: Mode, actor: &Arc<LockActor>) {
         let mut queues = self.wakeups.queues.lock();
-        let actor = begin(queues.join(lock, id, mode));
-        self.registry.insert(id, &actor);
-        actor
+        actor.take_place(queues.join(lock, id, mode));
+        self.registry.insert(id, actor);
     }
 
     /// Takes a waiter out of its local queue, and wakes the next one.

@@ -124,25 +124,26 @@ impl LocalQueues {
     /// The entry of a waiter of this client.
     #[must_use]
     pub fn entry(&self, mode: Mode, number: u64) -> Arc<str> {
-        let mut entry = String::with_capacity(self.client.len() + self.who.len() + 16);
-        let _ = write!(entry, "{}:{}:{number}", machine::mode_of(mode.kind, mode.fair), self.client);
+        let mut entry = String::with_capacity(self.client.len() + self.who.len() + 40);
+        entry.extend([machine::mode_of(mode.kind, mode.fair), ":", &self.client, ":", itoa::Buffer::new().format(number)]);
         if let Kind::Semaphore(limit) = mode.kind {
             let _ = write!(entry, "{}{limit}", machine::LIMIT_OF_PERMITS);
         }
-        let _ = write!(entry, " {}", self.who);
+        entry.extend([" ", &self.who]);
         entry.into()
     }
 
     /// The local queue of a lock, which may be new.
     fn queue(&mut self, lock: &str, kind: Kind) -> &mut LocalQueue {
         let (known, servers) = (&self.listen_state, self.servers);
-        self.queues.entry(lock.into()).or_insert_with(|| LocalQueue {
+        let new = || LocalQueue {
             shared: None,
             outage: Arc::default(),
             listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
             waiters: VecDeque::new(),
             kind,
-        })
+        };
+        self.queues.entry(lock.into()).or_insert_with(new)
     }
 
     fn slot(&mut self, lock: &str, mode: Mode) -> Arc<Slot> {

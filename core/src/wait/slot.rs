@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::clock::Tick;
 use crate::mutant::mutant;
 use crate::op::QueuePlace;
+use crate::per_server::PerServer;
 use crate::sync::Mutex;
 use crate::wait::shared_outage::SharedOutage;
 
@@ -47,13 +48,13 @@ pub struct Slot {
     entry: Arc<str>,
     users: AtomicUsize,
     /// The arrival at each server, by that server's clock; 0 for not yet, or not since the last grant.
-    arrivals: Box<[AtomicU64]>,
+    arrivals: PerServer<AtomicU64>,
     /// Whether each server may have the slot in its queue.
-    stands: Box<[AtomicBool]>,
+    stands: PerServer<AtomicBool>,
     /// The last grant to this slot while others waited in it, by this process's clock, in microseconds.
     granted_us: AtomicU64,
     /// The number of times that each server has put the slot into its queue.
-    enqueue_counts: Box<[AtomicU64]>,
+    enqueue_counts: PerServer<AtomicU64>,
     outage: Arc<SharedOutage>,
     listen_state: Arc<ListenState>,
     /// The owner value of the reader that entered last, and when the first one entered that had to stand in the queue.

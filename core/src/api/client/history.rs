@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::Client;
 use crate::error::{Error, ServerFailure};
 use crate::io::call::Call;
+use crate::io::canceller::Canceller;
 use crate::name::Listed;
 use crate::op::history::HISTORY_PART;
 use crate::op::{Answer, Beside, FailureKind, HistoryEntry, HoldState, Op, Verdict};
@@ -75,7 +76,7 @@ impl Client {
                 Ok(session) => {
                     let handle = session.runtime().handle().clone();
                     let task = handle.spawn(async move { responder.respond(read(&session, name.as_deref(), limit).await) });
-                    Some(Box::new(move |_| task.abort()) as _)
+                    Some(Canceller::by(move |_| task.abort()))
                 }
                 Err(error) => {
                     responder.respond(Err(error));

@@ -7,6 +7,7 @@ use super::Client;
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::Call;
+use crate::io::canceller::Canceller;
 use crate::name::LockKind;
 use crate::protocol::JobStatus;
 use crate::protocol::LockInfo;
@@ -93,7 +94,7 @@ impl Client {
                     let handle = session.runtime().handle().clone();
                     let list = make(listing, session, client);
                     let task = handle.spawn(async move { responder.respond(list.await) });
-                    Some(Box::new(move |_| task.abort()) as _)
+                    Some(Canceller::by(move |_| task.abort()))
                 }
                 Err(error) => {
                     responder.respond(Err(error));

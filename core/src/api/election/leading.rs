@@ -11,6 +11,7 @@ use crate::clock::Tick;
 use crate::entropy;
 use crate::error::{Code, Error};
 use crate::io::call::{Call, Cancel, Responder};
+use crate::io::canceller::Canceller;
 use crate::io::reactor::Io;
 use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
@@ -200,7 +201,7 @@ impl Leading {
             |term: Option<Leadership>| term.iter().for_each(|term| term.undo()),
             move |responder| {
                 candidate.begin(lock, responder);
-                Some(Box::new(move |io| candidate.cancel(io)))
+                Some(Canceller::by(move |io| candidate.cancel(io)))
             },
         )
     }

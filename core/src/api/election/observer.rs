@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::event::{EventKind, LockEvent};
 use crate::io::call::{Call, Cancel, Responder};
+use crate::io::canceller::Canceller;
 use crate::io::reactor::Io;
 use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
@@ -106,7 +107,7 @@ impl Observer {
         let (lock, looks) = (self.lock.clone(), self.looks.get_or_make(Looks::default));
         Call::new(move |responder| {
             let number = looks.wait_for_news(lock, responder);
-            Some(Box::new(move |io| looks.cancel(number, io)))
+            Some(Canceller::by(move |io| looks.cancel(number, io)))
         })
     }
 }

@@ -7,6 +7,7 @@ use super::{Acquired, Hold};
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::call::Call;
+use crate::io::canceller::Canceller;
 use crate::name::{Kind, LockKind};
 use crate::op::{Adoption, LockOp, Op, Verb};
 use crate::options::LockOptions;
@@ -86,7 +87,7 @@ impl Hold {
                 });
                 let reader = LockActor::begin(Arc::clone(&actor.session), Arc::new(recipe), None, acquirer, &io);
                 let reader = Arc::downgrade(&reader);
-                Some(Box::new(move |io| {
+                Some(Canceller::by(move |io| {
                     if let Some(reader) = reader.upgrade() {
                         reader.send(Input::Cancel, &io);
                     }

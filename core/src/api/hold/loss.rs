@@ -4,6 +4,7 @@ use super::Hold;
 use super::several::watch_each;
 use crate::error::Loss;
 use crate::io::call::{Call, Responder};
+use crate::io::canceller::Canceller;
 
 impl Hold {
     /// Waits for the loss of the lock, for a `select!` beside the work. Never ends if the lock is released or handed over before;
@@ -67,7 +68,7 @@ impl Hold {
         let actors = self.actors();
         Call::new(move |responder| {
             let forget = watch_each(&actors, move |lost| report(responder, lost));
-            Some(Box::new(move |_| forget()))
+            Some(Canceller::by(move |_| forget()))
         })
     }
 

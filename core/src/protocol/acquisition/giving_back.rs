@@ -100,6 +100,7 @@ impl Acquisition {
             is_reported: false,
             look: Look::Unasked,
         };
+        self.removals.reserve_exact(1);
         self.removals.push(releasing.begin(recipe, now, out));
         self.state = State::Releasing(releasing);
     }
@@ -108,6 +109,7 @@ impl Acquisition {
     fn end_again(&mut self, recipe: &Recipe, unended: Releasing, caller: Caller, now: Tick, out: &mut Vec<Command>) {
         let mut releasing = Releasing { caller: Some(caller), is_again: true, ..unended };
         self.removals.retain(|removal| removal.round != releasing.hold.round_number());
+        self.removals.reserve_exact(1);
         self.removals.push(releasing.begin(recipe, now, out));
         self.state = State::Releasing(releasing);
     }

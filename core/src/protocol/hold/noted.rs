@@ -59,7 +59,7 @@ impl Hold {
     /// What the history says of the end of the hold. A short hold that found the lock free is not in it.
     pub(in crate::protocol) fn last_note(&self, recipe: &Recipe, state: HoldState, now: Tick) -> Option<HistoryNote> {
         let is_noted = self.met_busy || now.since(self.granted) >= NOTED_FROM;
-        self.note(recipe, state).filter(|_| is_noted)
+        if is_noted { self.note(recipe, state) } else { None }
     }
 
     pub(in crate::protocol) fn event(&self, recipe: &Recipe, kind: EventKind) -> LockEvent {

@@ -16,6 +16,7 @@ impl LockActor {
     pub(super) fn fail(&self, mut state: MutexGuard<'_, ActorState>, panic: &Panic) {
         let held = self.valid_until.swap(0, Ordering::AcqRel) != 0;
         state.failed = true;
+        self.is_released.store(false, Ordering::Release);
         let set = state.alarm;
         // Nobody renews the hold any more.
         let loss = held.then_some(Loss::new(LossReason::Expired, Duration::ZERO));
@@ -46,6 +47,6 @@ impl LockActor {
         if let Some(acquirer) = acquirer {
             acquirer(Err(error()));
         }
-        callers.into_values().for_each(|caller| caller.fail(error()));
+        callers.into_iter().for_each(|(_, caller)| caller.fail(error()));
     }
 }
