@@ -67,6 +67,9 @@ pub struct Connection {
     pub(super) closing: Option<Tick>,
     /// Whether the server has refused a password, and a newer one is tried.
     pub(super) tries_other: bool,
+    /// How many operations one read answers at most, and whether replies may be left for the next one.
+    part: usize,
+    has_replies: bool,
 }
 
 impl Connection {
@@ -91,7 +94,19 @@ impl Connection {
             cancelled: false,
             closing: None,
             tries_other: false,
+            part: usize::MAX,
+            has_replies: false,
         }
+    }
+
+    /// The same, for a transport that reads in parts: it brings a read of no bytes while there [are replies](Self::has_replies).
+    pub(crate) fn in_parts(self, part: usize) -> Self {
+        Self { part, ..self }
+    }
+
+    /// Whether replies that were read may be left.
+    pub(crate) fn has_replies(&self) -> bool {
+        self.has_replies
     }
 
     /// The time at which [`Input::Wake`] is due.
@@ -243,10 +258,19 @@ impl Connection {
                 Some(assessed) => self.assessed(assessed, now, out),
             }
         }
+        let mut left = self.part;
+        self.has_replies = false;
         while let State::Up(conversation) = &mut self.state {
+            if left == 0 {
+                self.has_replies = true;
+                return;
+            }
             let Some(answer) = conversation.next() else { return };
             match conversation.pipeline.land(answer) {
-                Landing::Answered(pending, answer, sent) => self.answered(pending, answer, (sent, now), out),
+                Landing::Answered(pending, answer, sent) => {
+                    left -= 1;
+                    self.answered(pending, answer, (sent, now), out);
+                }
                 Landing::Unknown(pending) if now < pending.request.deadline => conversation.send(pending, Form::ByText, now),
                 Landing::Unknown(pending) => out.push(pending.end(Err(too_late()))),
                 Landing::ByScript { pending, took, lasting } => self.by_script(pending, (took, lasting), now, out),

@@ -29,6 +29,29 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
 }
 
 #[test]
+fn what_is_sent_between_two_parts_of_the_replies_is_written_before_the_second() {
+    let mut test = Test::connected();
+    test.connection.part = 2;
+    let received = ["one", "two", "three"].map(|owner| test.submit(release(owner, None)));
+    test.wrote();
+    test.replies(&released().repeat(3));
+    assert_eq!((test.effects(), test.connection.has_replies()), (vec!["complete"; 2], true));
+    let _later = test.submit(release("later", None));
+    assert_eq!(test.sent(), ["release later"]);
+    test.bring(Input::Read(Role::Operations, 0));
+    assert_eq!((test.effects(), test.connection.has_replies()), (vec!["complete"], false));
+    assert!(received.iter().all(|received| received.try_recv().unwrap().is_ok()));
+    // A socket that was left takes its replies along.
+    test.replies(released());
+    let _more = ["four", "five", "six"].map(|owner| test.submit(release(owner, None)));
+    test.replies(&released().repeat(2));
+    assert!(test.connection.has_replies());
+    test.bring(Input::Closed(Role::Operations, None));
+    test.bring(Input::Read(Role::Operations, 0));
+    assert!(!test.connection.has_replies());
+}
+
+#[test]
 fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
     let mut test = Test::connected();
     // A connection's first release is sent as text.

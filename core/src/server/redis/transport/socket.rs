@@ -83,14 +83,19 @@ impl OpenSocket {
         Self { socket, unflushed: false, mute: None }
     }
 
-    /// Writes the bytes that the socket takes, and reads once; zero bytes are the server's end. Bytes that aren't written yet stay
-    /// in the buffers.
-    pub(crate) fn poll(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Writes the bytes that the socket takes.
+    pub(crate) fn write(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) {
         if self.mute.is_none()
             && let Poll::Ready(Err(error)) = self.poll_write(buffers, context)
         {
             self.mute = Some(error);
         }
+    }
+
+    /// Writes the bytes that the socket takes, and reads once; zero bytes are the server's end. Bytes that aren't written yet stay
+    /// in the buffers.
+    pub(crate) fn poll(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.write(buffers, context);
         let mut room = ReadBuf::new(buffers.room());
         match Pin::new(&mut self.socket).poll_read(context, &mut room) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(room.filled().len())),

@@ -25,6 +25,10 @@ use crate::server::redis::transport::{Change, carry_out};
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
 
+/// How many operations are answered before what callers sent meanwhile is written. Else the server would have nothing to do while a
+/// long batch of answers is handled, and the client nothing after it.
+const PART: usize = 8;
+
 const ROLES: [Role; 2] = [Role::Operations, Role::Lingering];
 
 /// The state of one socket of the connection.
@@ -48,7 +52,7 @@ struct Task {
 
 /// Runs a connection until the server is closed or dropped.
 pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Input>, primary: Arc<Primary>) {
-    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), fastrand::u64(..));
+    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), fastrand::u64(..)).in_parts(PART);
     let mut task = Task { settings, primary, connection, slots: Default::default(), effects: Vec::new() };
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
@@ -61,13 +65,20 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
             alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
             alarm_at = due;
         }
+        if task.connection.has_replies() && !closes {
+            while batch.len() < BATCH
+                && let Ok(input) = inbox.try_recv()
+            {
+                batch.push(input);
+            }
+            closes |= task.bring_all(&mut batch);
+        }
         tokio::select! {
             biased;
             input = poll_fn(|context| task.poll(context)) => task.bring(Tick::now(), input),
             count = inbox.recv_many(&mut batch, BATCH), if !closes => {
                 let now = Tick::now();
-                closes |= batch.iter().any(|input| matches!(input, Input::Close));
-                batch.drain(..).for_each(|input| task.bring(now, input));
+                closes |= task.bring_all(&mut batch);
                 // No input at all: the server was dropped.
                 if count == 0 {
                     closes = true;
@@ -89,6 +100,14 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
 }
 
 impl Task {
+    /// Brings all of these inputs; gives whether a close is among them.
+    fn bring_all(&mut self, batch: &mut Vec<Input>) -> bool {
+        let now = Tick::now();
+        let closes = batch.iter().any(|input| matches!(input, Input::Close));
+        batch.drain(..).for_each(|input| self.bring(now, input));
+        closes
+    }
+
     fn bring(&mut self, now: Tick, input: Input) {
         self.connection.handle(now, input, &mut self.effects);
         let (settings, primary, slots) = (&self.settings, &self.primary, &mut self.slots);
@@ -123,6 +142,12 @@ impl Task {
                         Input::Unopened(role, failure)
                     }
                 },
+                Slot::Open(socket) if role == Role::Operations && self.connection.has_replies() => {
+                    if let Some(buffers) = self.connection.buffers(role) {
+                        socket.write(buffers, context);
+                    }
+                    Input::Read(role, 0)
+                }
                 Slot::Open(socket) => {
                     let Some(buffers) = self.connection.buffers(role) else { continue };
                     match socket.poll(buffers, context) {
