@@ -32,7 +32,9 @@ def home(places: dict[str, str]) -> str:
     text = staged(screen + choice, "README.md", "index.md", places)
     # After the claim, before the details.
     claim, mark, rest = text.partition("\n![")
-    return f'{claim}\n<div class="doors">\n{doors}</div>\n{mark}{rest}' + staged(overview, "docs/index.md", "index.md", places)
+    return f'---\ntitle: Home\nhide: [navigation, toc]\n---\n\n{claim}\n<div class="doors">\n{doors}</div>\n{mark}{rest}' + staged(
+        overview, "docs/index.md", "index.md", places
+    )
 
 
 def stage(pages: Path, places: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ The pages in the repository are written for GitHub. A copy of each gets links th
 tabs, and no comments that only tests read.
 """
 
+import json
 import os
 import posixpath
 import re
@@ -85,13 +86,15 @@ def outside_code(change, text: str) -> str:
 
 
 def chart(code: str) -> str:
-    """A chart in a colour that is seen in dark and in light, and with bars beside long labels, not above them."""
+    """A chart in colours that are seen in dark and in light, and with bars beside long labels, not above them."""
     labels = re.search(r"x-axis \[(.*)\]", code)
     if not labels:
         return code
     if "\n    bar " in code and len(labels[1]) > 80:
         code = code.replace("xychart-beta\n", "xychart-beta horizontal\n")
-    return '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#2da44e, #8b949e"}}}}%%\n' + code
+    grey = dict.fromkeys(("titleColor", *(f"{axis}Axis{part}Color" for axis in "xy" for part in ("Label", "Title", "Tick", "Line"))), "#7d8590")
+    colours = {"backgroundColor": "transparent", "plotColorPalette": "#2da44e, #8b949e", **grey}
+    return f"%%{{init: {json.dumps({'themeVariables': {'xyChart': colours}})}}}%%\n{code}"
 
 
 def fence(language: str, code: str) -> str:
@@ -150,12 +153,16 @@ def staged(text: str, file: str, page: str, places: dict[str, str]) -> str:
     """The Markdown of one page as the generator takes it."""
     text = uncommented(text)
     text = outside_code(lambda part: LINK.sub(lambda match: match[1] + link(match[2], file, page, places), part), text)
+    # A bar in code within a table: GitHub needs the backslash, and the generator would show it.
+    text = re.sub(r"^\|.*", lambda row: re.sub(r"`[^`]+`", lambda code: code[0].replace("\\|", "|"), row[0]), text, flags=re.MULTILINE)
     if page in TITLES:
         text = re.sub(r"\A# .*", f"# {TITLES[page]}", text)
     if "```mermaid" in text:
         up = posixpath.relpath("site/assets/mermaid.js", posixpath.dirname(page) or ".")
         text += f'\n<script src="{up}"></script>\n'
-    return tabs(text)
+    text = tabs(text)
+    # The space of an empty table of contents is for a wide table.
+    return text if re.search("^## ", text, re.MULTILINE) else f"---\nhide: [toc]\n---\n\n{text}"
 
 
 def stage(out: Path) -> None:
