@@ -6,8 +6,9 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import yaml
-from pages import GITHUB, HERE, listed, sources, write
+from pages import GITHUB, listed, sources, write
 
+HERE = Path(__file__).resolve().parent
 SITE = "https://locktender.github.io/locktender/"
 EDIT = GITHUB + "edit/main/"
 # Where the text of a page is that no person wrote, by the beginning of its place.
@@ -98,10 +99,9 @@ def summary(text: str) -> tuple[str, str]:
 
 def llms(site: Path, pages: Path) -> None:
     """llms.txt: the pages for language models, as Markdown, in the order of the navigation."""
-    nav = yaml.safe_load((HERE / "mkdocs.yml").read_text())["nav"]
     config = yaml.safe_load((HERE / "mkdocs.yml").read_text())
     lines = [f"# {config['site_name']}", "", f"> {config['site_description']}", ""]
-    for section in nav:
+    for section in config["nav"]:
         [(name, entries)] = section.items()
         lines += [f"## {name}", ""]
         for page in listed(entries):

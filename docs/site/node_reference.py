@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from pages import ROOT, write
+from pages import ROOT, outside_code, write
 
 BINDING = ROOT / "bindings-node"
 MODULES = ("index", "testing", "influxdb", "opentelemetry", "prometheus")
@@ -128,7 +128,9 @@ def member(text: str, name: str, where: dict[str, str], page: str) -> str:
         place = "" if where[target] == page else f"{where[target]}.md"
         return f"]({place}#{target}{f'.{anchor}' if anchor else ''})"
 
-    return LINK.sub(link, re.sub(r'<a id="type-[^"]+"></a> ', "", "".join(done)))
+    text = re.sub(r'<a id="type-[^"]+"></a> ', "", "".join(done))
+    # The generator takes these for a backslash and a bracket.
+    return outside_code(lambda part: LINK.sub(link, part.replace("\\<", "&lt;").replace("\\>", "&gt;")), text)
 
 
 def stage(tools: Path, out: Path, pages: Path) -> list[str]:

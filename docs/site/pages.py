@@ -5,13 +5,12 @@ tabs, and no comments that only tests read.
 """
 
 import json
-import os
 import posixpath
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).resolve().parent
+DOCS = ROOT / "docs"
 GITHUB = "https://github.com/locktender/locktender/"
 FILE = GITHUB + "blob/main/"
 FOLDER = GITHUB + "tree/main/"
@@ -45,14 +44,14 @@ class Missing(Exception):
     """A link that leads nowhere."""
 
 
+def written(pattern: str) -> list[Path]:
+    """The files of docs/ and of its folders, but of those below: this folder has one for what it builds."""
+    return [path for place in (pattern, f"*/{pattern}") for path in sorted(DOCS.glob(place))]
+
+
 def sources() -> dict[str, str]:
     """Every page of the site that a person wrote: its place on the site, and its file in the repository."""
-    docs = ROOT / "docs"
-    own = {
-        path.relative_to(docs).as_posix(): path.relative_to(ROOT).as_posix()
-        for path in sorted(docs.rglob("*.md"))
-        if "site" not in path.relative_to(docs).parts
-    }
+    own = {path.relative_to(DOCS).as_posix(): path.relative_to(ROOT).as_posix() for path in written("*.md")}
     return own | {page: file for file, page in ELSEWHERE.items()}
 
 
@@ -117,7 +116,7 @@ def tabs(text: str) -> str:
         if len(run) == 1:
             done.append(fence(*run[0]))
         elif run:
-            done[-1] = re.sub(r"(?:\A|(?<=\s))(?:In )?(?:Python|Node|Node\.js|Rust):\s*\Z", "\n\n", done[-1])
+            done[-1] = re.sub(r"(?:\A|\s+)(?:In )?(?:Python|Node|Node\.js|Rust):\s*\Z", "\n\n", done[-1])
         for language, code in run if len(run) > 1 else []:
             block = "".join(f"    {line}".rstrip() + "\n" for line in fence(language, code).splitlines())
             done.append(f'=== "{LANGUAGES[language.partition(",")[0]]}"\n\n{block}\n')
@@ -177,8 +176,8 @@ def stage(out: Path) -> None:
             dead.append(str(missing))
             continue
         write(out / page, text)
-    for picture in (path for path in (ROOT / "docs").rglob("*") if path.suffix in (".svg", ".png") and not path.is_relative_to(HERE)):
-        target = out / picture.relative_to(ROOT / "docs")
+    for picture in (*written("*.svg"), *written("*.png")):
+        target = out / picture.relative_to(DOCS)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(picture.read_bytes())
     if dead:
@@ -187,5 +186,5 @@ def stage(out: Path) -> None:
 
 def write(path: Path, text: str) -> None:
     """Writes a file, in a folder that may not be there yet."""
-    os.makedirs(path.parent, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
