@@ -148,9 +148,16 @@ def uncommented(text: str) -> str:
     return COMMENT.sub(gap, text)
 
 
+def spaced(text: str) -> str:
+    """The text with an empty line before each list: the generator sees none that begins within a paragraph."""
+    blocks = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    before = re.compile(r"^((?![*+-] |\d+\. |[\s|#]).+)\n(?=[*+-] )", re.MULTILINE)
+    return "".join(block if block.startswith("```") else before.sub(r"\1\n\n", block) for block in blocks)
+
+
 def staged(text: str, file: str, page: str, places: dict[str, str]) -> str:
     """The Markdown of one page as the generator takes it."""
-    text = uncommented(text)
+    text = spaced(uncommented(text))
     text = outside_code(lambda part: LINK.sub(lambda match: match[1] + link(match[2], file, page, places), part), text)
     # A bar in code within a table: GitHub needs the backslash, and the generator would show it.
     text = re.sub(r"^\|.*", lambda row: re.sub(r"`[^`]+`", lambda code: code[0].replace("\\|", "|"), row[0]), text, flags=re.MULTILINE)

@@ -89,6 +89,10 @@ def test_a_page_has_no_hidden_lines_of_rustdoc_and_no_comments_of_tests() -> Non
     assert pages.uncommented("a\n<!-- x:begin -->\n| b |\n<!-- y -->\n| c |\n") == "a\n\n| b |\n| c |\n"
 
 
+def test_a_list_within_a_paragraph_is_a_list() -> None:
+    assert pages.spaced("It needs:\n* a\n* b,\n  c\n\n- d\n\n```sh\na\n- b\n```\n") == "It needs:\n\n* a\n* b,\n  c\n\n- d\n\n```sh\na\n- b\n```\n"
+
+
 def test_the_first_page_has_the_first_screen_and_all_pages() -> None:
     text = home.home(PLACES)
     assert "Distributed locks" in text and text.count('class="door"') == 4 and '=== "Rust"' in text
