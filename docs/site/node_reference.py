@@ -59,7 +59,7 @@ KINDS = ("Class", "Interface", "Type Alias", "Function", "Variable")
 # Headings that only group what comes after them.
 GROUPS = ("Properties", "Methods", "Accessors", "Constructors", "Events")
 # Sections that say nothing to a reader.
-DROPPED = ("Inherited from", "Overrides", "Implementation of")
+DROPPED = ("Inherited from", "Overrides", "Implementation of", "Type Parameters")
 LINK = re.compile(r"(?<!\\)\]\((?!\))([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -111,14 +111,21 @@ def member(text: str, name: str, where: dict[str, str], page: str) -> str:
         if level == 3 and (anchor or words == "Constructor") or words in GROUPS:
             members.append([])
         members[-1].append(section)
-    done = [f'<a id="{name}"></a>\n\n## {title}\n{text_of_all}']
+    done = [f"## {title} {{#{name}}}\n{text_of_all}"]
     for parts in members:
         if any(words.startswith("~~") or words == "Inherited from" and "[" in below for _, _, words, below in parts):
             continue
         for level, anchor, words, below in parts:
-            place = f'<a id="{name}.{anchor}"></a>\n\n' if anchor else ""
-            if words not in GROUPS and words not in DROPPED:
-                done.append(f"{place}### {words}\n{below}" if anchor and level == 3 or words == "Constructor" else f"{place}**{words}**\n{below}")
+            if words in GROUPS or words in DROPPED:
+                continue
+            if level == 3 and anchor:
+                done.append(f"### {words} {{#{name}.{anchor}}}\n{below}")
+            elif words == "Constructor":
+                done.append(f"### {words}\n{below}")
+            elif words == "Returns":
+                done.append(f"**Returns** {below.lstrip()}")
+            else:
+                done.append(f"**{words}**\n{below}")
 
     def link(match: re.Match[str]) -> str:
         path, anchor = match[1], match[2]
@@ -150,7 +157,7 @@ def stage(tools: Path, out: Path, pages: Path) -> list[str]:
     for page in ORDER:
         title = PAGES[page][0]
         parts = [member(files[name].read_text(), name, where, page) for name in listed[page]]
-        write(pages / f"{page}.md", f"# {title}\n\n" + "\n".join(parts))
+        write(pages / f"{page}.md", f"# {title} in Node.js\n\n" + "\n".join(parts))
         rows.append(f"| [{title}]({page}.md) | {', '.join(f'[`{name}`]({page}.md#{name})' for name in listed[page])} |")
     head = "# Node.js\n\nAll that `locktender` exports. Names that end in `Ms` are milliseconds.\n\n| page | names |\n| --- | --- |\n"
     write(pages / "index.md", head + "\n".join(rows) + "\n")

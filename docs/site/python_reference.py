@@ -4,8 +4,9 @@ The stubs are no modules, have roles of reStructuredText for `help()`, and optio
 """
 
 import ast
-import inspect
+import copy
 import re
+import textwrap
 from pathlib import Path
 
 from pages import ROOT, write
@@ -47,39 +48,97 @@ class Names:
     def __init__(self, modules: dict[str, ast.Module]) -> None:
         self.home = {node.name: module for module, tree in modules.items() for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
         self.classes = {node.name: node for tree in modules.values() for node in tree.body if isinstance(node, ast.ClassDef)}
-        self.public = {name for name in self.home if not name.startswith("_")}
-        self.public |= {f"{name}.{member}" for name in list(self.public) if name in self.classes for member in self.members(name)}
+        for name in [name for name in self.classes if not name.startswith("_")]:
+            flatten(self.classes[name], self.classes)
+        spell_out(modules)
+        self.members = {name: {each.name for each in functions(node)} for name, node in self.classes.items()}
 
-    def bases(self, name: str) -> list[str]:
-        nodes = [base.value if isinstance(base, ast.Subscript) else base for base in self.classes[name].bases]
-        return [node.id for node in nodes if isinstance(node, ast.Name) and node.id in self.classes]
-
-    def members(self, name: str) -> set[str]:
-        own = {node.name for node in self.classes[name].body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-        return own.union(*map(self.members, self.bases(name)))
+    def owner(self, within: str, member: str) -> str | None:
+        """The class that has a member: this one, or one of its bases."""
+        if member in self.members[within]:
+            return within
+        bases = [base.id for base in self.classes[within].bases if isinstance(base, ast.Name) and base.id in self.classes]
+        return next(filter(None, (self.owner(base, member) for base in bases)), None)
 
     def reference(self, name: str, within: str | None) -> str:
         """What a role becomes: a link, if the name is known, and code."""
-        beside = [each for each in self.classes if within and not each.startswith("_") and (each == within or within in self.bases(each))]
-        for dotted in (*(f"{each}.{name}" for each in beside), name):
-            if dotted in self.public:
-                home = self.home[dotted.partition(".")[0]]
-                return f"[`{name}`][locktender.{'' if home.startswith('_') or home == 'errors' else home + '.'}{dotted}]"
-        return f"`{name}`"
+        head, _, member = name.partition(".")
+        if not member and within in self.classes and self.owner(within, name):
+            head, member = within, name
+        owner = self.owner(head, member) if member and head in self.classes else head
+        if owner not in self.home or owner.startswith("_"):
+            return f"`{name}`"
+        home = self.home[owner]
+        dotted = f"{'' if home.startswith('_') or home == 'errors' else home + '.'}{owner}{'.' + member if member else ''}"
+        return f"[`{name}`][locktender.{dotted}]"
+
+
+def functions(node: ast.ClassDef | ast.Module) -> list[ast.FunctionDef]:
+    return [each for each in node.body if isinstance(each, ast.FunctionDef)]
+
+
+class Given(ast.NodeTransformer):
+    """Puts types in the place of type variables."""
+
+    def __init__(self, types: dict[str, ast.expr]) -> None:
+        self.types = types
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.types.get(node.id, node)
+
+
+def spell_out(modules: dict[str, ast.Module]) -> None:
+    """Puts what private names of types stand for into the signatures."""
+    nodes = [node for tree in modules.values() for node in tree.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    types = {node.target.id: node.value for node in nodes if ast.unparse(node.annotation) == "TypeAlias" and node.value is not None}
+    given = Given({name: value for name, value in types.items() if name.startswith("_")})
+    for _ in types:  # one may stand for another
+        given.types = {name: given.visit(copy.deepcopy(value)) for name, value in given.types.items()}
+    for node in (node for tree in modules.values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        node.returns = node.returns and given.visit(node.returns)
+        for each in ast.walk(node.args):
+            if isinstance(each, ast.arg) and each.annotation is not None:
+                each.annotation = given.visit(each.annotation)
+
+
+def arguments(node: ast.expr) -> list[ast.expr]:
+    """What is in the brackets of a type."""
+    if not isinstance(node, ast.Subscript):
+        return []
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def flatten(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> None:
+    """Gives a class the members of its bases that no user sees."""
+    for base in list(node.bases):
+        name = ast.unparse(base).partition("[")[0]
+        if name == "Generic":
+            node.bases.remove(base)
+        elif name.startswith("_") and name in classes:
+            hidden = copy.deepcopy(classes[name])
+            variables = [ast.unparse(each) for own in hidden.bases for each in arguments(own) if ast.unparse(own).startswith("Generic[")]
+            flatten(hidden, classes)
+            hidden = Given(dict(zip(variables, arguments(base), strict=False))).visit(hidden)
+            known = {each.name for each in functions(node)}
+            inherited = [each for each in functions(hidden) if each.name not in known]
+            node.bases[node.bases.index(base) : node.bases.index(base) + 1] = hidden.bases
+            # After the docstring.
+            node.body[1:1] = inherited
 
 
 def code(lines: list[str], indent: str) -> list[str]:
     """An indented block as a fenced one."""
-    text = inspect.cleandoc("\n".join(lines)).splitlines()
+    text = textwrap.dedent("\n".join(lines)).strip("\n").splitlines()
     return [f"{indent}```python", *((indent + line).rstrip() for line in text), f"{indent}```", ""]
 
 
-def markdown(text: str, names: Names, within: str | None) -> str:
-    """A docstring as Markdown."""
+def markdown(text: str, names: Names, within: str | None, margin: int = 0) -> str:
+    """A docstring as Markdown. `margin`: its indentation, which can't be seen where an example is all that follows the first line."""
     done: list[str] = []
     block: list[str] = []
     inside = ""  # the indentation of the texts of options
-    lines = [*inspect.cleandoc(text).splitlines(), ""]
+    first, *rest = text.strip().splitlines()
+    lines = [first, *(line[margin:].rstrip() for line in rest), ""]
 
     def inline(line: str) -> str:
         line = ROLE.sub(lambda match: names.reference(match[1], within), line)
@@ -112,7 +171,7 @@ def rewritten(tree: ast.Module, names: Names) -> str:
     def visit(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, within: str | None) -> None:
         first = node.body[0] if node.body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            first.value.value = markdown(first.value.value, names, within)
+            first.value.value = markdown(first.value.value, names, within, first.col_offset)
         if isinstance(node, ast.ClassDef):
             node.body = [
                 each for each in node.body if not (isinstance(each, ast.FunctionDef) and ast.unparse(each.returns or ast.Pass()) == "NoReturn")
@@ -120,6 +179,11 @@ def rewritten(tree: ast.Module, names: Names) -> str:
         defined = [each for each in node.body if isinstance(each, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))]
         for each in defined:
             visit(each, each.name if isinstance(each, ast.ClassDef) else within)
+        for each in functions(node) if isinstance(node, (ast.Module, ast.ClassDef)) else []:
+            if each.name == "__new__":  # whose parameters the generator shows by this name only
+                each.name, each.returns = "__init__", None
+            if each.args.kwarg is not None:
+                each.args.kwarg.annotation = None  # the docstring has the options
         groups: dict[str, list[ast.FunctionDef]] = {}
         for each in defined:
             if isinstance(each, ast.FunctionDef) and any(ast.unparse(mark) == "overload" for mark in each.decorator_list):
@@ -143,7 +207,7 @@ def stage(modules: Path, pages: Path) -> list[str]:
         write(modules / "locktender" / f"{name}.py", rewritten(tree, names))
     write(modules / "locktender/__init__.py", "\n".join(f"from .{names.home[name]} import {name}" for name in own) + f"\n\n__all__ = {own}\n")
     for page, (title, listed) in PAGES.items():
-        write(pages / f"{page}.md", f"# {title}\n\n" + "\n".join(f"::: locktender.{name}\n" for name in listed))
+        write(pages / f"{page}.md", f"# {title} in Python\n\n" + "\n".join(f"::: locktender.{name}\n" for name in listed))
     rows = [f"| [{title}]({page}.md) | {', '.join(f'[`{name}`][locktender.{name}]' for name in listed)} |" for page, (title, listed) in PAGES.items()]
     head = (
         "# Python\n\nAll that `locktender` exports. Times are seconds: `float`, `int` or `datetime.timedelta`.\n\n| page | names |\n| --- | --- |\n"
