@@ -24,8 +24,7 @@ def home(places: dict[str, str]) -> str:
     readme = (ROOT / "README.md").read_text().replace("(#from-a-checkout)", f"({FILE}README.md#from-a-checkout)")
     screen = between(readme, "# locktender\n", "The next steps:")
     choice = between(readme, "## Is it for you?\n", "It has a price.")
-    overview = (ROOT / "docs/index.md").read_text()
-    overview = "## How to\n" + overview.partition("## How to\n")[2]
+    overview = "## " + (ROOT / "docs/index.md").read_text().partition("\n## ")[2]
     doors = "".join(
         f'<a class="door" href="{page.removesuffix(".md")}/"><strong>{title}</strong><span>{text}</span></a>\n' for page, title, text in DOORS
     )
