@@ -17,9 +17,9 @@ from support.server import RealServer
 
 README = Page("README.md")
 PACKAGES = [Page(f"{package}/README.md") for package in ("bindings-python", "bindings-node", "core")]
-PAGES = [README, *(Page(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [README, *(Page(f"docs/{path.relative_to(ROOT / 'docs')}") for place in ("*.md", "*/*.md") for path in sorted((ROOT / "docs").glob(place)))]
 PAGES += PACKAGES
-PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/dashboards/README.md"))
+PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/dashboards/README.md", "tests/README.md"))
 
 LIBRARY = (ROOT / "core/src/lib.rs").read_text()
 
