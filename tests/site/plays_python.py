@@ -97,7 +97,77 @@ def celery(place: Place) -> None:
 
 
 def flask(place: Place) -> None:
-    raise NotImplementedError
+    place.write("flask", "service.py")
+    place.write("conftest", "conftest.py")
+    place.write("test", "test_service.py")
+    assert "2 passed" in place.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_service.py")
+    gunicorn(place, "service:app")
+
+
+DJANGO = """
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.urls import path
+
+settings.configure(
+    ALLOWED_HOSTS=["127.0.0.1"],
+    ROOT_URLCONF=__name__,
+    MIDDLEWARE=["locks.LockErrors"],
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}},
+)
+application = get_wsgi_application()
+
+import views
+
+urlpatterns = [path("orders/<int:order>/pay", views.pay)]
+"""
+
+
+def django(place: Place) -> None:
+    place.write("locks", "locks.py")
+    place.write("views", "views.py")
+    (place.directory / "project.py").write_text(DJANGO)
+    gunicorn(place, "project:application")
+
+
+def gunicorn(place: Place, application: str) -> None:
+    port = free_port()
+    command = ("gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", 2, "--threads", 2, "--graceful-timeout", 20, application)
+    web_service(place, port, place.start(*command, PYTHONPATH=f"{place.directory}"))
+    service = place.start(*command, PYTHONPATH=f"{place.directory}")
+    without_redis(place, port, service)
+    service.terminate()
+
+
+def queues(place: Place) -> None:
+    place.write("rq", "reports.py")
+    here = {"PYTHONPATH": f"{place.directory}"}
+    workers = [place.start("rq", "worker", "--with-scheduler", "--url", place.url, **here) for _ in range(2)]
+    asks = """
+import os, sys, time
+from redis import Redis
+from rq import Queue
+import reports
+queue = Queue(connection=Redis.from_url(os.environ["LOCKTENDER_URL"]))
+jobs = [queue.enqueue(getattr(reports, sys.argv[1]), sys.argv[2]) for _ in range(2)]
+while not all(job.get_status(refresh=True) in ("finished", "failed") for job in jobs):
+    time.sleep(0.05)
+print([job.return_value() for job in jobs])
+"""
+    made = ast.literal_eval(place.python("-c", asks, "report", "monday", **here))
+    assert sorted(map(str, made)) == ["None", "the report of monday"], made
+    fences = ast.literal_eval(place.python("-c", asks, "load", "news", **here))
+    assert len(set(fences)) == 2 and None not in fences, fences
+    for worker in workers:
+        worker.kill()
+
+    place.write("dramatiq", "tasks.py")
+    broker = {"BROKER_URL": place.url, **here}
+    worker = place.start("dramatiq", "tasks", "--processes", 2, "--threads", 2, **broker)
+    written = place.directory / "fences"
+    place.python("-c", "import sys, tasks; [tasks.load.send('news', sys.argv[1]) for _ in range(2)]", written, **broker)
+    until(lambda: written.exists() and len(set(written.read_text().split())) == 2, "both tasks have run")
+    assert worker.terminate() == 0
 
 
 def idempotency(place: Place) -> None:
@@ -105,4 +175,8 @@ def idempotency(place: Place) -> None:
         place.python(place.write(recipe, f"{recipe}.py"))
 
 
-django = queues = python = flask
+def python(place: Place) -> None:
+    """The blocks of the tutorial on a real server. tests/python/test_pages.py compares what they print."""
+    for block in place.page.blocks():
+        if block.language == "python":
+            place.python("-c", block.text.replace("memory://demo", place.url))
