@@ -1,12 +1,9 @@
 """The applications in Node."""
 
 import http.client
-import re
 import time
-import urllib.error
-import urllib.request
 
-from place import Place, at_once, free_port, until
+from place import Place, free_port, until
 from plays_python import web_service, without_redis
 
 
@@ -49,8 +46,37 @@ def hangs_up(place: Place) -> None:
     customer.close()
 
 
-def x(place):
-    raise NotImplementedError
+def fastify(place: Place) -> None:
+    place.write("service", "service.mjs")
+    port = free_port()
+    web_service(place, port, place.start("node", "service.mjs", PORT=f"{port}"))
+    service = place.start("node", "service.mjs", PORT=f"{port}")
+    without_redis(place, port, service)
+    assert service.terminate() == 0
 
 
-bullmq = fastify = node = x
+def bullmq(place: Place) -> None:
+    place.write("worker", "worker.mjs")
+    place.write("add", "add.mjs")
+    workers = [place.start("node", "worker.mjs") for _ in range(2)]
+    assert place.run("node", "add.mjs") == "4 different fencing tokens\n"
+    # Both workers write into files of their own, so the order of a customer's jobs is seen in each of them alone.
+    lines = [line for worker in workers for line in worker.output.splitlines()]
+    assert len(lines) == 8 and sorted(lines) == sorted(
+        f"customer {customer}: {month} {what}" for customer in (7, 8) for month in ("May", "June") for what in ("begins", "ends")
+    )
+    for worker in workers:
+        for customer in (7, 8):
+            own = [line.split()[-1] for line in worker.output.splitlines() if line.startswith(f"customer {customer}")]
+            assert own == ["begins", "ends"] * (len(own) // 2), own
+    assert [worker.terminate() for worker in workers] == [0, 0]
+    assert place.holder("customer:7") is None
+
+
+def node(place: Place) -> None:
+    """The blocks of the tutorial, each with the output that the page shows after it."""
+    blocks = place.page.blocks()
+    for block, after in zip(blocks, blocks[1:]):
+        if block.language == "js":
+            (place.directory / "step.mjs").write_text(block.text)
+            assert place.run("node", "step.mjs") == after.text
