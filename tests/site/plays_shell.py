@@ -107,4 +107,8 @@ def axum(place: Place) -> None:
 
 
 def shell(place: Place) -> None:
-    raise NotImplementedError
+    """Each script, with the output that the page shows after it."""
+    blocks = place.page.blocks()
+    printed = {block.recipe: after.text for block, after in zip(blocks, blocks[1:]) if block.recipe}
+    for recipe in ("run", "busy", "lost", "once"):
+        assert place.run("sh", place.write(recipe, f"{recipe}.sh")) == printed[recipe], recipe
