@@ -30,6 +30,7 @@ usage: tests/run [--server NAME] [all] [COMMAND]
   tests/run python [PYTEST ARGS]       tests/run python tests/python/test_fixtures.py -k proxy
   tests/run node [FILES]               tests/run node tests/node/fixtures.test.mjs
   tests/run interop [PYTEST ARGS]      the three languages together, with other libraries, and the demo
+  tests/run site [PAGES]               the applications of the how-to pages: tests/run site fastapi celery
   tests/run setup [COMMAND]            only install and build what that command's tests need
 
   all              the long tests too (tests/README.md has the list): tests/run all, tests/run all python -k forks
@@ -212,7 +213,7 @@ def check_features():
 
 def set_up(wanted):
     """Whatever these suites need; interop needs all three languages. Packages are fetched beside Rust's build."""
-    languages = {"python", "node"} if "interop" in wanted else set()
+    languages = {"python", "node"} if {"interop", "site"} & set(wanted) else set()
     languages |= set(wanted)
     with ThreadPoolExecutor() as pool:
         packages = pool.submit(install_packages)

@@ -140,16 +140,34 @@ class Node:
             return named(passed, Path(report.name).read_text().splitlines())
 
 
+class Site:
+    """The applications of the how-to pages, played by tests/site/run. They need packages of their own, so they are a long suite."""
+
+    def test(self, arguments):
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as report:
+            passed = run(sys.executable, "tests/site/run", "--report", report.name, *arguments, red=1)
+            return named(passed, Path(report.name).read_text().split())
+
+    def look_again(self, failed):
+        return self.test(failed)
+
+
 SUITES = {
     "rust": Rust(),
     "python": Python("tests/python"),
     "node": Node(),
     "interop": Python("tests/interop", chosen_from=["tests/interop"]),
+    "site": Site(),
 }
 
 # Python's and interop's tests at one time.
 BOTH = "python, interop"
 ALL = {"rust": SUITES["rust"], BOTH: Python("tests/python", "tests/interop"), "node": SUITES["node"]}
+
+
+def all_suites():
+    """What runs if no suite is chosen."""
+    return ALL | ({"site": SUITES["site"]} if LONG in os.environ else {})
 
 
 def tried(work, *arguments):
@@ -170,7 +188,7 @@ def run_all():
     """
     results = {}
     with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        for name, suite in ALL.items():
+        for name, suite in all_suites().items():
             heading(f"{name} tests")
             if name == BOTH:
                 node = pool.submit(tried, ALL["node"].test, (), output)
@@ -193,7 +211,7 @@ def second_look(name, suite, failed):
 
 def passes(name=None, arguments=()):
     """Runs one suite, or all, with a second look and a summary; whether all passed."""
-    suites = {name: SUITES[name]} if name else ALL
+    suites = {name: SUITES[name]} if name else all_suites()
     results = {name: tried(SUITES[name].test, arguments)} if name else run_all()
     looked = {each: second_look(each, suites[each], failed) for each, (failed, _) in results.items()}
     heading("summary")

@@ -133,6 +133,11 @@ struct PackageReadme;
 #[doc = include_str!("../../docs/servers.md")]
 struct PageOnServers;
 
+/// The tutorial for Rust: each step runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/tutorials/rust.md")]
+struct Tutorial;
+
 /// The Rust code of the page on testing, compiled.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../docs/testing.md")]

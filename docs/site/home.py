@@ -6,10 +6,10 @@ from pages import FILE, ROOT, staged, write
 
 # Where each door leads: the page, its title, one sentence.
 DOORS = [
-    ("start/python.md", "Get started", "The first lock, job and election, in Python, Node.js or Rust."),
-    ("jobs.md", "How-to guides", "Jobs, schedules, leader election, semaphores, the command; servers, containers, tests, dashboards."),
+    ("tutorials/python.md", "Get started", "The first lock, job and election, in Python, Node.js or Rust."),
+    ("how-to/fastapi.md", "How-to guides", "Web services, task queues, schedules, leader election, semaphores; servers, tests, dashboards."),
     ("api.md", "Reference", "The API in three languages, options, errors, metrics, the command, the wire format."),
-    ("guarantees.md", "Explanation", "What is guaranteed and what breaks it, how waiting works, measurements, a comparison."),
+    ("why-not-set-nx.md", "Explanation", "What is guaranteed and what breaks it, how waiting works, measurements, a comparison."),
 ]
 
 

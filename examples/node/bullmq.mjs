@@ -12,14 +12,14 @@ const connection = { url: process.env.LOCKTENDER_URL }
 /** Bills a customer. Without a wait for the lock: a job that waited would occupy its worker. */
 async function bill(job, token) {
   const { customer, month } = job.data
-  const { ran, value } = await client.tryWithLock(`example:customer:${customer}`, async (hold) => {
+  const { ran, result } = await client.tryWithLock(`example:customer:${customer}`, async (hold) => {
     console.log(`customer ${customer}: ${month} begins`)
     await sleep(100, undefined, { signal: hold.signal })     // stands for the work; ends at once if the lock is lost
     hold.check()                                             // before each write: the job fails, and begins again by its `attempts`
     console.log(`customer ${customer}: ${month} ends`)
     return hold.fence
   })
-  if (ran) return value
+  if (ran) return result
   await job.moveToDelayed(Date.now() + 100, token)           // another job bills this customer; this uses up no attempt
   throw new DelayedError()
 }

@@ -27,6 +27,6 @@ async function work(client, worker) {
 
 const client = new Client()
 await Promise.all([work(client, 'Diego'), work(client, 'Milten')])
-const { state, attempts, worker } = await client.job('example:mail').status()
-console.log(`${state} after ${attempts} attempts, by ${worker}`)
+const { state, attempts, lastOwner } = await client.job('example:mail').status()
+console.log(`${state} after ${attempts} attempts, by ${lastOwner}`)
 await client.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.help import help_texts
+from support.page import paths
 
 ROOT = Path(__file__).parents[2]
 LIST = re.search(r"^\| no more \| instead \|\n\|[ -|]+\n((?:\|.*\n)+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
@@ -13,7 +14,7 @@ WORDS = [word.strip() for row in LIST[1].splitlines() for word in row.split("|")
 # In the list `…` stands for a few words.
 BANNED = re.compile(r"\b(?:" + "|".join(word.replace(" … ", r" (?:\S+ ){1,6}") for word in WORDS) + r")\b")
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *paths()]
 STUBS = [*sorted((ROOT / "bindings-python/python/locktender").glob("*.pyi")), ROOT / "bindings-python/python/locktender/errors.py"]
 CORE = [path for path in sorted((ROOT / "core").rglob("*.rs")) if not path.stem.endswith("_tests") and path.stem != "tests"]
 

@@ -12,12 +12,12 @@ import pytest
 
 import locktender
 from support.checkout import ROOT
-from support.page import OURS, Block, Page
+from support.page import OURS, Block, Page, paths
 from support.server import RealServer
 
 README = Page("README.md")
 PACKAGES = [Page(f"{package}/README.md") for package in ("bindings-python", "bindings-node", "core")]
-PAGES = [README, *(Page(f"docs/{path.relative_to(ROOT / 'docs')}") for place in ("*.md", "*/*.md") for path in sorted((ROOT / "docs").glob(place)))]
+PAGES = [README, *(Page(path.relative_to(ROOT).as_posix()) for path in paths())]
 PAGES += PACKAGES
 PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/dashboards/README.md", "tests/README.md"))
 

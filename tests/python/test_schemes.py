@@ -4,6 +4,7 @@ import re
 
 import pytest
 from support.checkout import ROOT
+from support.page import paths
 
 CORE = ROOT / "core/src"
 SCHEME = r"\b([a-z]+(?:\+[a-z]+)?)://"
@@ -74,7 +75,7 @@ PLACES = {
 def texts():
     """All pages, stubs, types and comments that users read."""
     yield ROOT / "README.md"
-    yield from (ROOT / "docs").glob("*.md")
+    yield from paths()
     yield from (ROOT / "bindings-python/python").rglob("*.pyi")
     yield from (ROOT / "bindings-python/src").rglob("*.txt")
     yield ROOT / "bindings-node/public-types.txt"

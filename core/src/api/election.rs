@@ -141,7 +141,8 @@ impl Election {
     ///
     /// * A campaign waits as long as it takes, unless the election has a [`wait`](Election::wait) of its own. It continues while the
     ///   servers can't be reached.
-    /// * `work` gives `Ok`, or the term is lost, which drops it: the next campaign begins. `work` gives `Err`: so does this call.
+    /// * `work` returns a `Result`. `Ok` resigns, and the next campaign begins, as it does if the term is lost, which drops `work`. `Err`
+    ///   ends this call.
     /// * It resigns only when `work` has ended, and begins no `work` before that.
     /// * [`Election::stop`] ends it, and so does dropping its future.
     ///
@@ -154,8 +155,39 @@ impl Election {
     /// # });
     /// ```
     ///
+    /// In a task that is spawned, write `async move |leadership|` and move clones into it. Work that borrows from outside makes a future
+    /// that isn't `Send`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # use std::sync::Arc;
+    /// # use std::sync::atomic::{AtomicU64, Ordering};
+    /// # use locktender::RunError;
+    /// # let client = locktender::Client::open("memory://docs-lead-spawned").unwrap();
+    /// let election = client.election("scheduler");
+    /// let rounds = Arc::new(AtomicU64::new(0));
+    /// let leading = tokio::spawn({
+    ///     let (election, rounds) = (election.clone(), Arc::clone(&rounds));
+    ///     async move {
+    ///         election.lead(async move |leadership| {
+    ///             while !leadership.is_stopping() {
+    ///                 rounds.fetch_add(1, Ordering::Relaxed);
+    ///                 tokio::task::yield_now().await; // dropped here if the term is lost: clean up in `Drop`
+    ///             }
+    ///             Ok::<_, std::io::Error>(())
+    ///         }).await
+    ///     }
+    /// });
+    /// # while rounds.load(Ordering::Relaxed) == 0 { tokio::task::yield_now().await; }
+    /// election.stop();
+    /// leading.await.unwrap()?;
+    /// # Ok::<(), RunError<std::io::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Cancel safety
-    /// Dropping the future drops `work`, and resigns in the background.
+    /// Dropping the future drops `work`, and resigns in the background. If the term is lost, `work` is dropped at its next `await`: an arm
+    /// on [`lost`](crate::Hold::lost) in it may not run.
     ///
     /// # Errors
     /// * [`RunError::Failed`]: with the error of `work`.

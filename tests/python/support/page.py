@@ -1,6 +1,7 @@
 """A page of the documentation: its blocks, links and anchors."""
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from .checkout import ROOT
@@ -11,6 +12,14 @@ LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 # The pages of this checkout, as the README names them: PyPI shows it without the other files.
 OURS = "https://github.com/locktender/locktender/blob/main/"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+FOLDERS = ("", "tutorials", "how-to")
+
+
+def paths() -> list[Path]:
+    """The pages of docs/. Other folders there make a site of them."""
+    return [path for folder in FOLDERS for path in sorted((ROOT / "docs" / folder).glob("*.md"))]
 
 
 class Block(NamedTuple):
