@@ -29,6 +29,7 @@ UNITS = {
     "server_cpu_us_per_pair": "server CPU, µs per pair",
     "cpu_us_per_pair": "client CPU, µs per pair",
     "p50_us": "p50, µs",
+    "p99_us": "p99, µs",
     "pairs_per_second": "pairs a second",
     "process_ms": "ms",
     "memory_mb": "MB",

@@ -52,6 +52,16 @@ ONE = [
     Row("Rust async, 256 callers: throughput / raw loader (50 × 16)", "rust", "async-256", ("raw-50x16",), "pairs_per_second"),
 ]
 
+# A runtime of two threads, as most programs have one, and a new name for each pair, as most programs have one for each order.
+NEW = [
+    *(
+        Row(f"Rust async on two threads, new names, {callers} caller{'s' if callers > 1 else ''}: throughput / rslock", "rust", f"new-{callers}", (f"rslock-new-{callers}",), "pairs_per_second")
+        for callers in (1, 8, 16, 32, 64, 256)
+    ),
+    Row("Rust async on two threads, new names, 64 callers: the slowest pair of 100 / rslock", "rust", "new-64", ("rslock-new-64",), "p99_us"),
+    Row("client CPU per pair: Rust async on two threads, new names, 64 callers / rslock", "rust", "new-64", ("rslock-new-64",), "cpu_us_per_pair"),
+]
+
 BLOCKING = Row("Rust blocking, 1 caller: time / raw blocking socket", "rust", "blocking-1", ("raw-1",), "p50_us")
 
 QUORUM = [
@@ -104,4 +114,4 @@ BOUNDS = [
     Row("upper bound, 256 callers: raw loader / ioredis", "node", "raw-50x16", ("ioredis-256",), "pairs_per_second"),
 ]
 
-ROWS = [*CPU, *ONE, BLOCKING, *QUORUM, *PYTHON, *NODE, *CLUSTER, *BOUNDS]
+ROWS = [*CPU, *ONE, *NEW, BLOCKING, *QUORUM, *PYTHON, *NODE, *CLUSTER, *BOUNDS]

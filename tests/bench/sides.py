@@ -47,6 +47,8 @@ class Sides:
         match name:
             case "rslock":
                 return [self.rslock, where, str(seconds), callers]
+            case "rslock-new":
+                return [self.rslock, where, str(seconds), callers, "new"]
             case "node-locktender" | "redlock" | "ioredis" | "node-once" | "node-semaphore" | "redis-semaphore":
                 return ["node", "tests/bench/node_sides.mjs", name.removeprefix("node-"), where, str(seconds), callers]
             case "node-bare":

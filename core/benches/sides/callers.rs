@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use locktender::{Begun, Client};
+use tokio::runtime::Runtime;
 
 use crate::meter::{Span, Tally, cpu, report};
 
@@ -18,6 +19,24 @@ pub fn tasks(urls: &str, span: Duration, callers: usize) {
                     return tally;
                 }
             }
+        }
+    });
+}
+
+/// Tasks of a runtime with two threads, each of which takes a lock with a new name for every pair.
+pub fn new_names(urls: &str, span: Duration, callers: usize) {
+    let two_threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    each_on(&two_threads, &[urls], span, callers, |client, caller, mut tally| {
+        let client = client.clone();
+        async move {
+            for number in 0_u64.. {
+                let held = client.lock(format!("{}:{number}", name(caller))).acquire().await.unwrap();
+                held.release().await.unwrap();
+                if !tally.count(1) {
+                    break;
+                }
+            }
+            tally
         }
     });
 }
@@ -90,13 +109,20 @@ pub fn jobs(urls: &str, span: Duration, callers: usize) {
     });
 }
 
-/// Has each caller work until the span is over: `work` gets the client, the caller and its tally. If there are clients of several
+/// Has each caller work on one thread until the span is over: `work` gets the client, the caller and its tally. If there are clients of several
 /// servers, callers take turns in using them.
 fn each<F>(urls: &[&str], span: Duration, callers: usize, work: impl Fn(&Client, usize, Tally) -> F)
 where
     F: Future<Output = Tally> + Send + 'static,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let one_thread = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    each_on(&one_thread, urls, span, callers, work);
+}
+
+fn each_on<F>(runtime: &Runtime, urls: &[&str], span: Duration, callers: usize, work: impl Fn(&Client, usize, Tally) -> F)
+where
+    F: Future<Output = Tally> + Send + 'static,
+{
     runtime.block_on(async {
         let clients: Vec<Client> = urls.iter().map(|url| Client::open(*url).unwrap()).collect();
         for client in &clients {

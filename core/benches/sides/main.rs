@@ -64,6 +64,7 @@ fn main() {
         "spread-64x6" => callers::spread(urls, span, 64, 6, 6),
         "trust" => callers::trust(urls),
         other => match other.rsplit_once('-') {
+            Some(("new", callers)) => callers::new_names(urls, span, callers.parse().unwrap()),
             Some(("names", count)) => left::names(urls, count.parse().unwrap()),
             Some(("reader-beside", count)) => {
                 let lock = format!("{}:beside-{count}", name(0));

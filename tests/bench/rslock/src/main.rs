@@ -1,4 +1,5 @@
-//! rslock's side: `locktender-bench-rslock <urls> <seconds> <callers>` prints the same fields as core/benches/sides.
+//! rslock's side: `locktender-bench-rslock <urls> <seconds> <callers> [new]` prints the same fields as core/benches/sides. With `new` it
+//! has two threads, and a new name for each pair.
 
 #[path = "../../../../core/benches/sides/meter.rs"]
 mod meter;
@@ -8,13 +9,23 @@ use std::time::Duration;
 use meter::{Span, Tally, cpu, report};
 use rslock::LockManager;
 use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::Builder;
 
 const TTL: Duration = Duration::from_secs(10);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [urls, seconds, callers] = arguments.as_slice() else { return println!("usage: <urls> <seconds> <callers>") };
+    let (urls, seconds, callers, is_new) = match arguments.as_slice() {
+        [urls, seconds, callers] => (urls, seconds, callers, false),
+        [urls, seconds, callers, new] if new == "new" => (urls, seconds, callers, true),
+        _ => return println!("usage: <urls> <seconds> <callers> [new]"),
+    };
+    let mut runtime = if is_new { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(work(urls, seconds, callers, is_new));
+}
+
+async fn work(urls: &str, seconds: &str, callers: &str, is_new: bool) {
     let manager = LockManager::new(urls.split(',').collect());
     if seconds == "holder" {
         return holder(&manager).await;
@@ -26,12 +37,14 @@ async fn main() {
             let (manager, name) = (manager.clone(), format!("bench:{caller:03}"));
             tokio::spawn(async move {
                 let mut tally = Tally::new(span);
-                loop {
+                for number in 0_u64.. {
+                    let name = if is_new { format!("{name}:{number}") } else { name.clone() };
                     manager.lock(name.as_str(), TTL).await.unwrap().release().await;
                     if !tally.count(1) {
-                        return tally;
+                        break;
                     }
                 }
+                tally
             })
         })
         .collect();
