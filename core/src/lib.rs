@@ -94,6 +94,7 @@ pub mod server;
 #[allow(dead_code, unused_imports, reason = "servers of other crates use it")]
 mod server;
 mod session;
+mod stack_text;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;

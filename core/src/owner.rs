@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::entropy;
+use crate::stack_text::StackText;
 
 /// A signature: the parts of an owner value that stay the same for one client.
 #[derive(Clone, Debug)]
@@ -55,9 +56,9 @@ impl Signature {
         let [_, _, _, _, _, _, entropy @ ..] = (random ^ u128::from((self.salt)())).to_be_bytes();
         let id = uuid::Builder::from_unix_timestamp_millis(wall_us / 1_000, &entropy).into_uuid();
         let at = humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(wall_us.min(MAX_WALL_US)));
-        let mut owner = String::with_capacity(self.prefix.len() + 70);
+        let mut owner = StackText::default();
         let _ = write!(owner, "{}at={at} id={id}", self.prefix);
-        owner.into()
+        owner.share()
     }
 }
 

@@ -121,11 +121,6 @@ impl Hold {
         self.round.number
     }
 
-    /// The latest expiry that a server may have given to the key.
-    pub(super) fn kept_until(&self) -> Tick {
-        self.kept_until
-    }
-
     /// The part of a server in a release.
     pub(super) fn concern(&self, server: usize, now: Tick) -> Concern {
         if now < self.unsure_until[server] { Concern::AskTwice } else { Concern::Ask }

@@ -69,6 +69,7 @@ use crate::op::job::{AttemptNumber, Ending, JobEnd};
 use crate::op::{Answer, HistoryNote, Op, Verb};
 use crate::options::wire_millis;
 use crate::server::Request;
+pub use crate::server::tag::{Step, Tag};
 use crate::wait::{Hint, LeaveReason, Role};
 
 /// The number of servers, of which a majority decides.
@@ -101,17 +102,6 @@ impl Quorum {
     }
 }
 
-/// The operation to which an answer belongs. It comes back with the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag {
-    /// The round, unique within an acquisition.
-    pub round: u32,
-    /// The step of the round.
-    pub step: Step,
-    /// The time of the request.
-    pub sent: Tick,
-}
-
 /// The operation that deletes `owner`'s key, and takes the waiter `leaves` out of the queue. The lock is kept for `kept` more.
 fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>, kept: Duration) -> Op {
     recipe.op(owner, Verb::Release { leave: leaves, kept_ms: wire_millis(kept) })
@@ -124,19 +114,6 @@ fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command
     let op = recipe.op(Arc::clone(entry), Verb::Leave);
     let waits = if mutant!(LeaveCancelledEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
     Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
-}
-
-/// The step of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Step {
-    Acquire,
-    Confirm,
-    Extend,
-    Heal,
-    Release,
-    Leave,
-    Look,
 }
 
 /// Identifies a caller's extend or release.

@@ -86,7 +86,7 @@ impl Releasing {
         let shown = if is_short { hold.value(recipe) } else { None };
         let value = Value { round: hold.round_number(), owner: Arc::clone(hold.owner()), leaves: None, ends, keeps_until, shown };
         let until = Some(hold.validity_end);
-        let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until(), |server| hold.concern(server, now), out);
+        let mut removal = Removal::begin(recipe, value, now, until, hold.kept_until, |server| hold.concern(server, now), out);
         removal.await_writes(recipe, |server| hold.is_writing(server), now);
         removal
     }

@@ -9,12 +9,14 @@ use std::sync::{Arc, Weak};
 
 use crate::io::reactor::Io;
 use crate::op::{Answer, Failure, FailureKind, Op};
+use crate::server::tag::Tag;
 
 pub mod memory;
 pub(crate) mod own;
 pub(crate) mod redis;
 #[cfg(feature = "testing")]
 pub mod scripted;
+pub(crate) mod tag;
 
 pub use crate::clock::Tick;
 pub use crate::name::{Keys, Kind, Listed};
@@ -56,8 +58,29 @@ impl Request {
 /// Receives the answer of one operation, exactly once. Dropping it unanswered counts as an unknown outcome.
 pub struct Completion(Option<Receive>);
 
+type ReceiveOnce = Box<dyn FnOnce(Answer, &Io) + Send>;
+
 /// Receives an answer, and who does the I/O of what follows from it.
-type Receive = Box<dyn FnOnce(Answer, &Io) + Send>;
+enum Receive {
+    By(ReceiveOnce),
+    /// An operation of an acquisition on the server of this number.
+    Of(Arc<dyn Receives>, usize, Tag),
+}
+
+impl Receive {
+    fn receive(self, answer: Answer, io: &Io) {
+        match self {
+            Self::By(receive) => receive(answer, io),
+            Self::Of(receiver, server, tag) => receiver.receive(server, tag, answer, io),
+        }
+    }
+}
+
+/// What receives the answers to its operations: most operations are of such a one, and so need nothing of their own that receives.
+pub(crate) trait Receives: Send + Sync {
+    /// Takes an answer; `io` does the I/O of what follows.
+    fn receive(self: Arc<Self>, server: usize, tag: Tag, answer: Answer, io: &Io);
+}
 
 impl Completion {
     /// A completion that calls `receive`. It may be called on any thread, also inside [`Server::submit`], and must not block.
@@ -67,7 +90,12 @@ impl Completion {
 
     /// A completion from which more follows.
     pub(crate) fn followed(receive: impl FnOnce(Answer, &Io) + Send + 'static) -> Self {
-        Self(Some(Box::new(receive)))
+        Self(Some(Receive::By(Box::new(receive))))
+    }
+
+    /// The completion of an operation of an acquisition.
+    pub(crate) fn of(receiver: Arc<dyn Receives>, server: usize, tag: Tag) -> Self {
+        Self(Some(Receive::Of(receiver, server, tag)))
     }
 
     /// Delivers the answer.
@@ -78,7 +106,7 @@ impl Completion {
     /// Delivers the answer; `io` does what follows.
     pub(crate) fn complete_by(mut self, io: &Io, answer: Answer) {
         if let Some(receive) = self.0.take() {
-            receive(answer, io);
+            receive.receive(answer, io);
         }
     }
 }
@@ -87,7 +115,7 @@ impl Drop for Completion {
     fn drop(&mut self) {
         if let Some(receive) = self.0.take() {
             let why = "the operation was dropped without an answer";
-            receive(Err(Failure::unknown(FailureKind::Disconnected, why)), &Io::Background);
+            receive.receive(Err(Failure::unknown(FailureKind::Disconnected, why)), &Io::Background);
         }
     }
 }

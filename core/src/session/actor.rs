@@ -5,6 +5,7 @@
 //! process is held while a server, an event sink or a caller is called.
 
 mod aside;
+mod entries;
 mod measured;
 mod panicked;
 mod scratch;
@@ -25,12 +26,11 @@ use crate::clock::Tick;
 use crate::error::{Error, Loss, LossReason};
 use crate::event::callback::caught;
 use crate::event::{EventKind, LockEvent};
-use crate::io::canceller::Cancellable;
 use crate::io::reactor::Io;
 use crate::io::timers::Alarm;
 use crate::metrics::reading::Present;
 use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
-use crate::server::Completion;
+use crate::server::{Completion, Receives};
 use crate::session::Session;
 use crate::session::announce::announce;
 use crate::session::caller::Caller;
@@ -305,9 +305,8 @@ impl LockActor {
     fn execute(self: &Arc<Self>, command: Command, io: &Io) {
         match command {
             Command::Send { server, tag, request } => {
-                let actor = Arc::clone(self);
-                let completion = Completion::followed(move |answer, io| actor.send(Input::Answer { server, tag, answer }, io));
-                self.session.server(server).submit(request.by(io), completion);
+                let receiver: Arc<dyn Receives> = Arc::clone(self) as _;
+                self.session.server(server).submit(request.by(io), Completion::of(receiver, server, tag));
             }
             Command::Log(note) => self.session.log(note),
             Command::Look { tag, since_ms, failed_over } => {
@@ -376,23 +375,6 @@ impl LockActor {
             let result = result.map_err(|error| error.of_silent_node(|| self.session.server(0).node_of(&self.recipe.keys)));
             acquirer(result.map(|answered| (Arc::clone(self), answered)));
         }
-    }
-}
-
-impl Cancellable for LockActor {
-    fn cancel(self: Arc<Self>, io: &Io) {
-        self.send(Input::Cancel, io);
-    }
-}
-
-impl Alarm for LockActor {
-    fn ring(self: Arc<Self>) {
-        self.state.lock().alarm = Tick::NEVER;
-        self.send(Input::Wake, &Io::Background);
-    }
-
-    fn ends(&self) -> Tick {
-        self.valid_until()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::machine;
 use crate::mutant::mutant;
 use crate::name::{self, Keys, Kind};
+use crate::stack_text::StackText;
 use crate::wait::passed::PassedNotices;
 use crate::wait::shared_outage::SharedOutage;
 use crate::wait::{Hint, Hinted, ListenState, Mode, Role, Slot, Waiter};
@@ -124,13 +125,13 @@ impl LocalQueues {
     /// The entry of a waiter of this client.
     #[must_use]
     pub fn entry(&self, mode: Mode, number: u64) -> Arc<str> {
-        let mut entry = String::with_capacity(self.client.len() + self.who.len() + 40);
-        entry.extend([machine::mode_of(mode.kind, mode.fair), ":", &self.client, ":", itoa::Buffer::new().format(number)]);
+        let mut entry = StackText::default();
+        let _ = write!(entry, "{}:{}:{number}", machine::mode_of(mode.kind, mode.fair), self.client);
         if let Kind::Semaphore(limit) = mode.kind {
             let _ = write!(entry, "{}{limit}", machine::LIMIT_OF_PERMITS);
         }
-        entry.extend([" ", &self.who]);
-        entry.into()
+        let _ = write!(entry, " {}", self.who);
+        entry.share()
     }
 
     /// The local queue of a lock, which may be new.
