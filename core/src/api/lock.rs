@@ -325,7 +325,7 @@ impl Lock {
         left.map(|()| result).map_err(RunError::Lock)
     }
 
-    /// Looks at the lock: its holder, how long the hold remains, and the first waiters. `None` if nobody holds it. Changes nothing.
+    /// Inspects the lock: its holder, how long the hold remains, and the first waiters. `None` if it is free. Changes nothing.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

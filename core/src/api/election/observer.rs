@@ -1,4 +1,4 @@
-//! Observer: one look after the other at who leads.
+//! Observer: one poll after the other of who leads.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -24,11 +24,11 @@ const GATHERS: Duration = Duration::from_millis(5);
 
 /// An observer of an election: it gives the leader now, and then each change that it sees.
 ///
-/// Leaders announce on the servers' channels that they lead and that they have resigned. The observer looks at the servers then, when
-/// a leader's term would end there, and once a second. It looks only while a call of [`Observer::next`] waits, and misses what comes
-/// and goes between two looks. Terms never go back.
+/// Leaders announce on the servers' channels that they lead and that they have resigned. The observer polls the servers then, when a
+/// leader's term would end there, and once a second. It polls only while a call of [`Observer::next`] waits, and misses what comes and
+/// goes between two polls. Terms never go back.
 ///
-/// An observer decides nothing: what it gave may be over. Who acts for the leader sends its term along, and the resource refuses a
+/// An observer decides nothing: what it gave may be over. A program that acts for the leader sends its term along, and the resource refuses a
 /// smaller one.
 pub struct Observer {
     lock: Lock,
