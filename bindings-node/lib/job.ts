@@ -37,7 +37,7 @@ export interface JobOutcome {
   /** Why this call did not run the work; `null` if it did. */
   readonly reason: NotRunReason | null
   /**
-   * What the work returned, in this call or in an earlier one, as JSON gives it back; `null` if that was nothing. A text of another
+   * What the work returned, in this call or in an earlier one, as JSON represents it; `null` if that was nothing. A text of another
    * program that isn't JSON is given as it is.
    */
   readonly result: unknown

@@ -274,7 +274,7 @@ impl Lock {
     }
 
     /// Begins to acquire the lock, or an attempt of the job whose lock this is. `assess` makes the result of how that ended, which
-    /// `undo` gives back if the caller is gone by then.
+    /// `undo` releases if the caller is gone by then.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         tries_once: bool,

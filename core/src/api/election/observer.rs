@@ -19,7 +19,7 @@ use crate::server::{Listener, Notice};
 use crate::session::announce::channel;
 use crate::sync::Mutex;
 
-/// The pause between an announcement and the look for it: each server of a quorum announces the same.
+/// The pause between an announcement and the poll for it: each server of a quorum announces the same.
 const GATHERS: Duration = Duration::from_millis(5);
 
 /// An observer of an election: it gives the leader now, and then each change that it sees.
@@ -43,14 +43,14 @@ struct Looks {
 #[derive(Default)]
 struct State {
     observing: Observing,
-    /// The alarm for the next look.
+    /// The alarm for the next poll.
     alarm: Option<SetAlarm>,
-    /// The time at which an announcement wants a look, since the last look began.
+    /// The time at which an announcement wants a poll, since the last poll began.
     announced: Option<Tick>,
     /// The listener for the announcements, from the first call on.
     listener: Option<Listener>,
     call: Option<Waiting>,
-    /// The numbers of the last call and of the last look.
+    /// The numbers of the last call and of the last poll.
     calls: u64,
     looks: u64,
 }
