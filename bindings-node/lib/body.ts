@@ -16,10 +16,10 @@ export type WithSemaphoreOptions = SemaphoreOptions & AcquireOptions
 /** Options of `withMultiLock`: those of the locks, and a signal that ends the wait for them. */
 export type WithMultiLockOptions = MultiLockOptions & AcquireOptions
 
-/** The body: it runs while the lock is held. */
+/** The callback: it runs while the lock is held. */
 export type LockCallback<T> = (held: Hold) => T | PromiseLike<T>
 
-/** The body of `withMultiLock`: it runs while all locks are held. */
+/** The callback of `withMultiLock`: it runs while all locks are held. */
 export type MultiLockCallback<T> = (held: MultiHold) => T | PromiseLike<T>
 
 /** Options of `adopt`. */
@@ -30,8 +30,8 @@ export type AdoptOptions = WithLockOptions & {
   orAcquire?: boolean
 }
 
-/** The result of `tryWithLock`. */
-export type TryOutcome<T> = { readonly ran: true; readonly result: T } | { readonly ran: false }
+/** The outcome of `tryWithLock`; if the callback didn't run there is no `result`. */
+export type TryOutcome<T> = { readonly ran: true; readonly result: T } | { readonly ran: false; readonly result?: undefined }
 
 /** Runs `body` with `held`, and releases the lock on every way out. @internal */
 export async function during<T, H extends Holding>(held: H, body: (held: H) => T | PromiseLike<T>): Promise<T> {

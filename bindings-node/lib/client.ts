@@ -208,7 +208,7 @@ export class Client extends Locking implements AsyncDisposable {
    * @example
    * ```js
    * const client = new Client(['memory://a', 'memory://b', 'memory://c'])
-   * await client.initializeQuorum()   // these servers are new, and nobody holds a lock on them
+   * await client.initializeQuorum()   // these servers are new, and no lock is held on them
    * const hold = await client.lock('nightly').acquire()   // without it: after maxTtlMs, a minute
    * await hold.release()
    * ```
@@ -265,7 +265,7 @@ export class Client extends Locking implements AsyncDisposable {
     return super.off('newListener' as never, this.#listened as never).on('newListener' as never, this.#listened as never)
   }
 
-  /** A listener is added. The core sends what nobody listened to before. */
+  /** A listener is added. The core sends what had no listener before. */
   readonly #listened = (name: string | symbol): void => {
     if (isEvent(name) && ofNormalLife(name)) this.#native.hear()
   }

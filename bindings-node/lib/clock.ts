@@ -4,7 +4,7 @@ import { valueOf } from './errors.js'
 import { outcome, queue, resultOf } from './queue.js'
 
 /**
- * The clock of every lock in this process, in the hands of one test: it moves time forward for `memory://` and scripted servers.
+ * A manual clock for every lock in this process: one test has it, and moves time forward for `memory://` and scripted servers.
  *
  * Time also passes by itself, and is never moved back. One test has the clock at a time: making a second one before the first is
  * closed throws `InvalidArgumentError`.
@@ -36,17 +36,17 @@ export class Clock implements Disposable {
     resultOf(await outcome(this.#native.advance(time('ms', ms ?? null) as number)))
   }
 
-  /** Gives the clock back: another test may take it. Time continues from where it is. */
+  /** Releases the clock: another test may take it. Time continues from where it is. */
   close(): void {
     this.#native.close()
   }
 
   /**
-   * Gives the clock back.
+   * Releases the clock.
    *
    * @example
    * ```js
-   * using clock = new Clock()   // given back at the end of this block
+   * using clock = new Clock()   // released at the end of this block
    * await clock.advance(10_000)
    * ```
    */

@@ -77,13 +77,13 @@ export interface Leader {
   readonly term: number
   /** The time at which the leader asked for its term, by its own clock. */
   readonly since: Date | null
-  /** The time for which its term remained on the servers at the look, without a renewal; `Infinity` if its key has no expiry. */
+  /** How long its term remained on the servers at the time of the observation, without a renewal; `Infinity` if its key has no expiry. */
   readonly remainingMs: number
 }
 
 /** What an observer saw. */
 export interface Observation {
-  /** The leader; `null` if nobody leads, or if that is unknown. */
+  /** The leader; `null` if there is none, or if that is unknown. */
   readonly leader: Leader | null
   /**
    * Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still lead.
@@ -210,12 +210,12 @@ export class Election {
    * Observes who leads: the leader now, and then each change that the observer sees. It never ends by itself: `break` ends it, and
    * aborting `signal` rejects with the signal's reason.
    *
-   * A leader announces on the servers' channels that it leads, and that it has resigned. An observer looks at the servers then, when
-   * the leader's term would end there, and once a second. It looks only while it is asked for the next observation, and misses what
-   * comes and goes between two looks. Terms never go back.
+   * A leader announces on the servers' channels that it leads, and that it has resigned. An observer polls the servers then, when the
+   * leader's term would end there, and once a second. It polls only while it is asked for the next observation, and misses what comes and
+   * goes between two polls. Terms never go back.
    *
-   * An observer decides nothing: what it gave may be over. Who acts for the leader sends its `term` along, and the resource refuses a
-   * smaller one.
+   * An observer decides nothing: what it gave may be over. A program that acts for the leader sends its `term` along, and the resource
+   * refuses a smaller one.
    *
    * Rejects with `DeniedError`, `KeyConflictError`, `InvalidArgumentError` or `ClosedError`. Servers that can't be reached are no error,
    * but `unknown`.
@@ -236,7 +236,7 @@ export class Election {
   }
 
   /**
-   * Leads again and again: campaigns, calls `work` as the leader, resigns when it has ended, and campaigns again. It never resolves:
+   * Leads term after term: campaigns, calls `work` as the leader, resigns when it has ended, and campaigns again. It never resolves:
    * aborting `signal` ends it, and rejects with the signal's reason.
    *
    * - A campaign waits as long as it takes, unless the election has a `waitMs` of its own. It continues while the servers can't be

@@ -64,7 +64,7 @@ export class LockError extends Error {
  */
 export class AcquireTimeoutError extends LockError {
   /**
-   * The value of the key: the holder's readable owner value, or the value of another library. `null` for a job that nobody runs:
+   * The value of the key: the holder's readable owner value, or the value of another library. `null` for a job that no worker runs:
    * its next attempt may not begin yet.
    */
   readonly holder: string | null
@@ -116,7 +116,7 @@ export class LockLostError extends LockError {
   readonly nextFence: number | null
   /** How long the holder continued after the end of its validity, in milliseconds, by this machine's clock. */
   readonly overrunMs: number
-  /** The result of the body of `withLock`, or of the work of a job, if it ran to its end. */
+  /** The result of the callback of `withLock`, or of the work of a job, if it ran to its end. */
   declare result?: unknown
 
   /** @internal */

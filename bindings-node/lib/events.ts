@@ -31,7 +31,7 @@ import { callGuest } from './guest.js'
  * - `dead`: a job is dead: its last attempt failed or died; see `message`.
  * - `skipped`: nothing runs for a job's scheduled time; see `message`: `running`, `missed`, `too_late` or `too_early`.
  * - `leader`: an observer of an election has seen who leads, or that it changed: `holder` leads, in term `holderFence`. Without them see
- *   `message`: nobody leads, or that is unknown.
+ *   `message`: there is no leader, or that is unknown.
  * - `force_released`: this client has ended a hold that is another's, by `forceRelease`; see `holder`.
  * - `server_failed`: a server does not answer, or gives a wrong answer.
  * - `server_recovered`: the server answers again.
@@ -89,14 +89,14 @@ export interface LockEvent {
   /** The fence of this hold. */
   readonly fence: number | null
   /**
-   * The owner value of who holds the lock, for `busy`, `not_acquired`, `timed_out` and a `warning`; of who leads, for `leader`; of whose
-   * hold was ended, for `force_released`.
+   * The owner value of the holder, for `busy`, `not_acquired`, `timed_out` and a `warning`; of the leader, for `leader`; of the hold that
+   * was ended, for `force_released`.
    */
   readonly holder: string | null
   /** The fence of that hold, if the servers show it. */
   readonly holderFence: number | null
   /**
-   * The owner value of who had the lock next, for `lost`, `overlapped` and a `warning`: the value in the key, or what the history shows.
+   * The owner value of the next holder, for `lost`, `overlapped` and a `warning`: the value in the key, or what the history shows.
    */
   readonly nextOwner: string | null
   /** The fence of that hold, if the servers show it. */
@@ -112,7 +112,7 @@ export interface LockEvent {
   /** For `acquired`, if the acquire waited: how many milliseconds ago it was notified that the lock is free or kept for it. */
   readonly notifiedAgoMs: number | null
   /**
-   * For `expired`, `lost` and `overlapped`: how long after the end of its validity the hold was given back, or its loss was noticed. In
+   * For `expired`, `lost` and `overlapped`: how long after the end of its validity the hold was released, or its loss was noticed. In
    * milliseconds.
    */
   readonly overrunMs: number | null

@@ -65,8 +65,8 @@ export class Hold extends Holding {
   }
 
   /**
-   * Makes a writer's hold a reader's, without a gap: resolves to a new hold of the read lock of this name, and other readers may enter
-   * beside it. This hold ends. The new one has the options of this one and a fence of its own, above this one's; what is left of
+   * Makes a writer's hold a reader's, without a gap: resolves to a new hold of the read lock of this name, and other readers may enter.
+   * This hold ends. The new one has the options of this one and a fence of its own, above this one's; what is left of
    * `minHoldMs` ends.
    *
    * There is no way back: two readers that wait to become a writer would wait for each other. Release, and acquire the lock.

@@ -15,7 +15,7 @@ export interface Release {
    * `taken`: another client has it, or had it in between.
    */
   readonly outcome: 'released' | 'expired' | 'taken'
-  /** With `taken`: the owner value of who has it instead, or had it in between; `null` if that is unknown. */
+  /** With `taken`: the owner value of the next holder, which has it now or had it in between; `null` if that is unknown. */
   readonly nextOwner: string | null
   /**
    * With `taken`: the fence of that hold, if the servers show it. It is about the microsecond in which it was
@@ -24,7 +24,7 @@ export interface Release {
   readonly nextFence: number | null
   /** The time from the end of validity to the release, by this machine's clock; 0 if the release came first. */
   readonly overrunMs: number
-  /** With `released`: the time for which nobody else gets the lock, because of its `minHoldMs`; else 0. */
+  /** With `released`: the time for which the lock stays taken, because of its `minHoldMs`; otherwise 0. */
   readonly keptMs: number
 }
 
@@ -290,7 +290,7 @@ export abstract class Holding implements AsyncDisposable {
       if (this.#grip) resultOf(await this.#ending(queue.dispose(this.#grip.on.hold)))
     })
     await disposed.catch((error: unknown) => {
-      // What only the release found is nowhere else. Whoever closes a client knows that its locks are given back.
+      // What only the release found is nowhere else. A program that closes a client knows that its locks are released.
       const isKnown = this.#grip !== undefined && queue.holderKnows(this.#grip.on.hold)
       if (error instanceof LockLostError && error.reason !== 'closed' && !isKnown) throw error
     })

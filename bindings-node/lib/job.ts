@@ -11,7 +11,7 @@ import { answerWords } from './words.js'
 /**
  * The state of a job.
  *
- * - `new`: no attempt has begun, or all were given back.
+ * - `new`: no attempt has begun, or all were released.
  * - `running`: a worker runs it.
  * - `retrying`: an attempt failed or its worker died, and another one may begin.
  * - `done`: it is done.
@@ -37,11 +37,11 @@ export interface JobOutcome {
   /** Why this call did not run the work; `null` if it did. */
   readonly reason: NotRunReason | null
   /**
-   * What the work returned, in this call or in an earlier one, as JSON gives it back; `null` if that was nothing. A text of another
+   * What the work returned, in this call or in an earlier one, as JSON represents it; `null` if that was nothing. A text of another
    * program that isn't JSON is given as it is.
    */
   readonly result: unknown
-  /** The number of attempts, of a job that is done or dead; else 0. */
+  /** The number of attempts, of a job that is done or dead; otherwise 0. */
   readonly attempts: number
   /** The error of the last attempt, of a job that is dead. */
   readonly lastError: string | null
@@ -79,7 +79,7 @@ export type JobWork = (attempt: Attempt) => unknown
 /**
  * One attempt at a job: a `Hold`, with a number.
  *
- * `complete` and `fail` note how it ended. A release, and the end of an `await using` block, give it back as if it had never begun:
+ * `complete` and `fail` record how it ended. A release, and the end of an `await using` block, end it as if it had never begun:
  * it doesn't count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`).
  *
  * @example
@@ -235,7 +235,7 @@ export class Job {
   }
 
   /**
-   * Runs the job: begins an attempt, calls `work` with it, and notes how it ended.
+   * Runs the job: begins an attempt, calls `work` with it, and records how it ended.
    *
    * - `work` returns: the job is done, and what it returned is the result. An attempt whose lease is lost while `work` runs is still
    *   done, if no other worker has begun since. Otherwise rejects with `LockLostError` (its `result` is what `work` returned).
@@ -246,10 +246,10 @@ export class Job {
    *   with `ran` false.
    *
    * An uncaught error, an unhandled rejection or `process.exit(1)` while `work` runs, here or in a worker thread, fails the attempt.
-   * `process.exit(0)` gives it back: so let a handler of SIGTERM exit with 0.
+   * `process.exit(0)` releases it: so let a handler of SIGTERM exit with 0.
    *
    * Aborting `signal` ends the wait, and rejects with the signal's reason. Give the signal to what `work` does, too: nothing else can
-   * stop it. If `work` throws after the abort, the attempt is given back and doesn't count, and the call rejects with the signal's
+   * stop it. If `work` throws after the abort, the attempt is released and doesn't count, and the call rejects with the signal's
    * reason. If it returns all the same, the job is done. `attempt.signal` is aborted on loss.
    *
    * Rejects with `InvalidArgumentError` if JSON can't express what `work` returned, which fails the attempt: `NaN`, a `Map`,
@@ -287,7 +287,7 @@ export class Job {
   }
 
   /**
-   * Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing. Rejects with
+   * Inspects the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing. Rejects with
    * `UnavailableError`, `DeniedError`, `KeyConflictError`, `InvalidArgumentError` or `ClosedError`.
    *
    * @example
@@ -310,7 +310,7 @@ export class Job {
   /**
    * Forgets the job's attempts, its result and its errors, so that it runs again. Returns whether there was something to forget.
    *
-   * For an operator, once the reason of the failures is gone. While an attempt runs, nothing is forgotten, and the answer is `false`.
+   * For an operator, once the cause of the failures is fixed. While an attempt runs, nothing is forgotten, and the answer is `false`.
    * Rejects as `status` does.
    *
    * @example

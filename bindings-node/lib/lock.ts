@@ -41,7 +41,7 @@ export interface LockInfo {
   readonly holderCount: number
   /** The owner values of the holders, the first hundred whose holds end. */
   readonly holders: readonly string[]
-  /** The permits that nobody has, of a semaphore; `null` for any other lock. */
+  /** The free permits of a semaphore; `null` for any other lock. */
   readonly available: number | null
   /** The number of waiters in the queue. The waiters of one process count as one unless the lock is a fair one. */
   readonly waiters: number
@@ -63,7 +63,7 @@ export interface Grant {
   readonly began: Date
   /** When it ended, by the server's clock; `null` if it continues, or if its end wasn't noted. */
   readonly ended: Date | null
-  /** How it stood when it was noted last. */
+  /** Its state when it was noted last. */
   readonly state: 'holds' | 'released' | 'lost'
   /** Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit. */
   readonly isShared: boolean
@@ -216,7 +216,7 @@ export class Lock {
   /**
    * Ends the hold of the lock, whatever process has it: for an operator, when a holder hangs and still renews. Resolves with what was ended, or
    * with `null` if there was nothing to end. With `owner` only the hold with this owner value is ended. A value that no locktender wrote is
-   * ended only if it is given so: else it is a `KeyConflictError`.
+   * ended only if it is given so: otherwise it is a `KeyConflictError`.
    *
    * **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then lost.
    * Until then two programs may work at the same time. Only a resource that compares fences is safe from that.

@@ -60,9 +60,9 @@ export class Locking extends Overview {
    * The semaphore `name`: a lock that at most `permits` programs hold at once. No I/O. Other options that aren't given are the client's.
    *
    * Each hold is one permit, with a ttl of its own: a holder that dies costs its own permit for its own ttl, and no other. Its name is
-   * that of a lock: while a permit is held, `lock` of the same name is held, and who holds that lock has all permits. If programs ask
-   * with different numbers, at most the largest one hold it. Permits have no numbers: who guards five different things takes five
-   * locks. The fence rises with each grant, and orders nothing between those that hold it at once.
+   * that of a lock: while a permit is held, `lock` of the same name is held, and the holder of that lock has all permits. If programs ask
+   * with different numbers, at most the largest one hold it. Permits have no numbers: to guard five different things, use five locks. The
+   * fence rises with each grant, and orders nothing between those that hold it at once.
    *
    * Throws `InvalidArgumentError` for a bad name or option, and if the client has several servers.
    *
@@ -83,10 +83,10 @@ export class Locking extends Overview {
    * The read lock `name`: any number of readers hold it at once, and no writer. **The writer is `lock`** of the same name. No I/O.
    * Options that aren't given are the client's.
    *
-   * Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those behind a release enter
+   * Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those that a release lets in enter
    * together. So code that reads must not read once more inside: it would wait for the writer, which waits for it. Pass the hold down.
    *
-   * Readers between two writers have the same fence, above that of the writer before and below that of the writer behind. `downgrade` of a
+   * Readers between two writers have the same fence, above that of the writer before and below that of the writer after. `downgrade` of a
    * writer's hold makes it a reader's.
    *
    * Throws `InvalidArgumentError` for a bad name or option, and if the client has several servers.
@@ -108,8 +108,8 @@ export class Locking extends Overview {
   /**
    * The locks of these names: a caller gets all of them at once, or none. No I/O. Options that aren't given are the client's.
    *
-   * They are the locks of `lock`: who holds one of them is in the way of all. Callers with the same names in another order never block each
-   * other, because nobody keeps one lock while waiting for another. A waiter stands in the queue of the first busy lock; where the locks
+   * They are the locks of `lock`: a holder of one of them blocks all. Callers with the same names in another order never block each other,
+   * because a waiter holds none of the locks. It is in the queue of the first busy lock; where the locks
    * are always in use it may wait long.
    *
    * From 1 to 16 different names; in a cluster all of them need the same `{tag}`. Throws `InvalidArgumentError` for a bad name or option,
@@ -154,9 +154,9 @@ export class Locking extends Overview {
   /**
    * Acquires the lock, runs `body` while holding it, and releases the lock on every way out.
    *
-   * Resolves to the result of the body. Rejects with the body's error; an error of the lock is then its `lockError`. Rejects with
-   * `LockLostError` (its `result` is the body's) if the lock was lost meanwhile, or as `acquire` does. `hold.signal` is aborted on
-   * loss. The option `signal` ends the wait for the lock; locktender ignores it after the body has begun.
+   * Resolves to the result of `body`. Rejects with the error of `body`; an error of the lock is then its `lockError`. Rejects with
+   * `LockLostError` (its `result` is that of `body`) if the lock was lost meanwhile, or as `acquire` does. `hold.signal` is aborted on
+   * loss. The option `signal` ends the wait for the lock; locktender ignores it after `body` has begun.
    *
    * @example
    * ```js

@@ -24,7 +24,7 @@ function apiOf(): typeof otel {
   }
 }
 
-/** Calls code of a provider: what it throws is nobody's business here. */
+/** Calls code of a provider: what it throws is ignored here. */
 function quietly<T>(code: () => T): T | undefined {
   try {
     return code()
@@ -181,7 +181,7 @@ export class LocktenderInstrumentation {
     record: ({ number, client, time, span, isLast }) => {
       const followed = this.#followed.get(number)
       if (isLast) this.#followed.delete(number)
-      // Of an acquire that has not begun nobody knows the client.
+      // The client of an acquire that has not begun is unknown.
       if (!followed || (this.#client && (client === null || emitterOf(client) !== this.#client))) return
       quietly(() => time && this.#instruments?.record(...time))
       quietly(() => span && this.#tracer && followed.span(this.#tracer, ...span))

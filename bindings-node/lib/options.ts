@@ -32,7 +32,7 @@ export interface LockOptions {
    */
   fair?: boolean | undefined
   /**
-   * The time for which nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the
+   * The time for which the lock stays taken at least, counted from the grant, also after an earlier release: that keeps the key for the
    * rest. Default none; at most 24 h, on a quorum at most `maxTtlMs`. A job, a semaphore, a read lock and
    * several locks at once have none.
    */
@@ -121,7 +121,7 @@ export interface ExtendOptions {
   byMs?: number | undefined
 }
 
-/** Options of a client, and defaults for its locks. Times are milliseconds, up to 366 days if nothing else is said. */
+/** Options of a client, and defaults for its locks. Times are milliseconds, up to 366 days unless the option says otherwise. */
 export interface ClientOptions extends LockOptions {
   /** The prefix of every lock's name. Default empty; at most 256 bytes of UTF-8, without NUL. */
   prefix?: string | undefined

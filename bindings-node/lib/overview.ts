@@ -49,7 +49,7 @@ export class Overview extends ClientEmitter {
    * Lists the locks that are held, by any client of this library, and whose names match `pattern` (default `*`), in the order of their
    * names. At most `limit` of them; default no limit.
    *
-   * In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so that
+   * In the pattern `*` is any text, and `?` any one character. The servers list their keys in batches (`SCAN`), so that
    * none of them stops for a list. It still costs some time for each key of the server. A lock that is acquired or released meanwhile
    * may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds isn't listed:
    * {@link Lock.inspect} shows it.
@@ -76,7 +76,7 @@ export class Overview extends ClientEmitter {
    *
    * A hold is noted with its first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not
    * shown. Of readers that were inside together the first one is noted, and of readers and holders of permits each that lost the lock.
-   * Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+   * Holders don't wait for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
    *
    * Rejects with `InvalidArgumentError`, also on a quorum, which has no history; `UnavailableError`, `DeniedError` (the user needs
    * `XREVRANGE` of `{~lt}:log`), `KeyConflictError` or `ClosedError`.

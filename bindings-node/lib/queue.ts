@@ -9,7 +9,7 @@ import { errorOf, type LockError } from './errors.js'
 import { deliver, emitterOf, followers, type LockEvent } from './events.js'
 import { atExit } from './exits.js'
 
-// An item of the native queue is three numbers: kind, number and value. Other results come beside them.
+// An item of the native queue is three numbers: kind, number and value. Other results come next to them.
 const NUMBERS = 3
 const AT_ONCE = 256
 

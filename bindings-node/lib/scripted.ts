@@ -15,7 +15,7 @@ export interface Seen {
 }
 
 /**
- * A lock server for your own tests: the script prescribes its answers.
+ * A test double: a lock server whose answers a script prescribes.
  *
  * @example
  * ```js

@@ -38,7 +38,7 @@ function isOptions(value: unknown): value is ClientOptions {
   return !(value instanceof ScriptedServer) && !isUrl(value) && clientOf(value) === undefined
 }
 
-/** Recognises options by their shape: a test environment has its own classes. */
+/** Recognizes options by their shape: a test environment has its own classes. */
 function isUrl(value: unknown): value is URL {
   return typeof value === 'object' && value !== null && 'searchParams' in value && 'href' in value && typeof value.href === 'string'
 }
@@ -76,10 +76,10 @@ export interface ServerReport {
   readonly persistence: string | null
   /** The eviction policy; any other than `noeviction` may evict a lock. */
   readonly eviction: string | null
-  /** The time by which its clock is ahead of this machine's; negative if behind. */
+  /** The time by which its clock is ahead of this machine's; negative if it is slow. */
   readonly clockOffsetMs: number | null
   /** The rights that locks need and this client's user lacks, one line each; `null` if they are unknown. */
   readonly denied: readonly string[] | null
-  /** The risks that a person should look at, one sentence each. */
+  /** What needs attention, one sentence each. */
   readonly warnings: readonly string[]
 }

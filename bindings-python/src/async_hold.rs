@@ -128,7 +128,7 @@ impl TaskHold {
         Ok(own::call(slf.py(), |own| &own.wait_lost, (ended, timeout))?.unbind())
     }
 
-    /// Gives the lock back. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`.
+    /// Releases the lock. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`.
     pub(crate) fn release(slf: &Bound<'_, Self>) -> Operation {
         Self::operation(slf, "release", locktender::Hold::release, |py, release| {
             Ok(Py::new(py, Release::from(release))?.into_any())

@@ -47,10 +47,10 @@ impl HoldInner {
 
 /// One attempt at a job: a :class:`Hold`, with its number. Made by :meth:`Job.begin`.
 ///
-/// :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count,
+/// :meth:`complete` and :meth:`fail` record how it ended. :meth:`release` ends it as if it had never begun: it doesn't count,
 /// and another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
 ///
-/// ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
+/// ``with`` ends it, unless that was done: a body that raises has failed, and any other releases it, so that it doesn't count.
 ///
 ///     if attempt := client.job("mail:7").begin():
 ///         with attempt:

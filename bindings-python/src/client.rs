@@ -147,7 +147,7 @@ impl Client {
     ///
     /// Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
     /// this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
-    /// hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
+    /// hold protected may be half done. Otherwise raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
     /// text, or if this client's prefix differs from that of the other client.
     #[pyo3(signature = (ticket, *, or_acquire=None, **options), text_signature = None)]
     fn adopt(
@@ -205,7 +205,7 @@ impl Client {
         Ok(reports.into_iter().map(ServerReport::from).collect())
     }
 
-    /// :meth:`report`, under asyncio.
+    /// :meth:`check_servers`, under asyncio.
     fn check_servers_async(&self) -> Operation {
         self.reporting()
     }
@@ -215,7 +215,7 @@ impl Client {
     ///     for lock in client.locks("orders:*", limit=100):
     ///         print(lock.name, lock.owner, lock.remaining)
     ///
-    /// In the pattern ``*`` stands for any text, and ``?`` for any one character. The servers show their keys part by part (``SCAN``),
+    /// In the pattern ``*`` is any text, and ``?`` any one character. The servers list their keys in batches (``SCAN``),
     /// so that none of them stops for a list; it still costs some time for each key of the server. A lock that is acquired or released
     /// meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds
     /// isn't listed: :meth:`Lock.inspect` shows it.
@@ -246,8 +246,8 @@ impl Client {
     ///
     /// ``name`` chooses one lock; without it the holds of all locks with this client's prefix are shown. A hold is noted with its
     /// first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not shown. Of
-    /// readers that were inside together the first one is noted, and of readers and holders of permits each that lost the lock. Nobody
-    /// waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+    /// readers that were inside together the first one is noted, and of readers and holders of permits each that lost the lock. Holders
+    /// don't wait for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
     ///
     /// Raises :exc:`InvalidArgumentError`, also on a quorum, which has no history; :exc:`UnavailableError`, :exc:`DeniedError` (the
     /// user needs ``XREVRANGE`` of ``{~lt}:log``), :exc:`KeyConflictError`, :exc:`ClosedError`.

@@ -7,7 +7,7 @@ use crate::arguments::seconds;
 use crate::errors::raised;
 use crate::waiting;
 
-/// The clock of every lock in this process, in the hands of one test: it moves time forward for ``memory://`` and scripted servers.
+/// A manual clock for every lock in this process: one test has it, and moves time forward for ``memory://`` and scripted servers.
 ///
 /// Time also passes by itself, and is never moved back. One test has the clock at a time: making a second one before the first is
 /// closed raises :exc:`InvalidArgumentError`.
@@ -34,7 +34,7 @@ impl Clock {
         waiting::block(py, self.0.advance(self::seconds("seconds", seconds)?))
     }
 
-    /// Gives the clock back: another test may take it. Time continues from where it is.
+    /// Releases the clock: another test may take it. Time continues from where it is.
     ///
     ///     clock.close()  # or: with Clock() as clock: ...
     fn close(&self) {

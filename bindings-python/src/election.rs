@@ -193,7 +193,7 @@ impl Election {
     ///             print("led in term", observation.leader.term)
     ///         break
     ///
-    /// ``async for`` takes it, too. An observer decides nothing: who acts for the leader sends its ``term`` along.
+    /// ``async for`` takes it, too. An observer decides nothing: a program that acts for the leader sends its ``term`` along.
     fn observe(&self, py: Python<'_>) -> PyResult<Observer> {
         let Made { client, core } = self.made(py)?;
         Ok(Observer::new(client.clone_ref(py).into_any(), core.observe()))

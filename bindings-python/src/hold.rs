@@ -75,7 +75,7 @@ impl ThreadHold {
         Ok(loss.flatten().map(Loss::from))
     }
 
-    /// Gives the lock back, and returns what was found.
+    /// Releases the lock, and returns the outcome.
     ///
     ///     if hold.release().outcome == "taken":
     ///         print("another hold came between")
@@ -104,7 +104,7 @@ impl ThreadHold {
 /// :exc:`InvalidArgumentError` inside of the body itself.
 ///
 /// Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`, which Python
-/// shows only if asked to. So the lock stays taken for its ttl, as behind ``if lock.acquire():``, which drops the hold at once.
+/// shows only if asked to. So the lock stays taken for its ttl, as after ``if lock.acquire():``, which drops the hold at once.
 #[pyclass(module = "locktender", extends = ThreadHold, frozen, weakref, subclass)]
 pub(crate) struct Hold {
     hold: Arc<HoldInner>,
@@ -147,8 +147,8 @@ impl Hold {
         raised(py, result)
     }
 
-    /// Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter
-    /// beside it. This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
+    /// Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter.
+    /// This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
     /// ends. There is no way back: release, and acquire the lock.
     ///
     ///     writer = client.lock("prices").acquire()
@@ -157,7 +157,7 @@ impl Hold {
     ///
     /// Raises :exc:`LockLostError` with the reason ``ended`` if the server doesn't have this hold any more, or if an answer was lost;
     /// :exc:`NotHeldError` after a release or a hand-over; :exc:`InvalidArgumentError` of a hold that is no plain lock's on one server;
-    /// else what :meth:`Lock.acquire` raises.
+    /// otherwise what :meth:`Lock.acquire` raises.
     fn downgrade(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let (py, hold) = (slf.py(), &slf.get().hold);
         let on_lost = hold.on_lost(py);

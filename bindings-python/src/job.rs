@@ -155,7 +155,7 @@ impl Job {
         self.begun(py).map(Result::ok)
     }
 
-    /// :meth:`begin`, under asyncio. Cancelling the task gives the attempt back.
+    /// :meth:`begin`, under asyncio. Cancelling the task releases the attempt.
     fn begin_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
         Self::operation(slf, "begin_async", locktender::Job::begin, |py, job, client, begun| match begun {
             Begun::Attempt(_) => job.begun_async(py, client, begun),
@@ -165,7 +165,7 @@ impl Job {
     }
 
     /// :meth:`run`, under asyncio: ``work`` is an ``async def``. A loss of the lease cancels it, unless ``on_lost`` says otherwise.
-    /// Cancelling the task gives the attempt back.
+    /// Cancelling the task releases the attempt.
     #[pyo3(signature = (work, /, *args, **kwargs))]
     fn run_async(
         slf: &Bound<'_, Self>,
@@ -176,7 +176,7 @@ impl Job {
         Ok(own::call(slf.py(), |own| &own.run_job_async, (slf, work, args, kwargs))?.unbind())
     }
 
-    /// Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
+    /// Inspects the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
     ///
     ///     if client.job("mail:7").status().state == "dead":
     ///         print("an operator should look")
@@ -195,8 +195,8 @@ impl Job {
         })
     }
 
-    /// Forgets the job's attempts, its result and its errors, so that it runs again: for an operator, once the reason of the failures
-    /// is gone. Whether there was something to forget; while an attempt runs nothing is forgotten.
+    /// Forgets the job's attempts, its result and its errors, so that it runs again: for an operator, once the cause of the failures is
+    /// fixed. Returns whether there was something to forget; while an attempt runs nothing is forgotten.
     ///
     ///     client.job("mail:7").reset()
     ///

@@ -55,7 +55,7 @@ impl Leadership {
 
 #[pymethods]
 impl Leadership {
-    /// The term: the fence, larger than every earlier leader's. Send it with all that the leader does, and let who gets it refuse a
+    /// The term: the fence, larger than every earlier leader's. Send it with all that the leader does, and let the receiver refuse a
     /// smaller one: a leader may be late.
     #[getter]
     fn term(&self) -> u64 {

@@ -174,7 +174,7 @@ impl BaseLock {
         self.acquired(py)
     }
 
-    /// :meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind.
+    /// :meth:`acquire`, under asyncio. Cancelling the task ends the wait, and leaves nothing behind.
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
     fn acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {

@@ -39,7 +39,7 @@ impl OwnerFields {
     }
 }
 
-/// What a held lock looks like.
+/// What the servers show of a held lock.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct LockInfo {
     /// The lock's name, without the client's prefix.
@@ -58,7 +58,7 @@ pub(crate) struct LockInfo {
     holder_count: u64,
     /// The owner values of the holders, the first hundred whose holds end.
     holders: Vec<String>,
-    /// The permits that nobody has, of a semaphore; ``None`` for any other lock.
+    /// The free permits of a semaphore; ``None`` for any other lock.
     available: Option<u64>,
     /// The length of the queue. The waiters of one process count as one unless the lock is a fair one.
     waiters: u64,
@@ -105,7 +105,7 @@ pub(crate) struct Grant {
     began: SystemTime,
     /// When it ended, by the server's clock; ``None`` if it continues, or if its end wasn't noted.
     ended: Option<SystemTime>,
-    /// How it stood when it was noted last: ``holds``, ``released`` or ``lost``.
+    /// Its state when it was noted last: ``holds``, ``released`` or ``lost``.
     state: &'static str,
     /// Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit.
     is_shared: bool,

@@ -19,7 +19,8 @@ pub(crate) struct Leader {
     term: u64,
     /// When the leader asked for its term, by its own clock (UTC).
     since: Option<SystemTime>,
-    /// How many seconds its term remained on the servers at the look, if nothing renews it; ``math.inf`` if its key has no expiry.
+    /// How many seconds its term remained on the servers at the time of the observation, if nothing renews it; ``math.inf`` if its key
+    /// has no expiry.
     remaining: f64,
 }
 
@@ -33,7 +34,7 @@ impl Leader {
 /// What an observer saw.
 #[pyclass(module = "locktender", frozen, get_all)]
 pub(crate) struct Observation {
-    /// The leader; ``None`` if nobody leads, or if that is unknown.
+    /// The leader; ``None`` if there is none, or if that is unknown.
     leader: Option<Py<Leader>>,
     /// Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still
     /// lead.
@@ -64,12 +65,12 @@ impl Observation {
 ///         print(observation.leader)
 ///         break
 ///
-/// A leader announces on the servers' channels that it leads, and that it has resigned. An observer looks at the servers then, when the
-/// leader's term would end there, and once a second. It looks only while it is asked for the next observation, and misses what comes and
-/// goes between two looks. Terms never go back.
+/// A leader announces on the servers' channels that it leads, and that it has resigned. An observer polls the servers then, when the
+/// leader's term would end there, and once a second. It polls only while it is asked for the next observation, and misses what comes and
+/// goes between two polls. Terms never go back.
 ///
-/// An observer decides nothing: what it gave may be over. Who acts for the leader sends its ``term`` along, and the resource refuses a
-/// smaller one.
+/// An observer decides nothing: what it gave may be over. A program that acts for the leader sends its ``term`` along, and the resource
+/// refuses a smaller one.
 ///
 /// Raises :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`. Servers that can't be reached
 /// are no error, but ``observation.unknown``.

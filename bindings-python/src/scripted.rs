@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::arguments::{seconds, text};
 use crate::errors::raised;
 
-/// A lock server whose answers are said in advance; give it to :class:`Client` in place of a URL.
+/// A test double: a lock server whose answers a script prescribes; give it to :class:`Client` in place of a URL.
 ///
 /// A script has one step a line, ``operation: step``, for the next operation of that kind (``acquire``, ``extend``, ``release``,
 /// ``inspect``, ``any``, ...), or ``always operation: step`` for all that come after. Where there is no step it behaves. Steps:
@@ -61,7 +61,7 @@ impl ScriptedServer {
         self.0.seen().into_iter().map(|seen| Seen { op: seen.op, lock: seen.lock, owner: seen.owner }).collect()
     }
 
-    /// How many steps nobody has asked for yet.
+    /// How many steps are not used yet.
     #[getter]
     fn unplayed(&self) -> usize {
         self.0.unplayed()

@@ -18,17 +18,17 @@ use crate::visit::Visit;
 #[pyclass(module = "locktender", frozen, get_all, eq)]
 #[derive(PartialEq)]
 pub(crate) struct Release {
-    /// ``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
+    /// ``released``; ``expired`` if the lock had run out and is free, or no server could be asked until its ttl was over;
     /// ``taken`` if another owner has it, or had it in between.
     outcome: &'static str,
-    /// With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if that is unknown.
+    /// With ``taken``: the owner value of the next holder, which has it now or had it in between; ``None`` if that is unknown.
     next_owner: Option<String>,
     /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
     /// which it was issued, so it also says since when.
     next_fence: Option<u64>,
-    /// How many seconds after the end of its validity it was given back, by our clock.
+    /// How many seconds after the end of its validity it was released, by our clock.
     overrun: f64,
-    /// With ``released``: for how many seconds nobody else gets the lock, because of its ``min_hold``.
+    /// With ``released``: for how many seconds the lock stays taken, because of its ``min_hold``.
     kept: f64,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Loss {
     /// Why: its validity ran out; its key is gone, is or was another owner's, has a newer fence, or holds what no lock writes;
     /// ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before.
     reason: &'static str,
-    /// The owner value of who has it instead, if that is known.
+    /// The owner value of the next holder, if that is known.
     next_owner: Option<String>,
     /// The fence of the hold of ``next_owner``, or of one that came between, if the servers show it.
     next_fence: Option<u64>,
-    /// How many seconds the holder went on after the end of its validity.
+    /// How many seconds the holder continued after the end of its validity.
     overrun: f64,
 }
 
@@ -99,11 +99,11 @@ pub(crate) struct ServerReport {
     persistence: Option<String>,
     /// The eviction policy; anything but ``noeviction`` may evict a lock.
     eviction: Option<String>,
-    /// How far its clock is ahead of this machine's, in seconds; negative if behind.
+    /// How far its clock is ahead of this machine's, in seconds; negative if it is slow.
     clock_offset: Option<f64>,
     /// What locks need and this client's user may not do, one line each; ``None`` if that is unknown.
     denied: Option<Vec<String>>,
-    /// What a person should look at, one sentence each.
+    /// What needs attention, one sentence each.
     warnings: Vec<String>,
 }
 
@@ -241,14 +241,14 @@ event! { LockEvent:
     /// Our fence.
     fence(Number),
 
-    /// The owner value of who holds the lock, for ``busy``, ``not_acquired``, ``timed_out`` and a ``warning``; of who leads, for
+    /// The owner value of the holder, for ``busy``, ``not_acquired``, ``timed_out`` and a ``warning``; of the leader, for
     /// ``leader``; of whose hold was ended, for ``force_released``.
     holder(Text),
 
     /// The fence of that hold, if the servers show it.
     holder_fence(Number),
 
-    /// The owner value of who had the lock next, for ``lost``, ``overlapped`` and a ``warning``: the value in the key, or what the
+    /// The owner value of the next holder, for ``lost``, ``overlapped`` and a ``warning``: the value in the key, or what the
     /// history shows.
     next_owner(Text),
 
@@ -268,7 +268,7 @@ event! { LockEvent:
     /// For ``acquired``, if the acquire waited: how many seconds ago it was notified that the lock is free or kept for it.
     notified_ago(Measured),
 
-    /// For ``expired``, ``lost`` and ``overlapped``: how many seconds after the end of its validity the hold was given back, or its loss was
+    /// For ``expired``, ``lost`` and ``overlapped``: how many seconds after the end of its validity the hold was released, or its loss was
     /// noticed.
     overrun(Time),
 

@@ -137,7 +137,7 @@ impl Clock {
         self.advance(span).blocking()
     }
 
-    /// Gives the clock back, as dropping it does: another test may take it. Time continues from where it is.
+    /// Releases the clock, as dropping it does: another test may take it. Time continues from where it is.
     #[doc(hidden)]
     pub fn close(&self) {
         // A forked child's copy may be locked without end.

@@ -13,7 +13,7 @@ async function send(attempt) {
 }
 
 async function work(client, worker) {
-  const job = client.job('example:mail', { retryDelayMs: 200, retentionMs: 60_000 }) // whoever asks a minute later sends the mail again
+  const job = client.job('example:mail', { retryDelayMs: 200, retentionMs: 60_000 }) // a process that asks a minute later sends the mail again
   for (;;) {
     try {
       const { ran, result } = await job.run(send) // waits while the other worker runs the job

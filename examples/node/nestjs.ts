@@ -1,7 +1,7 @@
 // A NestJS service with one charge at a time for each order, in any number of processes. Other requests get 409.
 //   LOCKTENDER_URL=redis://localhost PORT=3000 node dist/nestjs.js      (after `nest build`)
 //   curl --request POST localhost:3000/orders/42/charge
-// SIGTERM ends it in order: it finishes its requests, or calls them off after five seconds. Both frees their locks.
+// SIGTERM shuts it down gracefully: it finishes its requests, or cancels them after five seconds. Both release their locks.
 
 import 'reflect-metadata'
 
@@ -47,13 +47,13 @@ class OrdersController {
   @HttpCode(200)
   pay(@Param('id') id: string, @HangUp() signal: AbortSignal) {
     return this.locks.withLock(`orders:${id}`, { waitMs: 100, signal }, async (hold) => {
-      await charge(AbortSignal.any([hold.signal, signal]))   // called off if the lock is lost, or the customer hangs up
+      await charge(AbortSignal.any([hold.signal, signal]))   // cancelled if the lock is lost, or the customer hangs up
       return { order: id, fence: hold.fence }                // send the fence along with each write
     })
   }
 }
 
-/** Stands for the payment provider: takes a while, unless it is called off. */
+/** Stands for the payment provider: takes a while, unless it is cancelled. */
 function charge(signal: AbortSignal) {
   return sleep(Number(CHARGE_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
 }

@@ -9,7 +9,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from locktender import Attempt, Client
 
 client = Client()
-# APScheduler 3 doesn't tell a function its planned time: it is now, rounded. For a task at 02:00 a minute is right, the default.
+# APScheduler 3 doesn't pass the planned time to a function: it is now, rounded. For a task at 02:00 a minute is right, the default.
 nightly = client.cron_job("example:nightly", every=1)
 
 

@@ -3,7 +3,7 @@
     celery --app celery_beat beat --scheduler celery_beat:OnceScheduler      # in each replica, with a --schedule file of its own
     python celery_beat.py                                                    # one beat for three seconds, without a broker
 
-Beat does not tell for which time it planned a task, so that is now, rounded to the interval, or to a minute for a crontab. It is
+Beat does not say for which time it planned a task, so that is now, rounded to the interval, or to a minute for a crontab. It is
 rounded where the task is sent: in a worker a task may arrive much later.
 """
 

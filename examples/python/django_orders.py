@@ -3,7 +3,7 @@
     LOCKTENDER_URL=redis://localhost gunicorn --preload --workers 4 django_orders      # in this directory
     curl --request POST localhost:8000/orders/42/pay
 
-gunicorn ends by SIGTERM in order: its workers finish their requests, which frees their locks.
+SIGTERM shuts gunicorn down gracefully: its workers finish their requests, which releases their locks.
 """
 
 import time

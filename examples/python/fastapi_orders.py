@@ -38,7 +38,7 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
         yield
     except asyncio.CancelledError:
         if not watching.done():
-            raise  # somebody else's cancellation
+            raise  # another cancellation
         raise HTTPException(499, "the client hung up") from None
     finally:
         watching.cancel()

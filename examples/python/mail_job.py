@@ -18,7 +18,7 @@ def send(attempt: Attempt) -> dict[str, int]:
 
 
 def work(client: Client, worker: str) -> None:
-    job = client.job("example:mail", retry_delay=0.2, retention=60)  # whoever asks a minute later sends the mail again
+    job = client.job("example:mail", retry_delay=0.2, retention=60)  # a process that asks a minute later sends the mail again
     while True:
         try:
             outcome = job.run(send)  # waits while the other worker runs the job

@@ -15,7 +15,7 @@ async fn send(attempt: &Attempt) -> Result<&'static str, &'static str> {
 
 async fn work(client: &Client, worker: &str) -> Result<(), Box<dyn Error>> {
     let job = client.job("example:mail").retry_delay(Duration::from_millis(200));
-    let job = job.retention(Duration::from_secs(60)); // whoever asks a minute later sends the mail again
+    let job = job.retention(Duration::from_secs(60)); // a process that asks a minute later sends the mail again
     loop {
         // Waits while the other worker runs the job.
         match job.run(async |attempt| send(attempt).await).await {

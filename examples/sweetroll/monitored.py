@@ -14,7 +14,7 @@ MEDIA_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class Scrape(BaseHTTPRequestHandler):
-    """The answer to Prometheus, which asks again and again."""
+    """The answer to Prometheus, which asks repeatedly."""
 
     def do_GET(self) -> None:
         text = metrics().openmetrics().encode()

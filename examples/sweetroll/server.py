@@ -51,7 +51,7 @@ class PrivateServer:
         os.kill(self._pid, signal.SIGCONT)
 
     def delete(self, key: str) -> None:
-        """What an operator types in redis-cli: DEL, whoever holds the lock."""
+        """What an operator types in redis-cli: DEL, whichever process holds the lock."""
         with socket.create_connection(("127.0.0.1", self._port), STARTUP) as connection:
             connection.sendall(f"DEL {key}\r\n".encode())
             connection.recv(16)

@@ -28,7 +28,7 @@ FIELDS = ("lock_name", "owner", "fence", "next_owner", "next_fence", "reason", "
 
 
 class Page:
-    """A page that is told what happens, in lines of JSON, as a service's log would do it."""
+    """A page that receives what happens, in lines of JSON, as a service's log would do it."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

@@ -15,7 +15,7 @@ const examples = path.join(root, 'examples/node')
 // Each process of these is one replica, which runs a task once per scheduled time.
 const replicas = ['croner.mjs', 'node-cron.mjs']
 // These run until they are told to end: services.test.mjs.
-const services = ['fastify.mjs', 'nestjs.ts']
+const services = ['express.mjs', 'fastify.mjs', 'nestjs.ts']
 const apart = [...replicas, ...services, 'bullmq.mjs']
 
 async function run(example, url, environment = {}) {

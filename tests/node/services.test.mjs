@@ -29,6 +29,7 @@ function compiled(file) {
 
 /** What runs each service, and the options of its tests. */
 const services = {
+  'express.mjs': [() => [process.execPath, 'examples/node/express.mjs']],
   'fastify.mjs': [() => [process.execPath, 'examples/node/fastify.mjs']],
   'nestjs.ts': [() => [process.execPath, '--input-type=module', '--eval', compiled('examples/node/nestjs.ts')]],
   axum_orders: [() => [prepared('bin/axum_orders')], long],

@@ -12,7 +12,7 @@ _follows = False
 
 
 def _follow() -> None:
-    """Has children that begin from now on close their clients at their end. Who has not imported multiprocessing makes none."""
+    """Has children that begin from now on close their clients at their end. A program that has not imported multiprocessing makes none."""
     global _follows
     util = sys.modules.get("multiprocessing.util")
     if util is not None and not _follows:
@@ -40,7 +40,7 @@ _IMPORTED_LATER = {
 
 
 def _finish_imports() -> None:
-    """Imports it before a fork. In a child no other thread ends an import that it had begun, and who needs the module waits for ever."""
+    """Imports it before a fork. In a child no other thread ends an import that it had begun, and a thread that needs the module waits without end."""
     for module, needed in _IMPORTED_LATER.items():
         if needed in sys.modules:
             importlib.import_module(f"locktender.{module}")
@@ -51,7 +51,7 @@ def settle_in() -> None:
     _follow()  # a child imports the program before it begins
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_finish_imports)
-        # A child is told apart from its parent by more than its number, which both may have in namespaces of their own.
+        # A child is distinguished from its parent by more than its number, which both may have in namespaces of their own.
         os.register_at_fork(after_in_child=_native._forked)
         os.register_at_fork(after_in_child=_follow)
     process = sys.modules.get("multiprocessing.process")

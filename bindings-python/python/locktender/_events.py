@@ -79,4 +79,4 @@ def _log(event: _native.LockEvent) -> None:
 
 # The last: what finds it finds the module complete.
 logger = logging.getLogger("locktender")
-logger.addHandler(logging.NullHandler())  # a library prints nothing unless somebody asks
+logger.addHandler(logging.NullHandler())  # a library prints only what a program asks for

@@ -11,7 +11,7 @@ def failure(error: BaseException) -> str | None:
 
 
 def said(error: object) -> str:
-    """What an error says, like the last line of a traceback; of one that can't be told, its type."""
+    """What an error says, like the last line of a traceback; of one without a text, its type."""
     kind = type(error).__name__
     try:
         text = str(error)
@@ -38,7 +38,7 @@ def _stops(error: BaseException) -> bool:
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody has cancelled the current task: else the cancellation is that of something it waited for."""
+    """Whether the current task was cancelled: otherwise the cancellation is that of something it waited for."""
     import asyncio
     try:
         task = asyncio.current_task()

@@ -1,7 +1,7 @@
 """Green threads: the hubs of gevent and eventlet, as event loops for the native side's completion queue.
 
 A greenlet that waits for an operation leaves the thread to the others, the holder of its lock among them. Its hub watches the
-connections and the queue's descriptor, as an asyncio loop does, and lets the greenlet go on when the operation has ended.
+connections and the queue's descriptor, as an asyncio loop does, and lets the greenlet continue when the operation has ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Ended(Protocol):
     """The end of one operation, for the greenlet that waits for it."""
 
     def set(self) -> None:
-        """Has the greenlet go on, soon; called on the hub."""
+        """Has the greenlet continue, soon; called on the hub."""
 
     def wait(self, timeout: float | None = None) -> object:
         """Lets other greenlets run until then; whatever is thrown into the greenlet meanwhile is raised."""

@@ -1,6 +1,7 @@
 """The native module. Everything here is exported by ``locktender`` (and ``locktender.testing``): import it from there.
 
-All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you give them, ``float`` where you get them. The classes are in the stubs beside this one, ``_native_*.pyi``, which are no modules.
+All times are seconds: ``float``, ``int`` or ``datetime.timedelta`` where you give them, ``float`` where you get them. The classes are in
+the stubs next to this one, ``_native_*.pyi``, which are no modules.
 """
 
 from collections.abc import Callable, Iterable

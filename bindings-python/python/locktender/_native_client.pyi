@@ -65,13 +65,13 @@ class Client:
     ``pickle_name``
         Pickled, the client and its locks are this name and nothing else: see below. Default none.
     ``prefix``
-        Stands before every lock's name. Default empty.
+        Precedes every lock's name. Default empty.
     ``app``
         Shown in owner values. Default: the environment's ``LOCKTENDER_APP``.
     ``connect_timeout``, ``response_timeout``
         How long a connection, and an answer, may take. Default 1 s; an answer of a quorum's server 0.2 s.
     ``unavailable_after``
-        How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+        How long an operation keeps trying while no majority can be reached, without the time in which this process is stopped.
         Default 5 s.
     ``max_ttl``
         On a quorum, the longest a hold may remain: how long a server that lost its data doesn't vote. Default 60 s.
@@ -106,8 +106,8 @@ class Client:
 
     With a ``pickle_name`` it pickles by that: what is unpickled is of the client that the other process has made by the same name,
     the latest, and :exc:`InvalidArgumentError` if there is none. Without one it pickles by its configuration, **passwords
-    included**: a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all
-    who unpickle the same, and keeps it until the exit (or until it is closed: the next one makes it again). Without
+    included**: a task queue would store them. A process makes one client of each configuration it unpickles, shares it among all that
+    unpickle the same, and keeps it until the exit (or until it is closed: the next one makes it again). Without
     ``servers`` the other process's own ``LOCKTENDER_URL`` counts. ``memory://`` can't be pickled without a name.
 
     Raises :exc:`InvalidArgumentError` for a wrong option or URL.
@@ -138,8 +138,8 @@ class Client:
     def lock(self, name: str | Callable[..., str], **options: Unpack[_LockOptions]) -> Lock:
         """The lock ``name``. No I/O.
 
-        Options that aren't given, or are ``None``, are the client's. ``math.inf`` is a ``wait`` without end, and no limit for ``max_hold``.
-        (then no limit).
+        Options that aren't given, or are ``None``, are the client's. ``math.inf`` is a ``wait`` without end, and no limit for
+        ``max_hold``.
 
         ``ttl``
             How long the key lives without a renewal. Default 10 s.
@@ -151,10 +151,10 @@ class Client:
             The longest it is held, counted from the grant. Default no limit.
         ``fair``
             Whether waiters get the lock strictly in their order, in every process, if all of them are fair. Default
-            false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum.
+            false: a newcomer may be faster than a waiter, though no waiter starves. Not on a quorum.
         ``min_hold``
-            How long nobody else gets the lock, counted from the grant, also after an earlier release: that keeps the key for the rest. Default
-            none.
+            How long the lock stays taken at least, counted from the grant, also after an earlier release: that keeps the key for the rest.
+            Default none.
         ``grace``
             How long the key outlives the hold: a loss keeps others out for this long. A release frees it at once. Default none.
         ``category``
@@ -180,7 +180,7 @@ class Client:
         I/O.
 
         The options are those of :meth:`lock`, but ``min_hold``; each reader has a ``ttl`` of its own. While a writer waits as the first
-        one, no new reader enters; those behind a release enter together. Only a thread, task or greenlet that reads already, in a
+        one, no new reader enters; those that a release lets in enter together. Only a thread, task or greenlet that reads already, in a
         ``with``, may read once more past that writer. Readers between two writers have the same fence. Not on a quorum.
 
             with client.read_lock("prices"):
@@ -193,9 +193,9 @@ class Client:
         """The semaphore ``name``: a lock that at most ``permits`` programs hold at once. No I/O.
 
         The options are those of :meth:`lock`, but ``min_hold``; each permit has a ``ttl`` of its own, so one whose holder died is free after
-        that. Its name is that of a lock: while a permit is held, :meth:`lock` of the same name is held, and who holds that lock has all
-        permits. If programs ask with different numbers, at most the largest one hold it. Permits have no numbers: who guards five
-        different things takes five locks. Not on a quorum.
+        that. Its name is that of a lock: while a permit is held, :meth:`lock` of the same name is held, and the holder of that lock has
+        all permits. If programs ask with different numbers, at most the largest one hold it. Permits have no numbers: to guard five
+        different things, use five locks. Not on a quorum.
 
         ``permits``
             How many may hold it at once: from 1 to 10,000.
@@ -211,9 +211,9 @@ class Client:
     ) -> MultiLock:
         """The locks of these ``names``: all of them are acquired at once, or none. No I/O.
 
-        They are the locks of :meth:`lock`: who holds one of them is in the way of all. Callers with the same names in another order never block
-        each other, because nobody keeps one lock while waiting for another. A waiter stands in the queue of the first busy lock; where the locks
-        are always in use it may wait long.
+        They are the locks of :meth:`lock`: a holder of one of them blocks all. Callers with the same names in another order never block
+        each other, because a waiter holds none of the locks. It is in the queue of the first busy lock; where the locks are always in use
+        it may wait long.
 
         From 1 to 16 different names. In a cluster all names need the same ``{tag}``. Not on a quorum.
 
@@ -293,7 +293,7 @@ class Client:
 
         Raises :exc:`LockLostError` with the reason ``ended`` if that hold has ended or was adopted before, also by an attempt of
         this call that lost its answer. ``or_acquire=True`` acquires the lock then, like any other: it waits for it, and what that
-        hold protected may be half done. Else raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
+        hold protected may be half done. Otherwise raises what :meth:`Lock.acquire` raises, and :exc:`InvalidArgumentError` for any other
         text, or if this client's prefix differs from that of the other client.
         """
 
@@ -320,7 +320,7 @@ class Client:
         """
 
     def check_servers_async(self) -> Coroutine[Any, Any, list[ServerReport]]:
-        """:meth:`report`, under asyncio."""
+        """:meth:`check_servers`, under asyncio."""
 
     def locks(self, pattern: str = "*", *, limit: int | None = None) -> list[LockInfo]:
         """The locks that are held, by any client of this library, and whose names match ``pattern``, in the order of their names.
@@ -328,7 +328,7 @@ class Client:
             for lock in client.locks("orders:*", limit=100):
                 print(lock.name, lock.owner, lock.remaining)
 
-        In the pattern ``*`` stands for any text, and ``?`` for any one character. The servers show their keys part by part (``SCAN``),
+        In the pattern ``*`` is any text, and ``?`` any one character. The servers list their keys in batches (``SCAN``),
         so that none of them stops for a list; it still costs some time for each key of the server. A lock that is acquired or released
         meanwhile may be in the list or not, and in a cluster also one whose slot moves meanwhile. A lock that another library holds
         isn't listed: :meth:`Lock.inspect` shows it.
@@ -348,8 +348,8 @@ class Client:
 
         ``name`` chooses one lock; without it the holds of all locks with this client's prefix are shown. A hold is noted with its
         first renewal, and with its end if it lasted a second or had found the lock held. So shorter ones are not shown. Of
-        readers that were inside together the first one is noted, and of readers and holders of permits each that lost the lock. Nobody
-        waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+        readers that were inside together the first one is noted, and of readers and holders of permits each that lost the lock. Holders
+        don't wait for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
 
         Raises :exc:`InvalidArgumentError`, also on a quorum, which has no history; :exc:`UnavailableError`, :exc:`DeniedError` (the
         user needs ``XREVRANGE`` of ``{~lt}:log``), :exc:`KeyConflictError`, :exc:`ClosedError`.

@@ -20,7 +20,7 @@ class Leadership(Hold):
 
     @property
     def term(self) -> int:
-        """The term: the fence, larger than every earlier leader's. Send it with all that the leader does, and let who gets it refuse a
+        """The term: the fence, larger than every earlier leader's. Send it with all that the leader does, and let the receiver refuse a
         smaller one: a leader may be late.
         """
 
@@ -77,7 +77,8 @@ class Leader:
 
     @property
     def remaining(self) -> float:
-        """How many seconds its term remained on the servers at the look, if nothing renews it; ``math.inf`` if its key has no expiry."""
+        """How many seconds its term remained on the servers at the time of the observation, if nothing renews it; ``math.inf`` if its key
+        has no expiry."""
 
 @final
 class Observation:
@@ -85,7 +86,7 @@ class Observation:
 
     @property
     def leader(self) -> Leader | None:
-        """The leader; ``None`` if nobody leads, or if that is unknown."""
+        """The leader; ``None`` if there is none, or if that is unknown."""
 
     @property
     def unknown(self) -> bool:
@@ -102,12 +103,12 @@ class Observer:
             print(observation.leader)
             break
 
-    A leader announces on the servers' channels that it leads, and that it has resigned. An observer looks at the servers then, when the
-    leader's term would end there, and once a second. It looks only while it is asked for the next observation, and misses what comes and
-    goes between two looks. Terms never go back.
+    A leader announces on the servers' channels that it leads, and that it has resigned. An observer polls the servers then, when the
+    leader's term would end there, and once a second. It polls only while it is asked for the next observation, and misses what comes and
+    goes between two polls. Terms never go back.
 
-    An observer decides nothing: what it gave may be over. Who acts for the leader sends its ``term`` along, and the resource refuses a
-    smaller one.
+    An observer decides nothing: what it gave may be over. A program that acts for the leader sends its ``term`` along, and the resource
+    refuses a smaller one.
 
     Raises :exc:`DeniedError`, :exc:`KeyConflictError`, :exc:`InvalidArgumentError`, :exc:`ClosedError`. Servers that can't be reached
     are no error, but ``observation.unknown``.
@@ -162,7 +163,7 @@ class Election:
         """:meth:`try_campaign`, under asyncio."""
 
     def lead(self, work: Callable[Concatenate[Leadership, _P], object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        """Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
+        """Leads term after term: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
         campaigns again, until :meth:`stop`.
 
         A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it continues while the servers can't be
@@ -211,7 +212,7 @@ class Election:
                     print("led in term", observation.leader.term)
                 break
 
-        ``async for`` takes it, too. An observer decides nothing: who acts for the leader sends its ``term`` along.
+        ``async for`` takes it, too. An observer decides nothing: a program that acts for the leader sends its ``term`` along.
         """
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __copy__(self) -> Election: ...

@@ -76,7 +76,7 @@ class LockEvent:
 
     @property
     def holder(self) -> str | None:
-        """The owner value of who holds the lock, for ``busy``, ``not_acquired``, ``timed_out`` and a ``warning``; of who leads, for
+        """The owner value of the holder, for ``busy``, ``not_acquired``, ``timed_out`` and a ``warning``; of the leader, for
         ``leader``; of whose hold was ended, for ``force_released``.
         """
 
@@ -86,7 +86,7 @@ class LockEvent:
 
     @property
     def next_owner(self) -> str | None:
-        """The owner value of who had the lock next, for ``lost``, ``overlapped`` and a ``warning``: the value in the key, or what the
+        """The owner value of the next holder, for ``lost``, ``overlapped`` and a ``warning``: the value in the key, or what the
         history shows.
         """
 
@@ -114,7 +114,7 @@ class LockEvent:
 
     @property
     def overrun(self) -> float | None:
-        """For ``expired``, ``lost`` and ``overlapped``: how many seconds after the end of its validity the hold was given back, or its loss was
+        """For ``expired``, ``lost`` and ``overlapped``: how many seconds after the end of its validity the hold was released, or its loss was
         noticed.
         """
 

@@ -59,7 +59,7 @@ class _ThreadHold(_BaseHold):
         """
 
     def release(self) -> Release:
-        """Gives the lock back, and returns what was found.
+        """Releases the lock, and returns the outcome.
 
             if hold.release().outcome == "taken":
                 print("another hold came between")
@@ -83,7 +83,7 @@ class Hold(_ThreadHold):
     :exc:`InvalidArgumentError` inside of the body itself.
 
     Garbage-collected without a release it is no longer renewed and expires by itself, with a :exc:`ResourceWarning`, which Python
-    shows only if asked to. So the lock stays taken for its ttl, as behind ``if lock.acquire():``, which drops the hold at once.
+    shows only if asked to. So the lock stays taken for its ttl, as after ``if lock.acquire():``, which drops the hold at once.
     """
 
     @property
@@ -104,8 +104,8 @@ class Hold(_ThreadHold):
         """
 
     def downgrade(self) -> Hold:
-        """Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter
-        beside it. This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
+        """Makes a writer's hold a reader's, without a gap: returns a new hold of :meth:`Client.read_lock`, and other readers may enter.
+        This one ends. The new one has its options and a fence of its own, above this one's; what is left of ``min_hold``
         ends. There is no way back: release, and acquire the lock.
 
             writer = client.lock("prices").acquire()
@@ -114,7 +114,7 @@ class Hold(_ThreadHold):
 
         Raises :exc:`LockLostError` with the reason ``ended`` if the server doesn't have this hold any more, or if an answer was lost;
         :exc:`NotHeldError` after a release or a hand-over; :exc:`InvalidArgumentError` of a hold that is no plain lock's on one server;
-        else what :meth:`Lock.acquire` raises.
+        otherwise what :meth:`Lock.acquire` raises.
         """
 
 @final
@@ -146,7 +146,7 @@ class _TaskHold(_BaseHold):
         """Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Hold.wait_lost`."""
 
     def release(self) -> Coroutine[Any, Any, Release]:
-        """Gives the lock back. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`."""
+        """Releases the lock. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`."""
 
     def __aenter__(self) -> Coroutine[Any, Any, Self]: ...
     def __aexit__(

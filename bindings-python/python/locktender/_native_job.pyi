@@ -95,10 +95,10 @@ class JobStatus:
 class Attempt(Hold):
     """One attempt at a job: a :class:`Hold`, with its number. Made by :meth:`Job.begin`.
 
-    :meth:`complete` and :meth:`fail` note how it ended. :meth:`release` gives it back as if it had never begun: it doesn't count,
+    :meth:`complete` and :meth:`fail` record how it ended. :meth:`release` ends it as if it had never begun: it doesn't count,
     and another worker may begin at once, unless the lease was lost before (``expired``, ``taken``).
 
-    ``with`` ends it, unless that was done: a body that raises has failed, and any other gives it back, so that it doesn't count.
+    ``with`` ends it, unless that was done: a body that raises has failed, and any other releases it, so that it doesn't count.
 
         if attempt := client.job("mail:7").begin():
             with attempt:
@@ -208,14 +208,14 @@ class Job:
         """
 
     def begin_async(self) -> Coroutine[Any, Any, AsyncAttempt | None]:
-        """:meth:`begin`, under asyncio. Cancelling the task gives the attempt back."""
+        """:meth:`begin`, under asyncio. Cancelling the task releases the attempt."""
 
     def run(self, work: Callable[Concatenate[Attempt, _P], Any], /, *args: _P.args, **kwargs: _P.kwargs) -> JobOutcome:
-        """Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and notes how it ended.
+        """Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and records how it ended.
 
         What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
         begin, by this worker or another; after the last one the job is dead. Ctrl-C, ``sys.exit(0)``, a killed greenlet and the exit of
-        the interpreter give the attempt back: then it doesn't count. If the job was done before, or becomes done while this worker
+        the interpreter release the attempt: then it doesn't count. If the job was done before, or becomes done while this worker
         waits, or nothing is to run for its scheduled time, the outcome has ``ran`` false and says why.
 
             outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
@@ -232,11 +232,11 @@ class Job:
         **kwargs: _P.kwargs,
     ) -> Coroutine[Any, Any, JobOutcome]:
         """:meth:`run`, under asyncio: ``work`` is an ``async def``. A loss of the lease cancels it, unless ``on_lost`` says otherwise.
-        Cancelling the task gives the attempt back.
+        Cancelling the task releases the attempt.
         """
 
     def status(self) -> JobStatus:
-        """Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
+        """Inspects the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
 
             if client.job("mail:7").status().state == "dead":
                 print("an operator should look")
@@ -248,8 +248,8 @@ class Job:
         """:meth:`status`, under asyncio."""
 
     def reset(self) -> bool:
-        """Forgets the job's attempts, its result and its errors, so that it runs again: for an operator, once the reason of the failures
-        is gone. Whether there was something to forget; while an attempt runs nothing is forgotten.
+        """Forgets the job's attempts, its result and its errors, so that it runs again: for an operator, once the cause of the failures is
+        fixed. Returns whether there was something to forget; while an attempt runs nothing is forgotten.
 
             client.job("mail:7").reset()
 

@@ -31,7 +31,7 @@ class _BaseLock(Generic[_H, _A]):
         """
 
     def acquire_async(self) -> Coroutine[Any, Any, _A]:
-        """:meth:`acquire`, under asyncio. Cancelling the task gives the attempt up, and leaves nothing behind."""
+        """:meth:`acquire`, under asyncio. Cancelling the task ends the wait, and leaves nothing behind."""
 
     def try_acquire(self) -> _H | None:
         """Tries once: ``None`` if the lock is busy. Raises what :meth:`acquire` raises, but :exc:`AcquireTimeoutError`.
@@ -117,7 +117,7 @@ class Lock(_BaseLock[Hold, AsyncHold]):
         """The name; ``None`` if a callable makes it."""
 
     def inspect(self) -> LockInfo | None:
-        """Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+        """Shows who holds the lock: ``None`` if it is free. Changes nothing.
 
             if info := client.lock("orders:42").inspect():
                 print(info.owner, info.remaining)

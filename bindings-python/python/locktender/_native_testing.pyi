@@ -7,7 +7,7 @@ from ._native_options import _Seconds
 
 @final
 class ScriptedServer:
-    """A lock server whose answers are said in advance; give it to :class:`Client` in place of a URL.
+    """A test double: a lock server whose answers a script prescribes; give it to :class:`Client` in place of a URL.
 
     A script has one step a line, ``operation: step``, for the next operation of that kind (``acquire``, ``extend``, ``release``,
     ``inspect``, ``any``, ...), or ``always operation: step`` for all that come after. Where there is no step it behaves. Steps:
@@ -36,11 +36,11 @@ class ScriptedServer:
 
     @property
     def unplayed(self) -> int:
-        """How many steps nobody has asked for yet."""
+        """How many steps are not used yet."""
 
 @final
 class Clock:
-    """The clock of every lock in this process, in the hands of one test: it moves time forward for ``memory://`` and scripted servers.
+    """A manual clock for every lock in this process: one test has it, and moves time forward for ``memory://`` and scripted servers.
 
     Time also passes by itself, and is never moved back. One test has the clock at a time: making a second one before the first is
     closed raises :exc:`InvalidArgumentError`.
@@ -60,7 +60,7 @@ class Clock:
         """
 
     def close(self) -> None:
-        """Gives the clock back: another test may take it. Time continues from where it is.
+        """Releases the clock: another test may take it. Time continues from where it is.
 
             clock.close()  # or: with Clock() as clock: ...
         """

@@ -54,12 +54,12 @@ class Release:
 
     @property
     def outcome(self) -> Literal["released", "expired", "taken"]:
-        """``released``; ``expired`` if the lock had run out and nobody has it, or no server could be asked until its ttl was over;
+        """``released``; ``expired`` if the lock had run out and is free, or no server could be asked until its ttl was over;
         ``taken`` if another owner has it, or had it in between."""
 
     @property
     def next_owner(self) -> str | None:
-        """With ``taken``: the owner value of who has it instead, or had it in between; ``None`` if that is unknown."""
+        """With ``taken``: the owner value of the next holder, which has it now or had it in between; ``None`` if that is unknown."""
 
     @property
     def next_fence(self) -> int | None:
@@ -68,11 +68,11 @@ class Release:
 
     @property
     def overrun(self) -> float:
-        """How many seconds after the end of its validity it was given back, by our clock."""
+        """How many seconds after the end of its validity it was released, by our clock."""
 
     @property
     def kept(self) -> float:
-        """With ``released``: for how many seconds nobody else gets the lock, because of its ``min_hold``."""
+        """With ``released``: for how many seconds the lock stays taken, because of its ``min_hold``."""
 
 @final
 class Loss:
@@ -85,7 +85,7 @@ class Loss:
 
     @property
     def next_owner(self) -> str | None:
-        """The owner value of who has it instead, if that is known."""
+        """The owner value of the next holder, if that is known."""
 
     @property
     def next_fence(self) -> int | None:
@@ -93,11 +93,11 @@ class Loss:
 
     @property
     def overrun(self) -> float:
-        """How many seconds the holder went on after the end of its validity."""
+        """How many seconds the holder continued after the end of its validity."""
 
 @final
 class LockInfo:
-    """What a held lock looks like."""
+    """What the servers show of a held lock."""
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ class LockInfo:
 
     @property
     def available(self) -> int | None:
-        """The permits that nobody has, of a semaphore; ``None`` for any other lock."""
+        """The free permits of a semaphore; ``None`` for any other lock."""
 
     @property
     def waiters(self) -> int:
@@ -195,7 +195,7 @@ class Grant:
 
     @property
     def state(self) -> Literal["holds", "released", "lost"]:
-        """How it stood when it was noted last: ``holds``, ``released`` or ``lost``."""
+        """Its state when it was noted last: ``holds``, ``released`` or ``lost``."""
 
     @property
     def is_shared(self) -> bool:
@@ -259,7 +259,7 @@ class ServerReport:
 
     @property
     def clock_offset(self) -> float | None:
-        """How far its clock is ahead of this machine's, in seconds; negative if behind."""
+        """How far its clock is ahead of this machine's, in seconds; negative if it is slow."""
 
     @property
     def denied(self) -> list[str] | None:
@@ -267,4 +267,4 @@ class ServerReport:
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should look at, one sentence each."""
+        """What needs attention, one sentence each."""

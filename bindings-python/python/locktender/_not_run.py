@@ -1,4 +1,4 @@
-"""What a locked function must not give back: something that is still to be run, and would run without the lock."""
+"""What a locked function must not return: something that is still to be run, and would run without the lock."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def instead_of(server: Any) -> str | None:
 
 
 def _cluster(redis: Any) -> tuple[str, dict[str, Any]]:
-    """The same for a client of a cluster. Its nodes are those that it was given; the cluster tells of the others."""
+    """The same for a client of a cluster. Its nodes are those that it was given; the cluster names the others."""
     manager: Any = getattr(redis, "nodes_manager", None)
     given = getattr(manager, "connection_kwargs", None)
     if not isinstance(given, dict):

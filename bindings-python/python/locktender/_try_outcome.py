@@ -32,5 +32,5 @@ class TryOutcome:
     def __repr__(self) -> str:
         return f"TryOutcome(ran={self.ran!r}, result={self.result!r})"
 
-    # TryOutcome[int], for annotations; its types are in the stub beside this file, because importing typing takes long.
+    # TryOutcome[int], for annotations; its types are in the stub next to this file, because importing typing takes long.
     __class_getitem__ = classmethod(type(list[int]))

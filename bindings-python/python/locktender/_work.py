@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def run(self: Job, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> JobOutcome:
-    """Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and notes how it ended.
+    """Runs the job: begins an attempt, calls ``work(attempt, *args, **kwargs)``, and records how it ended.
 
     What ``work`` returns is the result, and the job is done. What it raises comes back, and the attempt failed: another one may
     begin, by this worker or another; after the last one the job is dead. Ctrl-C, ``sys.exit(0)``, a killed greenlet and the exit of
-    the interpreter give the attempt back: then it doesn't count. If the job was done before, or becomes done while this worker
+    the interpreter release the attempt: then it doesn't count. If the job was done before, or becomes done while this worker
     waits, or nothing is to run for its scheduled time, the outcome has ``ran`` false and says why.
 
         outcome = client.job("mail:7", max_attempts=5).run(lambda attempt: {"sent": 3})
@@ -32,7 +32,7 @@ def run(self: Job, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Jo
 
 
 def lead(self: Election, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
-    """Leads again and again: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
+    """Leads term after term: campaigns, calls ``work(leadership, *args, **kwargs)`` as the leader, resigns when it has returned, and
     campaigns again, until :meth:`stop`.
 
     A campaign waits as long as it takes, unless the election has a ``wait`` of its own; it continues while the servers can't be

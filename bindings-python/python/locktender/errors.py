@@ -64,9 +64,9 @@ class LockLostError(LockError):
     """The lock was ours and no longer is.
 
     ``reason`` is one of ``expired``, ``missing``, ``taken``, ``superseded``, ``conflict``, ``max_hold``, ``closed`` and, of an
-    ``adopt``, ``ended``; ``next_owner`` the owner value of who holds it now, or held it in between, if that is known; ``next_fence`` the fence of
-    that hold, if the servers show it; ``overrun`` the seconds the holder went on after
-    its validity had ended; ``result`` what the body of a decorated function had returned.
+    ``adopt``, ``ended``; ``next_owner`` the owner value of the next holder, which holds it now or held it in between, if that is known;
+    ``next_fence`` the fence of that hold, if the servers show it; ``overrun`` the seconds the holder continued after its validity had
+    ended; ``result`` what the body of a decorated function had returned.
     """
 
     code = "LOCK_LOST"

@@ -104,6 +104,6 @@ class Points:
 
 
 class _Flush:
-    """Stands behind the points that are to be written."""
+    """Follows the points that are to be written."""
 
     done = False

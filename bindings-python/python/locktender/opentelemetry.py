@@ -107,7 +107,7 @@ class _Follower:
 
     def __call__(self, record: _Record, /) -> None:
         followed = self._followed.pop(record.number, None) if record.is_last else self._followed.get(record.number)
-        # Of an acquire that has not begun nobody knows the client.
+        # The client of an acquire that has not begun is unknown.
         if followed is None or self._client not in (None, record.client):
             return
         if record.time is not None and self._instruments is not None:

@@ -54,7 +54,7 @@ impl Lock {
         slf.as_super().get().name.shown()
     }
 
-    /// Looks who holds the lock: ``None`` if nobody does. Changes nothing.
+    /// Shows who holds the lock: ``None`` if it is free. Changes nothing.
     ///
     ///     if info := client.lock("orders:42").inspect():
     ///         print(info.owner, info.remaining)

@@ -207,7 +207,7 @@ setters! { ClientBuilder, configure:
     log_holds(log: bool) |options| options.log_holds = log;
 
     /// Whether holds are noted in the [history](Client::history) of a single server or of a cluster, and read there when a release finds
-    /// nobody. Default true.
+    /// no holder. Default true.
     ///
     /// ```
     /// let client = locktender::Client::builder().url("memory://docs-no-history").history(false).build()?;
@@ -216,7 +216,7 @@ setters! { ClientBuilder, configure:
     /// ```
     history(notes: bool) |options| options.history = notes;
 
-    /// Whether operations do their I/O on the tokio runtime in which they are called. Else, and outside of any runtime, this crate's own
+    /// Whether operations do their I/O on the tokio runtime in which they are called. Otherwise, and outside of any runtime, this crate's own
     /// thread does it, for some more time per operation.
     ///
     /// Default true: a runtime that was built without timers or I/O is noticed at its first operation, and left alone. tokio panics where

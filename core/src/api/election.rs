@@ -137,7 +137,7 @@ impl Election {
         })
     }
 
-    /// Leads again and again: campaigns, runs `work` as the leader, resigns when it has ended, and campaigns again.
+    /// Leads term after term: campaigns, runs `work` as the leader, resigns when it has ended, and campaigns again.
     ///
     /// * A campaign waits as long as it takes, unless the election has a [`wait`](Election::wait) of its own. It continues while the
     ///   servers can't be reached.

@@ -273,7 +273,7 @@ impl Hold {
         self.each().for_each(|hold| hold.actor.note_holder_knows());
     }
 
-    /// Gives the lock back, and reports what the servers had: the lock was still ours, it had expired, or another hold had begun.
+    /// Releases the lock, and returns what the servers had: the lock was still ours, it had expired, or another hold had begun.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -133,7 +133,7 @@ impl Job {
     /// ```
     ///
     /// # Cancel safety
-    /// Dropping the call gives the attempt back that it may have begun: that one doesn't count.
+    /// Dropping the call releases the attempt that it may have begun: that one doesn't count.
     ///
     /// # Errors
     /// * `JOB_DEAD`: the last attempt failed, or its worker died. See [`Error::attempts`] and [`Error::last_error`].
@@ -182,7 +182,7 @@ impl Job {
     /// ```
     ///
     /// # Cancel safety
-    /// Dropping the future drops `work`, and gives the attempt back: it doesn't count.
+    /// Dropping the future drops `work`, and releases the attempt: it doesn't count.
     ///
     /// # Errors
     /// [`RunError::Lock`] with an error of [`Job::begin`] or [`Attempt::complete`]; [`RunError::Failed`].
@@ -215,7 +215,7 @@ impl Job {
         }
     }
 
-    /// Looks at the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
+    /// Inspects the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -240,7 +240,7 @@ impl Job {
 
     /// Forgets the job's attempts, its result and its errors, so that it runs again. Gives whether there was something to forget.
     ///
-    /// For an operator, once the reason of the failures is gone. While an attempt runs, nothing is forgotten, and the answer is
+    /// For an operator, once the cause of the failures is fixed. While an attempt runs, nothing is forgotten, and the answer is
     /// `false`.
     ///
     /// ```

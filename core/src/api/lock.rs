@@ -274,7 +274,7 @@ impl Lock {
     }
 
     /// Begins to acquire the lock, or an attempt of the job whose lock this is. `assess` makes the result of how that ended, which
-    /// `undo` gives back if the caller is gone by then.
+    /// `undo` releases if the caller is gone by then.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         tries_once: bool,
@@ -325,7 +325,7 @@ impl Lock {
         left.map(|()| result).map_err(RunError::Lock)
     }
 
-    /// Looks at the lock: its holder, how long the hold remains, and the first waiters. `None` if nobody holds it. Changes nothing.
+    /// Inspects the lock: its holder, how long the hold remains, and the first waiters. `None` if it is free. Changes nothing.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

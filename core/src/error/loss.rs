@@ -51,13 +51,13 @@ impl fmt::Display for LossReason {
     }
 }
 
-/// The loss of a hold: why it was lost, who had the lock next, and how late the holder noticed.
+/// The loss of a hold: why it was lost, the next holder, and how late the holder noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
     /// The reason.
     pub reason: LossReason,
-    /// The owner value of who has the lock instead, or had it in between, if the servers show it.
+    /// The owner value of the next holder, which has the lock now or had it in between, if the servers show it.
     pub next_owner: Option<String>,
     /// The fence of that hold, if the servers show it. A fence is about the microsecond in which it was issued, so it also shows when that
     /// hold began.

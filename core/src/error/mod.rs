@@ -164,7 +164,7 @@ impl std::error::Error for ServerFailure {
     }
 }
 
-/// An error of any operation: a code to branch on, one sentence for people, and what is known beside. Cheap to clone.
+/// An error of any operation: a code to branch on, one sentence for people, and further facts. Cheap to clone.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -263,7 +263,7 @@ impl Error {
         self.0.holder.as_ref()
     }
 
-    /// With `ACQUIRE_TIMEOUT`: how many waited before this caller. `None` if it never stood in the server's queue, as with a `wait` of
+    /// With `ACQUIRE_TIMEOUT`: how many waited before this caller. `None` if it never was in the server's queue, as with a `wait` of
     /// zero.
     ///
     /// ```

@@ -250,7 +250,7 @@ impl Error {
         Self::new(Code::InvalidArgument, None, text.into())
     }
 
-    /// `INVALID_ARGUMENT`: a test gave the clock back before.
+    /// `INVALID_ARGUMENT`: a test released the clock before.
     #[cfg(feature = "testing")]
     pub(crate) fn clock_is_closed() -> Self {
         Self::new(Code::InvalidArgument, None, "the clock was given back: take it again to move it".into())

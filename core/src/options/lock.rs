@@ -85,10 +85,10 @@ lock_options! {
     /// The longest a hold lasts, counted from the grant, whatever renews or extends it. Default none; from 10 ms to 366 days.
     max_hold(EndlessTime): Option<Duration> = None;
     /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
-    /// Default false: a newcomer may be faster than a waiter, though nobody starves. Not on a quorum, whose servers can't agree on
-    /// who is first.
+    /// Default false: a newcomer may be faster than a waiter, though no waiter starves. Not on a quorum, whose servers can't agree on
+    /// which waiter is first.
     fair(Switch): bool = false;
-    /// How long the lock is kept from everybody else, counted from the grant, also after an earlier release. Default none; at most
+    /// How long the lock stays taken at least, counted from the grant, also after an earlier release. Default none; at most
     /// 24 h, on a quorum at most [`max_ttl`](crate::ClientBuilder::max_ttl).
     min_hold(Time): Duration = Duration::ZERO;
     /// How long the key outlives the hold: a loss keeps others out for this long. Default none; at most 24 h, on a quorum

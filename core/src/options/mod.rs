@@ -135,7 +135,7 @@ client_options! {
     connect_timeout(Time): Duration = Duration::from_secs(1);
     /// The longest that a server's answer may take. Default 1 s, and 200 ms with more than one server; from 1 ms to 366 days.
     response_timeout(Time): Option<Duration> = None;
-    /// How long an operation keeps trying while no majority can be reached, without the time in which this process stands still.
+    /// How long an operation keeps trying while no majority can be reached, without the time in which this process is stopped.
     /// Default 5 s; from 1 ms to 366 days.
     unavailable_after(Time): Duration = Duration::from_secs(5);
     /// The longest that a hold may remain on a quorum, and so how long a server that is new or lost its data doesn't vote. Default
@@ -166,7 +166,7 @@ client_options! {
     history(Switch): bool = true;
     /// Whether the events `acquired`, `extended`, `released` and `handed_over` have the level info instead of debug. Default false.
     log_holds(Switch): bool = false;
-    /// Whether operations do their I/O on the tokio runtime in which they are called, else on this crate's own thread. Default true;
+    /// Whether operations do their I/O on the tokio runtime in which they are called, otherwise on this crate's own thread. Default true;
     /// false in a program built with `panic = "abort"`. See
     /// [`ClientBuilder::callers_runtime`](crate::ClientBuilder::callers_runtime).
     callers_runtime: bool = !cfg!(panic = "abort");

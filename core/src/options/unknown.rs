@@ -243,7 +243,7 @@ fn listed(options: &[&'static str], language: Language) -> Part {
     Part::Words(if spelled.is_empty() { "none".to_owned() } else { spelled.join(", ") })
 }
 
-/// The nearest option. One letter in three may be wrong, missing, too many, or exchanged with its neighbour.
+/// The nearest option. One letter in three may be wrong, missing, too many, or exchanged with its neighbor.
 pub(super) fn nearest(asked: &str, options: &[&'static str]) -> Option<&'static str> {
     let slips = options.iter().map(|ours| (distance(asked, &plain(ours)), *ours));
     let (distance, ours) = slips.min_by_key(|(distance, _)| *distance)?;

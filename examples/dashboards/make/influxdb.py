@@ -61,7 +61,7 @@ WRONG = [
     ),
     number(
         "Dead jobs",
-        "How often, in the shown time, a job failed in its last attempt or was found dead: nobody runs it until a person resets it.",
+        "How often, in the shown time, a job failed in its last attempt or was found dead: it runs again only when a person resets it.",
         total("\"event\" = 'dead'"),
         (1, PURPLE),
     ),

@@ -25,7 +25,7 @@ WRONG = [
     ),
     stat(
         "Dead jobs",
-        "How many jobs, in the shown time, failed in their last attempt: nobody runs them until a person resets them.",
+        "How many jobs, in the shown time, failed in their last attempt: they run again only when a person resets them.",
         [now(total(of("locktender_job_attempts_total", end="dead")))],
         (1, PURPLE),
     ),
@@ -147,7 +147,7 @@ TIMES = [
     ),
     graph(
         "Longest hold now",
-        "The age of the oldest hold of each category: a line that only rises is a lock that nobody gives back.",
+        "The age of the oldest hold of each category: a line that only rises is a lock that is never released.",
         [over_time(f"max by (app, category) ({of('locktender_longest_hold_seconds')})", "{{app}} {{category}}")],
         "s",
         columns=8,

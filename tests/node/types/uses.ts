@@ -56,6 +56,9 @@ export async function uses(signal: AbortSignal, maybe: number | undefined): Prom
   const ran = await client.tryWithLock('orders', { ttlMs: 5_000 }, async () => [1])
   same<typeof ran, TryOutcome<number[]>>(true)
   if (ran.ran) ran.result.length
+  const { ran: hasRun, result } = await client.tryWithLock('orders', async () => [1])
+  same<[typeof hasRun, typeof result], [boolean, number[] | undefined]>(true)
+  if (hasRun) result.length
   await tryWithLock('orders', () => undefined)
   await lock('orders').acquire()
 
@@ -182,7 +185,7 @@ export async function refused(client: Client, held: Hold, ran: TryOutcome<number
   // @ts-expect-error by a name
   await held.extend(60_000)
   // @ts-expect-error not known to have run
-  ran.result
+  ran.result.toFixed()
   // @ts-expect-error no such event
   client.on('loss', () => undefined)
   // @ts-expect-error nobody makes a hold but acquire

@@ -34,7 +34,7 @@ pub struct Grant {
     pub began: SystemTime,
     /// When it ended, by the server's clock. `None` if it continues, or if its end wasn't noted.
     pub ended: Option<SystemTime>,
-    /// How it stood when it was noted last.
+    /// Its state when it was noted last.
     pub state: HoldState,
     /// Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit.
     pub is_shared: bool,
@@ -46,7 +46,7 @@ impl Client {
     ///
     /// Holders note their holds on the server: with the first renewal, and with the end of a hold that lasted a second or had found the
     /// lock held. So shorter holds are not shown. Of readers that were inside together the first one is noted, and of readers and holders of
-    /// permits each that lost the lock. Nobody waits for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
+    /// permits each that lost the lock. Holders don't wait for these notes, and one may be missing. The server keeps the last 10,000 of all locks.
     /// A client with the option [`history`](crate::ClientBuilder::history) off notes nothing.
     ///
     /// ```

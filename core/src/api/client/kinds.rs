@@ -10,10 +10,10 @@ use crate::name::Kind;
 impl Client {
     /// The semaphore `name`, with the client's options: a lock that at most so many programs hold at once. No I/O.
     ///
-    /// Each hold is one permit, with a ttl of its own: a holder that dies costs its own permit for its own ttl, and nobody else's. Its
-    /// name is that of a lock: while a permit is held, [`Client::lock`] of the same name is held, and who holds that lock has all
-    /// permits. If programs ask with different numbers, at most the largest one hold it. Permits have no numbers: who guards five
-    /// different things takes five locks. From 1 to 10,000 permits; on one server, not on a quorum.
+    /// Each hold is one permit, with a ttl of its own: a holder that dies costs its own permit for its own ttl, and no other. Its
+    /// name is that of a lock: while a permit is held, [`Client::lock`] of the same name is held, and the holder of that lock has all
+    /// permits. If programs ask with different numbers, at most the largest one hold it. Permits have no numbers: to guard five different
+    /// things, use five locks. From 1 to 10,000 permits; on one server, not on a quorum.
     ///
     /// The fence rises with each grant, and orders nothing between those that hold it at once.
     ///
@@ -32,10 +32,10 @@ impl Client {
     /// The read lock `name`, with the client's options: any number of readers hold it at once, and no writer. **The writer is
     /// [`Client::lock`]** of the same name. No I/O.
     ///
-    /// Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those behind a release enter together.
+    /// Each reader has a ttl of its own. While a writer waits as the first one, no new reader enters; those that a release lets in enter together.
     /// Only a task that reads already may read once more past that writer, because it would wait for itself ([`Lock::caller`]).
     ///
-    /// Readers between two writers have the same fence, above that of the writer before and below that of the writer behind. On one
+    /// Readers between two writers have the same fence, above that of the writer before and below that of the writer after. On one
     /// server, not on a quorum.
     ///
     /// ```
@@ -52,9 +52,9 @@ impl Client {
 
     /// The locks of these names, with the client's options: a caller gets all of them at once, or none. No I/O.
     ///
-    /// They are the locks of [`Client::lock`]: who holds one of them is in the way of all. Callers with the same names in another order don't
-    /// wait for each other without end, because nobody keeps one lock while another one is waited for. A waiter stands in the queue of the
-    /// first busy lock. Where its locks are always in use it may wait long.
+    /// They are the locks of [`Client::lock`]: a holder of one of them blocks all. Callers with the same names in another order don't wait
+    /// for each other without end, because a waiter holds none of the locks. It is in the queue of the first busy lock. Where its locks
+    /// are always in use it may wait long.
     ///
     /// From 1 to 16 different names; on one server, not on a quorum. In a cluster all names need the same `{tag}`.
     ///

@@ -36,7 +36,7 @@ impl Client {
     /// Lists the locks that are held, by any client of this library, and whose names match `pattern`, in the order of their names.
     /// `limit` is the most of them; `None` for no limit.
     ///
-    /// In the pattern `*` stands for any text, and `?` for any one character. The servers show their keys part by part (`SCAN`), so
+    /// In the pattern `*` is any text, and `?` any one character. The servers list their keys in batches (`SCAN`), so
     /// that none of them stops for a list, and the first bytes of each string that may be a lock. It still costs some time for each key
     /// of the server, whatever it is for. A lock that is acquired or released meanwhile may be in the list or not, and in a cluster also
     /// one whose slot moves meanwhile. A lock that another library holds isn't listed: [`Lock::inspect`](crate::Lock::inspect) shows it.

@@ -22,7 +22,7 @@ impl Election {
 
     /// [`Election::lead`], blocking this thread, until [`Election::stop`].
     ///
-    /// A loss can't stop `work` here: it looks for one with [`Hold::check`](crate::Hold::check) before each step, and returns. An
+    /// A loss can't stop `work` here: it checks for one with [`Hold::check`](crate::Hold::check) before each step, and returns. An
     /// `Err` of work whose term was lost ends the term, and not the call.
     ///
     /// ```

@@ -23,8 +23,8 @@ impl Leadership {
         Self { held, stopping }
     }
 
-    /// The term: the [`fence`](Hold::fence), larger than every earlier leader's. Send it with all that the leader does, and let who
-    /// gets it refuse a smaller one: a leader may be late.
+    /// The term: the [`fence`](Hold::fence), larger than every earlier leader's. Send it with all that the leader does, and let the
+    /// receiver refuse a smaller one: a leader may be late.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-leadership-term")?;

@@ -1,4 +1,4 @@
-//! Observer: one look after the other at who leads.
+//! Observer: one poll after the other of who leads.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -19,16 +19,16 @@ use crate::server::{Listener, Notice};
 use crate::session::announce::channel;
 use crate::sync::Mutex;
 
-/// The pause between an announcement and the look for it: each server of a quorum announces the same.
+/// The pause between an announcement and the poll for it: each server of a quorum announces the same.
 const GATHERS: Duration = Duration::from_millis(5);
 
 /// An observer of an election: it gives the leader now, and then each change that it sees.
 ///
-/// Leaders announce on the servers' channels that they lead and that they have resigned. The observer looks at the servers then, when
-/// a leader's term would end there, and once a second. It looks only while a call of [`Observer::next`] waits, and misses what comes
-/// and goes between two looks. Terms never go back.
+/// Leaders announce on the servers' channels that they lead and that they have resigned. The observer polls the servers then, when a
+/// leader's term would end there, and once a second. It polls only while a call of [`Observer::next`] waits, and misses what comes and
+/// goes between two polls. Terms never go back.
 ///
-/// An observer decides nothing: what it gave may be over. Who acts for the leader sends its term along, and the resource refuses a
+/// An observer decides nothing: what it gave may be over. A program that acts for the leader sends its term along, and the resource refuses a
 /// smaller one.
 pub struct Observer {
     lock: Lock,
@@ -43,14 +43,14 @@ struct Looks {
 #[derive(Default)]
 struct State {
     observing: Observing,
-    /// The alarm for the next look.
+    /// The alarm for the next poll.
     alarm: Option<SetAlarm>,
-    /// The time at which an announcement wants a look, since the last look began.
+    /// The time at which an announcement wants a poll, since the last poll began.
     announced: Option<Tick>,
     /// The listener for the announcements, from the first call on.
     listener: Option<Listener>,
     call: Option<Waiting>,
-    /// The numbers of the last call and of the last look.
+    /// The numbers of the last call and of the last poll.
     calls: u64,
     looks: u64,
 }

@@ -17,7 +17,7 @@ use crate::session::actor::LockActor;
 use crate::session::caller::Caller;
 
 impl Hold {
-    /// Makes a writer's hold a reader's, without a gap: gives a new hold of [`Client::read_lock`], and other readers may enter beside it. This
+    /// Makes a writer's hold a reader's, without a gap: gives a new hold of [`Client::read_lock`], and other readers may enter. This
     /// handle ends. The new hold has the options of this one and a fence of its own, above this one's; what is left of `min_hold` ends.
     ///
     /// There is no way back: two readers that wait to become a writer would wait for each other. Release, and acquire the lock.

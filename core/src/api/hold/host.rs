@@ -13,7 +13,7 @@ use crate::session::caller::Caller;
 
 #[doc(hidden)]
 impl Hold {
-    /// Ends a body: gives the lock back unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
+    /// Ends a body: releases the lock unless that was done, and fails if it was lost meanwhile. An outcome that stays unknown
     /// for a response timeout is no error; the release continues in the background.
     ///
     /// # Cancel safety

@@ -7,7 +7,7 @@ use crate::io::call::{Call, Responder};
 use crate::io::canceller::Canceller;
 
 impl Hold {
-    /// Waits for the loss of the lock, for a `select!` beside the work. Never ends if the lock is released or handed over before;
+    /// Waits for the loss of the lock, for a `select!` together with the work. Never ends if the lock is released or handed over before;
     /// [`Hold::ended`] does.
     ///
     /// ```

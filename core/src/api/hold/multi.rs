@@ -161,7 +161,7 @@ impl MultiHold {
         self.0.extend_by(more)
     }
 
-    /// Gives all locks back, from the last to the first. Of several outcomes it gives the worst ([`Hold::release`]).
+    /// Releases all locks, from the last to the first. Of several outcomes it returns the worst ([`Hold::release`]).
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-multi-hold-release")?;
@@ -179,7 +179,7 @@ impl MultiHold {
         self.0.release()
     }
 
-    /// Waits for the loss of the first lock, for a `select!` beside the work ([`Hold::lost`]).
+    /// Waits for the loss of the first lock, for a `select!` together with the work ([`Hold::lost`]).
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -68,7 +68,7 @@ impl<T: JobResult> JobResult for Option<T> {
 
 /// One attempt at a job: a [`Hold`], with its number.
 ///
-/// [`Attempt::complete`] and [`Attempt::fail`] note how it ended. [`Hold::release`] gives it back as if it had never begun: it
+/// [`Attempt::complete`] and [`Attempt::fail`] record how it ended. [`Hold::release`] ends it as if it had never begun: it
 /// doesn't count, and another worker may begin at once, unless the lease was lost before (`expired`, `taken`). Dropping it gives it
 /// back, too, in the background. Dropping it in a panic notes it as failed.
 pub struct Attempt {

@@ -14,7 +14,7 @@ pub struct JobOutcome {
     pub reason: Option<NotRunReason>,
     /// What the work gave, in this call or in an earlier one; `None` if that was nothing.
     pub result: Option<String>,
-    /// How many attempts there were, of a job that is done or dead; else 0.
+    /// How many attempts there were, of a job that is done or dead; otherwise 0.
     pub attempts: u32,
     /// What the last attempt said, of a job that is dead.
     pub last_error: Option<String>,

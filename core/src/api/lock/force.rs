@@ -22,7 +22,7 @@ impl Lock {
     ///
     /// With `owner` only the hold with this owner value is ended: the one that a person has seen and decided about. A hold that began
     /// later stays. Without it all holds are ended, if several hold the lock. A value that no locktender wrote may belong to another program, which uses the key for something else: it is ended only
-    /// if `owner` is that value, and else it is a `KEY_CONFLICT`.
+    /// if `owner` is that value, and otherwise it is a `KEY_CONFLICT`.
     ///
     /// **The holder continues until it notices**: its next renewal is refused, at most a third of its ttl later, and its hold is then
     /// lost with the reason [`Missing`](crate::LossReason::Missing), or [`Taken`](crate::LossReason::Taken). Until then two programs may work at the same time. Only a resource

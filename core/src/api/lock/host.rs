@@ -14,7 +14,7 @@ impl Lock {
 
     /// [`Lock::caller`] of a host whose tasks may leave a body suspended and go on: a generator's, say. If `task` has bodies that
     /// hold this lock now, `runs` gets the number that each of them was [entered](Hold::enter) with. The task would wait for itself
-    /// only if they run. Else another task may still end one, and the acquire waits.
+    /// only if they run. Otherwise another task may still end one, and the acquire waits.
     #[doc(hidden)]
     #[must_use]
     pub fn caller_in(self, task: u64, runs: impl Fn(u64) -> bool) -> Self {

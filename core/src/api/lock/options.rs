@@ -71,8 +71,8 @@ setters! { Lock, set:
 
     /// Whether callers get the lock strictly in the order in which they came, among all that set this option, in every process.
     ///
-    /// Default false: a newcomer may be faster than a waiter, though nobody starves. With more than one server every operation
-    /// fails with `INVALID_ARGUMENT`, because independent servers can't agree on who is first.
+    /// Default false: a newcomer may be faster than a waiter, though no waiter starves. With more than one server every operation fails
+    /// with `INVALID_ARGUMENT`, because independent servers can't agree on which waiter is first.
     ///
     /// ```
     /// # let client = locktender::Client::open("memory://docs-fair")?;
@@ -82,7 +82,7 @@ setters! { Lock, set:
     /// ```
     fair(fair: bool) |settings| settings.fair = Some(fair);
 
-    /// How long nobody else gets the lock, counted from the grant, whatever becomes of the hold.
+    /// How long the lock stays taken at least, counted from the grant, whatever becomes of the hold.
     ///
     /// A release before that keeps the key, with a value of its own, for the rest; [`Release::kept`](crate::Release::kept) says so. So
     /// a short job that clocks start at slightly different times runs once. Default none; at most 24 h, on a quorum at most the

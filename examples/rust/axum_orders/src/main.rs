@@ -1,7 +1,7 @@
 //! An axum service with one charge at a time for each order, in any number of processes. Other requests get 409.
 //!     LOCKTENDER_URL=redis://localhost PORT=3000 cargo run      (in this directory)
 //!     curl --request POST localhost:3000/orders/42/charge
-//! SIGTERM ends it in order: it finishes its requests, or calls them off after five seconds. Both frees their locks.
+//! SIGTERM shuts it down gracefully: it finishes its requests, or cancels them after five seconds. Both release their locks.
 
 use std::env;
 use std::error::Error;
