@@ -4,6 +4,7 @@
 //! one name. All other data is in *side keys* in the lock's cluster slot.
 
 mod clock_tag;
+mod kind;
 mod label;
 mod safe;
 mod several;
@@ -16,19 +17,10 @@ pub(crate) use label::check_category;
 pub use label::{Label, LockKind};
 pub use safe::safe_name;
 
-use self::sides::{Infix, MARKS, Side, Sides};
+pub use self::kind::Kind;
+use self::sides::{Infix, MARKER, MARKS, RECORD, SIDE, Side, Sides, TAGGED_SIDE, Tags, tags};
 use crate::error::Error;
 use crate::wording::{Part, Text};
-
-/// The infix of every side key. A name that contains it is refused.
-const SIDE: &str = ":~lt:";
-
-/// The infix of the side keys of a name that has a tag. It differs from the infix for braces of ours. Otherwise the locks `x` and
-/// `{x}` would share all side keys.
-const TAGGED_SIDE: &str = ":~lt:tag:";
-
-/// The last part of the key of a job's record.
-const RECORD: &str = "job";
 
 /// The longest name, in UTF-8 bytes.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -36,46 +28,11 @@ pub const MAX_NAME_BYTES: usize = 1024;
 /// The longest prefix, in UTF-8 bytes.
 const MAX_PREFIX_BYTES: usize = 256;
 
-/// The marker of a server of a quorum: one for all locks.
-const MARKER: &str = "{~lt}:marker";
-
 /// The history of a server, or of a cluster: one for all locks.
 pub(crate) const HISTORY: &str = "{~lt}:log";
 
 /// How the channels begin on which leaders announce themselves.
 pub(crate) const LEADERS: &str = "~lt:lead:";
-
-/// Kind: which holders a lock admits at the same time. The machine and the scripts have a folder or a file for each kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// One holder, and no other.
-    Exclusive,
-    /// The same by the votes of a majority of several servers.
-    Quorum,
-    /// The lock of a job: exclusive, and beside it a record of the job's attempts and of its end.
-    Job,
-    /// Any number of readers, and no writer beside them. On one server only.
-    Read,
-    /// At most so many holders. On one server only.
-    Semaphore(u32),
-    /// Several exclusive locks that are acquired all at once, or none of them; then each is a lock of its own. On one server only.
-    Several,
-}
-
-impl Kind {
-    /// The kind of a lock on so many servers.
-    #[must_use]
-    pub const fn of_lock(servers: usize) -> Self {
-        if servers > 1 { Self::Quorum } else { Self::Exclusive }
-    }
-
-    /// Whether several hold the lock at once, each with a mark.
-    #[must_use]
-    pub const fn is_shared(self) -> bool {
-        matches!(self, Self::Read | Self::Semaphore(_))
-    }
-}
 
 /// The keys of one lock, in the order in which every script receives them, and the lock's kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -307,29 +264,6 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
         return Err(Error::invalid("prefix", prefix, "a prefix must not contain NUL"));
     }
     Ok(())
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Tags {
-    None,
-    One,
-    Many,
-    Unpaired,
-}
-
-/// Counts hash tags by the rule of Redis Cluster: the text between the first `{` and the first `}` after it, if not empty.
-fn tags(key: &str) -> Tags {
-    let first = |text: &str| -> Option<usize> {
-        let open = text.find('{')?;
-        let length = text[open + 1..].find('}')?;
-        (length > 0).then_some(open + 1 + length + 1)
-    };
-    match first(key) {
-        Some(end) if first(&key[end..]).is_some() => Tags::Many,
-        Some(_) => Tags::One,
-        None if key.contains('}') => Tags::Unpaired,
-        None => Tags::None,
-    }
 }
 
 #[cfg(test)]

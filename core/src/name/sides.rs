@@ -1,6 +1,20 @@
 //! Sides: the keys beside a lock's own one.
 
-use super::{Kind, MARKER, RECORD, SIDE, TAGGED_SIDE, Tags, clock_tag, tags};
+use super::clock_tag;
+use super::kind::Kind;
+
+/// The infix of every side key. A name that contains it is refused.
+pub(super) const SIDE: &str = ":~lt:";
+
+/// The infix of the side keys of a name that has a tag. It differs from the infix for braces of ours. Otherwise the locks `x` and
+/// `{x}` would share all side keys.
+pub(super) const TAGGED_SIDE: &str = ":~lt:tag:";
+
+/// The last part of the key of a job's record.
+pub(super) const RECORD: &str = "job";
+
+/// The marker of a server of a quorum: one for all locks.
+pub(super) const MARKER: &str = "{~lt}:marker";
 
 /// The last part of the key of a fence.
 const FENCE: &str = "fence";
@@ -103,5 +117,28 @@ impl Infix {
             Self::Tagged => out.extend([key, TAGGED_SIDE, what]),
             Self::Braced => out.extend(["{", key, "}", SIDE, what]),
         }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Tags {
+    None,
+    One,
+    Many,
+    Unpaired,
+}
+
+/// Counts hash tags by the rule of Redis Cluster: the text between the first `{` and the first `}` after it, if not empty.
+pub(super) fn tags(key: &str) -> Tags {
+    let first = |text: &str| -> Option<usize> {
+        let open = text.find('{')?;
+        let length = text[open + 1..].find('}')?;
+        (length > 0).then_some(open + 1 + length + 1)
+    };
+    match first(key) {
+        Some(end) if first(&key[end..]).is_some() => Tags::Many,
+        Some(_) => Tags::One,
+        None if key.contains('}') => Tags::Unpaired,
+        None => Tags::None,
     }
 }
