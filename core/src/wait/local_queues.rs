@@ -54,6 +54,17 @@ pub enum LeaveReason {
     Failed,
 }
 
+/// The entry of a waiter in the queues of the servers: its mode, its client and its number, and who that is, for people.
+fn entry((client, who): (&str, &str), mode: Mode, number: u64) -> Arc<str> {
+    let mut entry = StackText::default();
+    let _ = write!(entry, "{}:{client}:{number}", machine::mode_of(mode.kind, mode.fair));
+    if let Kind::Semaphore(limit) = mode.kind {
+        let _ = write!(entry, "{}{limit}", machine::LIMIT_OF_PERMITS);
+    }
+    let _ = write!(entry, " {who}");
+    entry.share()
+}
+
 /// What stands before and behind each key in the name of a local queue for several locks. No lock's key has it.
 const BETWEEN: char = '\0';
 
@@ -125,54 +136,37 @@ impl LocalQueues {
     /// The entry of a waiter of this client.
     #[must_use]
     pub fn entry(&self, mode: Mode, number: u64) -> Arc<str> {
-        let mut entry = StackText::default();
-        let _ = write!(entry, "{}:{}:{number}", machine::mode_of(mode.kind, mode.fair), self.client);
-        if let Kind::Semaphore(limit) = mode.kind {
-            let _ = write!(entry, "{}{limit}", machine::LIMIT_OF_PERMITS);
-        }
-        let _ = write!(entry, " {}", self.who);
-        entry.share()
-    }
-
-    /// The local queue of a lock, which may be new.
-    fn queue(&mut self, lock: &str, kind: Kind) -> &mut LocalQueue {
-        let (known, servers) = (&self.listen_state, self.servers);
-        let new = || LocalQueue {
-            shared: None,
-            outage: Arc::default(),
-            listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
-            waiters: VecDeque::new(),
-            kind,
-        };
-        self.queues.entry(lock.into()).or_insert_with(new)
-    }
-
-    fn slot(&mut self, lock: &str, mode: Mode) -> Arc<Slot> {
-        self.last_number += 1;
-        let (number, entry, servers) = (self.last_number, self.entry(mode, self.last_number), self.servers);
-        let queue = self.queue(lock, mode.kind);
-        let shared = (Arc::clone(&queue.outage), Arc::clone(&queue.listen_state));
-        Arc::new(Slot::new(number, mode.fair, entry, servers, shared))
+        entry((&self.client, &self.who), mode, number)
     }
 
     /// Puts a waiter at the end of the local queue of the lock with the key `lock`.
     pub fn join(&mut self, lock: &str, waiter: u64, mode: impl Into<Mode>) -> Waiter {
         let mode = mode.into();
         let fair = mode.fair;
-        let known = self.queues.get(lock);
-        let is_first = known.is_none_or(|queue| queue.waiters.is_empty());
+        let (servers, known) = (self.servers, &self.listen_state);
+        let queue = self.queues.entry(lock.into()).or_insert_with(|| LocalQueue {
+            shared: None,
+            outage: Arc::default(),
+            listen_state: known.clone().unwrap_or_else(|| Arc::new(ListenState::new(servers))),
+            waiters: VecDeque::new(),
+            kind: mode.kind,
+        });
         // Those who wait for several locks stand in the queues of different ones.
         let is_alone = fair && !mutant!(FairSharesPlace) || mode.kind == Kind::Several;
-        let shared = known.and_then(|queue| queue.shared.clone()).filter(|_| !is_alone);
+        let shared = queue.shared.clone().filter(|_| !is_alone);
         // The servers don't know a new slot yet: its waiter tries once, to make the slot known.
-        let role = match (is_first, &shared) {
+        let role = match (queue.waiters.is_empty(), &shared) {
             (true, _) => Role::First,
             (false, None) => Role::OneTry,
             (false, Some(_)) => Role::Parked,
         };
-        let slot = shared.unwrap_or_else(|| self.slot(lock, mode));
+        let slot = shared.unwrap_or_else(|| {
+            self.last_number += 1;
+            let entry = entry((&self.client, &self.who), mode, self.last_number);
+            let shared = (Arc::clone(&queue.outage), Arc::clone(&queue.listen_state));
+            Arc::new(Slot::new(self.last_number, fair, entry, servers, shared))
+        });
         slot.enter();
-        let queue = self.queue(lock, mode.kind);
         if !fair && mode.kind != Kind::Several {
             queue.shared = Some(Arc::clone(&slot));
         }
@@ -188,11 +182,11 @@ impl LocalQueues {
         if slot.quit() && !slot.fair {
             queue.shared = None;
         }
-        let wakeups = queue.after(at == 0, &slot, reason);
         if queue.waiters.is_empty() {
             self.queues.remove(lock);
+            return Vec::new();
         }
-        wakeups
+        queue.after(at == 0, &slot, reason)
     }
 
     /// Gives the wake-ups of the others where a waiter can't use its own, and continues.
