@@ -140,12 +140,15 @@ class Node:
             return named(passed, Path(report.name).read_text().splitlines())
 
 
-class Site:
-    """The applications of the how-to pages, played by tests/site/run. They need packages of their own, so they are a long suite."""
+class Played:
+    """Applications or programs that a script of their own plays. They need more than the other tests, so they are a long suite."""
+
+    def __init__(self, script):
+        self.script = script
 
     def test(self, arguments):
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as report:
-            passed = run(sys.executable, "tests/site/run", "--report", report.name, *arguments, red=1)
+            passed = run(sys.executable, self.script, "--report", report.name, *arguments, red=1)
             return named(passed, Path(report.name).read_text().split())
 
     def look_again(self, failed):
@@ -157,7 +160,10 @@ SUITES = {
     "python": Python("tests/python"),
     "node": Node(),
     "interop": Python("tests/interop", chosen_from=["tests/interop"]),
-    "site": Site(),
+    # The applications of the how-to pages.
+    "site": Played("tests/site/run"),
+    # Programs for Windows, under wine.
+    "windows": Played("tests/windows/run"),
 }
 
 # Python's and interop's tests at one time.
@@ -167,7 +173,7 @@ ALL = {"rust": SUITES["rust"], BOTH: Python("tests/python", "tests/interop"), "n
 
 def all_suites():
     """What runs if no suite is chosen."""
-    return ALL | ({"site": SUITES["site"]} if LONG in os.environ else {})
+    return ALL | ({name: SUITES[name] for name in ("site", "windows")} if LONG in os.environ else {})
 
 
 def tried(work, *arguments):

@@ -2,20 +2,21 @@
 
 use clap::Parser;
 
-use super::cron_job::CronJob;
 use super::demo::Demo;
 use super::doctor::Doctor;
 use super::exit;
 use super::force::Break;
 use super::generated::{Completions, Manual};
 use super::history::History;
-use super::hold::Hold;
 use super::inspect::{Reset, Show, Wait};
-use super::job::Job;
-use super::lead::Lead;
 use super::list::{List, Watch};
 use super::quorum::Quorum;
-use super::run::Run;
+#[cfg(not(unix))]
+use super::unsupported::{
+    Unsupported as CronJob, Unsupported as Hold, Unsupported as Job, Unsupported as Lead, Unsupported as Run,
+};
+#[cfg(unix)]
+use super::{cron_job::CronJob, hold::Hold, job::Job, lead::Lead, run::Run};
 
 /// Distributed locks on Redis
 #[derive(Debug, Parser)]
@@ -65,6 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(unix)]
     fn the_command_stands_behind_its_sign_and_options_before_it() {
         for (line, is_right) in [
             ("locktender run x -- true", true),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::end::Ending;
 use super::exit;
 use super::guard::{Environment, Guard};
-use super::holder::{RELEASE, code_of};
+use super::holder::RELEASE;
 use super::messages::in_words;
 use super::output::{Kept, TextLoss};
 use super::status::Status;
@@ -65,7 +65,7 @@ fn done(guard: &Guard<'_>, attempt: &Attempt, output: &Kept) -> Result<(), u8> {
     }
     attempt.complete(text.json).blocking().map_err(|error| {
         guard.messages.failure(&error);
-        code_of(&error)
+        exit::code_of(&error)
     })?;
     let (name, number) = (attempt.name(), attempt.number());
     guard.messages.progress("done", &format!("{name:?} is done, by attempt {number}"), &[("attempt", number.into())]);

@@ -11,11 +11,12 @@ use clap::Args;
 use locktender::{Client, Code, Error, Wait};
 
 use super::exit;
-use super::holder::code_of;
 use super::messages::Messages;
 use super::operator::{Stop, print};
+#[cfg(unix)]
 use super::private_server::PrivateServer;
 use super::servers::Servers;
+#[cfg(unix)]
 use super::signals::ENDS;
 use super::span::span;
 
@@ -48,6 +49,21 @@ pub(super) struct Demo {
     seconds: Duration,
 }
 
+/// Without Unix sockets and process groups there is none.
+#[cfg(not(unix))]
+struct PrivateServer;
+
+#[cfg(not(unix))]
+impl PrivateServer {
+    fn start() -> Option<Self> {
+        None
+    }
+
+    fn url(&self) -> String {
+        String::new()
+    }
+}
+
 /// What happened.
 enum Notice {
     Takes { who: &'static str, fence: u64, waited: Duration },
@@ -62,7 +78,7 @@ pub(super) fn demo(options: &Demo) -> u8 {
         Ok(code) | Err(Stop::Reported(code)) => code,
         Err(Stop::Failed(error)) => {
             messages.failure(&error);
-            code_of(&error)
+            exit::code_of(&error)
         }
         // Nobody looks any more.
         Err(Stop::Unwritten(_)) => 0,
@@ -78,6 +94,7 @@ impl Demo {
             None => Some("memory://demo".to_owned()),
         };
         let over = Arc::new(AtomicBool::new(false));
+        #[cfg(unix)]
         for signal in ENDS {
             // Without it the signal ends the demo at once.
             let _ = signal_hook::flag::register(signal as i32, Arc::clone(&over));

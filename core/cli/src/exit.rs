@@ -1,5 +1,7 @@
 //! The exit codes that are the command's own. Those of `sysexits.h` mean the same there.
 
+use locktender::{Code, Error};
+
 pub(super) const WORTH_A_LOOK: u8 = 1;
 pub(super) const DECLINED: u8 = 1;
 pub(super) const NOTHING: u8 = 1;
@@ -14,6 +16,18 @@ pub(super) const DEAD: u8 = 80;
 pub(super) const UNENDED: u8 = 81;
 pub(super) const CANNOT_RUN: u8 = 126;
 pub(super) const NOT_FOUND: u8 = 127;
+
+/// The exit code of an error.
+pub(super) fn code_of(error: &Error) -> u8 {
+    match error.code() {
+        Code::Unavailable => UNAVAILABLE,
+        Code::InvalidArgument => USAGE,
+        Code::Denied | Code::KeyConflict => CONFIGURATION,
+        Code::LockLost => LOST,
+        Code::JobDead => DEAD,
+        _ => INTERNAL,
+    }
+}
 
 /// The code of a program that died of a signal, as shells give it.
 pub(super) fn signalled(signal: i32) -> u8 {

@@ -9,7 +9,7 @@ use clap_mangen::Man;
 
 use super::exit;
 use super::messages::Messages;
-use super::output::write_out;
+use super::written::write_out;
 
 /// What there are manual pages of, beside that of all.
 pub(super) const SUBCOMMANDS: [&str; 17] = [

@@ -14,8 +14,8 @@ use super::end::Ending;
 use super::events::Event;
 use super::exit;
 use super::holder::{self, Holder, fences_of};
-use super::output::write_out;
 use super::run_options::{Holders, LockOptions, Waiting};
+use super::written::write_out;
 
 /// Holds a lock until a signal comes, or its standard input ends
 ///

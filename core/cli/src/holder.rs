@@ -12,6 +12,7 @@ use super::end::Ending;
 use super::events::{Event, Events};
 use super::exit;
 use super::messages::{Messages, in_words};
+use super::parent::{is_held_by_parent, waits_for_itself};
 use super::run_options::LockOptions;
 use super::shown;
 
@@ -30,16 +31,6 @@ pub(super) enum AcquireFailure {
     Error(Error),
     /// The lock is held by the `locktender` that runs this one.
     Own,
-}
-
-/// Whether the `locktender` that runs this program holds the lock with this value.
-pub(super) fn is_held_by_parent(owner: &str) -> bool {
-    std::env::var("LOCKTENDER_OWNER").is_ok_and(|own| own == owner)
-}
-
-/// The message about a wait that would never end.
-pub(super) fn waits_for_itself(name: &str) -> String {
-    format!("{name:?} is held by the locktender that runs this command: it would wait for itself")
 }
 
 /// Prepares a lock of whatever kind, runs what is to be done with it, and gives the exit code, unless this process ends by a signal.
@@ -154,7 +145,7 @@ impl Holder<'_> {
             }
             AcquireFailure::Error(error) => error,
         };
-        let code = if error.code() == Code::AcquireTimeout { busy } else { code_of(error) };
+        let code = if error.code() == Code::AcquireTimeout { busy } else { exit::code_of(error) };
         if code == 0 {
             // Who asks for this code is content with it, and cron sends a mail for any message.
             self.messages.progress("busy", &in_words(error), &[]);
@@ -197,16 +188,4 @@ pub(super) fn name_of(held: &Hold) -> String {
 /// The fences, in the order of the names.
 pub(super) fn fences_of(held: &Hold) -> String {
     held.fences().iter().map(|(_, fence)| fence.to_string()).collect::<Vec<_>>().join(" ")
-}
-
-/// The exit code of an error.
-pub(super) fn code_of(error: &Error) -> u8 {
-    match error.code() {
-        Code::Unavailable => exit::UNAVAILABLE,
-        Code::InvalidArgument => exit::USAGE,
-        Code::Denied | Code::KeyConflict => exit::CONFIGURATION,
-        Code::LockLost => exit::LOST,
-        Code::JobDead => exit::DEAD,
-        _ => exit::INTERNAL,
-    }
 }

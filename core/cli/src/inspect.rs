@@ -7,8 +7,8 @@ use clap::Args;
 use locktender::{Client, Code, JobState, Remaining};
 
 use super::exit;
-use super::holder::{is_held_by_parent, waits_for_itself};
 use super::operator::{Asked, Stop, print};
+use super::parent::{is_held_by_parent, waits_for_itself};
 use super::shown;
 use super::span::span;
 

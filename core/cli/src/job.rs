@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::attempt::{ENVIRONMENT, attempt, report_unwritten};
 use super::exit;
 use super::guard::{Guard, guarded};
-use super::output::write_out;
 use super::run_options::{Loss, RunOptions, Waiting};
 use super::span::span;
+use super::written::write_out;
 
 const EXAMPLES: &str = "\
 locktender job migrate:42 -- ./migrate 42

@@ -11,10 +11,14 @@ use locktender::{Client, Code, LockInfo};
 
 use super::messages::in_words;
 use super::operator::{Asked, Stop, print};
+#[cfg(unix)]
 use super::screen::Screen;
 use super::shown;
+#[cfg(unix)]
 use super::signals::end_also_as_process_1;
 use super::span::span;
+#[cfg(not(unix))]
+use super::unsupported::Screen;
 use super::web::{Look, Web};
 
 /// What is listed.
@@ -93,7 +97,8 @@ pub(super) fn watch(options: &Watch) -> u8 {
             let (pattern, limit) = (&*choice.pattern, choice.limit as usize);
             return options.web.serve(client, &Look { pattern, limit, interval, is_json: choice.asked.json });
         }
-        let has_screen = io::stdout().is_terminal() && !choice.asked.json;
+        let has_screen = cfg!(unix) && io::stdout().is_terminal() && !choice.asked.json;
+        #[cfg(unix)]
         if !has_screen {
             end_also_as_process_1();
         }

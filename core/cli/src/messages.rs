@@ -7,6 +7,7 @@ use locktender::host::Language;
 use locktender::host::cli::on_one_line;
 use serde_json::{Map, Value};
 
+#[cfg(unix)]
 use super::run_options::LockOptions;
 
 /// Whether and how something is written.
@@ -17,6 +18,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
+    #[cfg(unix)]
     pub(super) fn of(options: &LockOptions) -> Self {
         Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
     }

@@ -7,10 +7,9 @@ use clap::Args;
 use locktender::{Client, Error};
 
 use super::exit;
-use super::holder::code_of;
 use super::messages::Messages;
-use super::output::write_out;
 use super::servers::Servers;
+use super::written::write_out;
 
 /// Whom to ask, and how to write.
 #[derive(Debug, Args)]
@@ -64,7 +63,7 @@ impl Asked {
             Ok(code) | Err(Stop::Reported(code)) => code,
             Err(Stop::Failed(error)) => {
                 self.messages().failure(&error);
-                code_of(&error)
+                exit::code_of(&error)
             }
             Err(Stop::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
             Err(Stop::Unwritten(error)) => {

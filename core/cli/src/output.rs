@@ -2,7 +2,7 @@
 //! end of the standard error as the reason of a failure.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, PipeReader, PipeWriter, Read, Write, stderr, stdout};
+use std::io::{self, ErrorKind, IsTerminal, PipeReader, PipeWriter, Read, stderr};
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Stdio;
@@ -14,6 +14,8 @@ use locktender::host::sync::Mutex;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::io::ioctl_fionread;
+
+use super::written::{pass_on, standard_output};
 
 /// How much is read at a time.
 const PIECE: usize = 16 * 1024;
@@ -163,31 +165,6 @@ fn wait_for(from: BorrowedFd<'_>, ended: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// Writes to the standard output of this process.
-pub(super) fn write_out(text: &[u8]) -> io::Result<()> {
-    pass_on(&mut standard_output()?, text)
-}
-
-/// Not `Stdout`, whose buffer waits for the end of a line.
-fn standard_output() -> io::Result<File> {
-    Ok(File::from(stdout().as_fd().try_clone_to_owned()?))
-}
-
-/// Writes all of a piece, also to a file that another program made non-blocking.
-fn pass_on(to: &mut File, mut piece: &[u8]) -> io::Result<()> {
-    while !piece.is_empty() {
-        match to.write(piece) {
-            Ok(written) => piece = &piece[written..],
-            Err(error) if error.kind() == ErrorKind::Interrupted => (),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let _ = poll(&mut [PollFd::new(to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 /// A result: an output as one JSON string.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Text {
@@ -264,6 +241,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]

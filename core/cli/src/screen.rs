@@ -11,8 +11,8 @@ use signal_hook::low_level::exit;
 
 use super::exit::signalled;
 use super::operator::Stop;
-use super::output::write_out;
 use super::signals::{ENDS, To, suffer};
+use super::written::write_out;
 
 /// Another screen is shown, and the one before comes back.
 const ENTER: &str = "\u{1b}[?1049h";

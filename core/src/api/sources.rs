@@ -211,6 +211,9 @@ mod tests {
     #[test]
     fn tls_files_for_a_server_without_tls_are_refused() {
         for url in ["redis://h", "valkey://h", "unix:///run/redis.sock", "memory://tls-files", "redis://a,rediss://b"] {
+            if cfg!(not(unix)) && url.contains("unix") {
+                continue;
+            }
             for option in ["tls_ca", "tls_cert", "tls_name"] {
                 let builder = Client::builder().urls(url);
                 let builder = match option {

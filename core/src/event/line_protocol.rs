@@ -117,11 +117,11 @@ mod tests {
         (event.owner, event.fence, event.attempt) = (Some("app=billing".into()), Some(7), Some(2));
         (event.took, event.overrun) = (Some(Duration::from_millis(1_500)), Some(Duration::ZERO));
         (event.next_owner, event.next_fence) = (Some("a \"b\"\\\n".to_owned()), Some(8));
-        let at = UNIX_EPOCH + Duration::new(1, 5);
+        let at = UNIX_EPOCH + Duration::new(1, 500);
         let line = event.line_protocol(&[("app", "billing"), ("host", "")], at);
         let fields = "lock_name=\"mail:7\",owner=\"app=billing\",next_owner=\"a \\\"b\\\"\\\\\u{fffd}\",message=\"overlapped\",fence=7i,next_fence=8i,\
                       attempt=2i,took=1.5,overrun=0";
-        assert_eq!(line, format!("locktender,app=billing,event=overlapped,category=mail,kind=job {fields} 1000000005"));
+        assert_eq!(line, format!("locktender,app=billing,event=overlapped,category=mail,kind=job {fields} 1000000500"));
     }
 
     #[test]

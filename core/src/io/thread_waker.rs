@@ -51,6 +51,10 @@ impl ThreadWaker {
     }
 
     /// Makes the waker ring at `at`, before the time to which it was set.
+    #[cfg_attr(
+        not(any(target_os = "linux", target_os = "android")),
+        expect(unused_variables, reason = "the task that sleeps reads the new time itself")
+    )]
     pub(crate) fn bring_forward(&self, at: Tick) {
         match self {
             #[cfg(any(target_os = "linux", target_os = "android"))]

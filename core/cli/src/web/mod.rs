@@ -1,6 +1,7 @@
 //! `locktender watch --web`: a local page that shows who holds what, as it changes.
 
 mod client_events;
+mod ended;
 mod feed;
 mod gate;
 mod held;
@@ -15,23 +16,18 @@ mod spans;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use nix::sys::signal::Signal;
 use serde_json::json;
-use signal_hook::iterator::Signals;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::end::Ending;
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, print};
-use super::signals::{ENDS, take};
+use ended::By;
 use gate::Gate;
 use history::{Feed, History, Shared};
 use http::Site;
@@ -99,13 +95,12 @@ impl Web {
         if let Some(report) = report {
             report.write(&history.lock().all(line::now())).map_err(unwritten)?;
         }
-        let signal = end?;
         // As if nobody had caught it: a shell sees which signal it was.
-        Ok(Ending::from(signal).carry_out())
+        Ok(end?.carry_out())
     }
 
-    /// Shows the page, unless it can't; gives the signal that ends it, or the error after which it makes no sense.
-    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Result<Signal, Error>, Stop> {
+    /// Shows the page, unless it can't; gives what ends it, or the error after which it makes no sense.
+    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Result<By, Error>, Stop> {
         let first = seen(client, look, history).await?;
         // A quorum has none, and the page does without.
         if let Ok(grants) = client.history(None, HISTORY_LENGTH).await {
@@ -120,7 +115,7 @@ impl Web {
             let unread = |error| fail(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
             feed::read(path, Arc::clone(history)).map_err(unread)?;
         }
-        let signal = signal().map_err(Stop::Unwritten)?;
+        let ended = ended::ended().map_err(Stop::Unwritten)?;
         let gate = Gate { token: page::random(), port };
         let url = format!("http://127.0.0.1:{port}/{}/", gate.token);
         print(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;
@@ -129,7 +124,7 @@ impl Web {
         tokio::spawn(push_changes(site));
         Ok(tokio::select! {
             error = looks(client, look, history, first) => Err(error),
-            signal = signal => Ok(signal.unwrap_or(Signal::SIGTERM)),
+            by = ended => Ok(by),
         })
     }
 }
@@ -144,19 +139,6 @@ fn listen(port: u16) -> io::Result<(TcpListener, u16)> {
     let listener = http::listen(port)?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))
-}
-
-/// The first of the signals that end this process, unless it was started to ignore them.
-fn signal() -> io::Result<oneshot::Receiver<Signal>> {
-    let (sender, receiver) = oneshot::channel();
-    let caught = ENDS.into_iter().filter(|signal| take(*signal));
-    let mut signals = Signals::new(caught.map(|signal| signal as i32))?;
-    thread::Builder::new().name("locktender-signals".to_owned()).spawn(move || {
-        if let Some(signal) = signals.forever().find_map(|number| Signal::try_from(number).ok()) {
-            let _ = sender.send(signal);
-        }
-    })?;
-    Ok(receiver)
 }
 
 /// Sends changes to the pages, again and again.

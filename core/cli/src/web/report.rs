@@ -1,7 +1,8 @@
 //! Report: the page as a file. It replaces an older one only when it is whole.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+#[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ impl Report {
                 return Err(io::Error::other("it is not a regular file"));
             }
             let events = events.map(|events| if events == Path::new("-") { Path::new("/dev/stdin") } else { events });
-            if events.and_then(|events| fs::metadata(events).ok()).is_some_and(|events| is_same(&events, &known)) {
+            if events.is_some_and(|events| is_same(events, &path)) {
                 return Err(io::Error::other("it is the file of the events"));
             }
             // The file behind a link is replaced, and one that is write-protected is not.
@@ -40,7 +41,10 @@ impl Report {
 
     /// Only its owner may read it: it has the names of locks, processes and servers.
     fn create(&self) -> io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.temporary)
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        options.mode(0o600);
+        options.write(true).create_new(true).open(&self.temporary)
     }
 
     pub(super) fn write(&self, data: &str) -> io::Result<()> {
@@ -55,6 +59,11 @@ impl Report {
     }
 }
 
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
+/// Whether both are names of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    let file = |path| fs::metadata(path).ok().map(|known| (known.dev(), known.ino()));
+    #[cfg(not(unix))]
+    let file = |path| fs::canonicalize(path).ok();
+    file(one).is_some_and(|known| file(other) == Some(known))
 }

@@ -27,6 +27,9 @@ const FORMS: &str = "a server is redis://[user:password@]host[:port][/database],
 
 const IN_QUOTES: &str = "has quotes around it: a shell takes them away, a file of settings may not; leave them out";
 
+const NO_SOCKETS: &str =
+    "locktender has no Unix sockets on this system: let the server listen on a port, and write redis://host:port";
+
 /// The schemes of servers without TLS, in small letters.
 const PLAIN: [&str; 5] = ["redis", "valkey", "unix", "redis+unix", "valkey+unix"];
 const WITH_TLS: [&str; 2] = ["rediss", "valkeys"];
@@ -86,6 +89,7 @@ pub(crate) struct Target {
 }
 
 /// The place to connect to.
+#[cfg_attr(not(unix), allow(dead_code, reason = "the path of a Unix socket, which is refused before"))]
 pub(crate) enum Endpoint {
     Tcp { host: String, port: u16 },
     Tls { host: String, port: u16, names: TlsNames, config: Arc<Tls> },
@@ -139,7 +143,10 @@ impl Target {
         if !PLAIN.contains(&&*scheme) && !WITH_TLS.contains(&&*scheme) {
             return Err(refuse(&no_scheme_of_ours(&scheme, text)));
         }
-        // Before the URL is read: what reads it knows no such scheme then.
+        // Before the URL is read: what reads it knows no such schemes then.
+        if cfg!(not(unix)) && scheme.contains("unix") {
+            return Err(refuse(NO_SOCKETS));
+        }
         if cfg!(not(feature = "tls")) && WITH_TLS.contains(&&*scheme) {
             tls::config(options)?;
         }

@@ -16,6 +16,11 @@ use crate::server::redis::transport::socket::Socket;
 /// The time for which a connection counts as alive without a look. A look costs a system call.
 const TRUSTED: Duration = Duration::from_millis(5);
 
+/// Whether a notice comes only after a read or a write that would have blocked, as on Windows. Such a read or write asks for a notice of
+/// all interests. So a socket with room to write would give one notice after the other there, unless only those that lack room are
+/// interested.
+const IS_ASKED_AGAIN: bool = cfg!(windows);
+
 /// Any kind of connected socket, without a runtime.
 enum Plug {
     Tcp(mio::net::TcpStream),
@@ -60,12 +65,13 @@ impl Plug {
         }
     }
 
-    /// Whether a read that doesn't fill the buffer leaves no bytes behind. A TLS record may be followed by another.
+    /// Whether a read that doesn't fill the buffer leaves no bytes behind, and the next ones are reported. A TLS record may be followed by
+    /// another.
     fn reads_all(&self) -> bool {
         match self {
             #[cfg(feature = "tls")]
             Self::Tls(_) => false,
-            _ => true,
+            _ => !IS_ASKED_AGAIN,
         }
     }
 }
@@ -78,6 +84,9 @@ impl<S: Read + Write> Stream for S {}
 pub(crate) struct MioSocket {
     plug: Plug,
     registry: Registry,
+    token: Token,
+    /// Whether it lacks room for the last write.
+    is_full: bool,
     /// Whether there may be bytes to read. The poller reports them only once.
     readable: bool,
     /// Whether the server has sent its last bytes: the socket is then read to the end, whatever a read gives.
@@ -93,8 +102,8 @@ impl MioSocket {
         };
         let registry = registry.try_clone().map_err(failed)?;
         let mut plug = Plug::new(socket).map_err(failed)?;
-        registry.register(plug.source(), token, Interest::READABLE | Interest::WRITABLE).map_err(failed)?;
-        Ok(Self { plug, registry, readable: true, ends: false, looked: Tick::now() })
+        registry.register(plug.source(), token, interest(false)).map_err(failed)?;
+        Ok(Self { plug, registry, token, is_full: false, readable: true, ends: false, looked: Tick::now() })
     }
 
     /// Takes a notice of the poller.
@@ -128,20 +137,35 @@ impl MioSocket {
 
     /// Writes the bytes that the socket takes. The others are written at the poller's next notice.
     pub(crate) fn write(&mut self, buffers: &mut Buffers) -> io::Result<()> {
+        let is_full = self.fill(buffers)?;
+        if IS_ASKED_AGAIN && is_full != self.is_full {
+            self.registry.reregister(self.plug.source(), self.token, interest(is_full))?;
+        }
+        self.is_full = is_full;
+        Ok(())
+    }
+
+    /// Writes until the socket takes no more; gives whether that is so.
+    fn fill(&mut self, buffers: &mut Buffers) -> io::Result<bool> {
         while !buffers.unwritten().is_empty() {
             match self.plug.stream().write(buffers.unwritten()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => buffers.wrote(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                 Err(error) => return Err(error),
             }
         }
         match self.plug.stream().flush() {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-            _ => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            result => result.map(|()| false),
         }
     }
+}
+
+/// What the poller reports.
+fn interest(is_full: bool) -> Interest {
+    if IS_ASKED_AGAIN && !is_full { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE }
 }
 
 impl Drop for MioSocket {
