@@ -44,6 +44,11 @@ const DUMP: &str = "local all = redis.call('TIME') for _, key in ipairs(redis.ca
 const LAST_ID: &str = "local info = redis.pcall('XINFO', 'STREAM', KEYS[1]) if info.err then return false end \
     for at = 1, #info, 2 do if info[at] == 'last-generated-id' then return info[at + 1] end end";
 
+/// The ends of the claims among the marks of a lock.
+const CLAIMS: &str = "local ends = {} if redis.call('TYPE', KEYS[1]).ok ~= 'zset' then return ends end \
+    local marks = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') \
+    for at = 1, #marks, 2 do if string.sub(marks[at], 1, 6) == 'claim ' then ends[#ends + 1] = marks[at + 1] end end return ends";
+
 pub(crate) struct Twins {
     name: String,
     raw: Connection,
@@ -193,6 +198,20 @@ impl Twins {
         micros(&time)
     }
 
+    /// When a release or a leave was done that began after `before`, and ended at `now`. Its answer may not show it, and a script that goes
+    /// through several locks reads the time for each of them before Redis 7. A claim that it has written for a waiter shows it to the
+    /// millisecond.
+    fn time_of(&mut self, op: &Op, before: u64, now: u64) -> u64 {
+        let marks = op.keys().into_iter().flat_map(|keys| keys.each()).map(Keys::marks).filter(|marks| !marks.is_empty());
+        let mut written = None;
+        for marks in marks {
+            let Raw::Array(ends) = self.raw.command(&["EVAL", CLAIMS, "1", marks]).unwrap() else { panic!("no claims") };
+            let begins = ends.into_iter().filter_map(|end| end.text()?.parse::<u64>().ok()?.checked_sub(machine::CLAIM_MS));
+            written = written.max(begins.filter(|ms| (before / 1_000..=now / 1_000).contains(ms)).max());
+        }
+        written.map_or(now, |ms| now.min(ms * 1_000 + 999))
+    }
+
     /// What a release of a plain lock compares, if it does so: nobody is known to wait.
     fn compared(&self, op: &Op) -> Option<Arc<str>> {
         let Op::Lock(LockOp { keys, by, verb: Verb::Release { leave: None, kept_ms: 0 } }) = op else { return None };
@@ -244,12 +263,17 @@ impl Twins {
         let is_native = self.dialect == 1 && (op.takes_if_free() && !has_floor || compared.is_some());
         let dialect = usize::from(is_native);
         let raised = self.raised(dialect, op);
+        let gives_way = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }));
+        let before = if gives_way { self.time() } else { 0 };
         self.dialects[dialect].submit(Request::new(op.clone(), Tick::NEVER).of_value(compared), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
         (scripts.run_id, scripts.is_alone, scripts.socket) = (None, false, 0);
         if scripts.time_us == 0 {
             scripts.time_us = self.time();
+        }
+        if gives_way {
+            scripts.time_us = self.time_of(op, before, scripts.time_us);
         }
         if scripts.is_bare {
             // The clock gave its number somewhat earlier.
