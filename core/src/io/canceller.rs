@@ -12,7 +12,7 @@ pub(crate) trait Cancellable: Send + Sync {
 
 /// How an operation whose caller is gone is undone.
 pub(crate) enum Canceller {
-    /// By what it is, if that is still there.
+    /// By the operation itself, if it is still there.
     Of(Weak<dyn Cancellable>),
     By(Box<dyn FnOnce(Io) + Send>),
 }

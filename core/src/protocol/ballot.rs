@@ -5,10 +5,8 @@
 //! and is attested once a majority either voted exactly it or confirmed it: then every later majority contains a server that
 //! will vote higher. A server that has moved on to a newer vote refuses to confirm.
 
-use smallvec::smallvec;
-
 use crate::mutant::mutant;
-use crate::per_server::PerServer;
+use crate::per_server::{PerServer, per_server};
 use crate::protocol::Quorum;
 
 /// The vote of one server in a round.
@@ -57,7 +55,7 @@ impl Ballot {
     /// An empty ballot.
     #[must_use]
     pub fn new(quorum: Quorum) -> Self {
-        Self { quorum, votes: smallvec![Vote::Pending; quorum.servers()], fence: None }
+        Self { quorum, votes: per_server(Vote::Pending, quorum.servers()), fence: None }
     }
 
     /// The fence, once chosen.

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::smallvec;
-
 use crate::clock::Tick;
 use crate::error::ServerFailure;
 use crate::error::sentence::each;
@@ -13,7 +11,7 @@ use crate::mutant::mutant;
 use crate::op::holder::kept;
 use crate::op::job::{Ending, OpenAttempt};
 use crate::op::{Answer, Failure, FailureKind, Op, Queued, Reply, Verb, Verdict};
-use crate::per_server::PerServer;
+use crate::per_server::{PerServer, per_server};
 use crate::protocol::overlap::Refused;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
@@ -124,9 +122,9 @@ impl Removal {
             deadline: kept_until,
             leaves_until: now,
             awaited: 0,
-            servers: smallvec![Progress::Unneeded; recipe.servers.len()],
-            stragglers: smallvec![Tick::NEVER; recipe.servers.len()],
-            failed: smallvec![None; recipe.servers.len()],
+            servers: per_server(Progress::Unneeded, recipe.servers.len()),
+            stragglers: per_server(Tick::NEVER, recipe.servers.len()),
+            failed: per_server(None, recipe.servers.len()),
             refused: None,
         };
         removal.prolong(recipe, now);
@@ -176,8 +174,7 @@ impl Removal {
         self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
         let (op, shown) = (self.request(recipe, now), self.shown.take());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
-        // A request without a connection fails by then with the reason, before its caller gives up or another request takes
-        // another way.
+        // Without a connection it fails by then with the reason, before its caller gives up or another request takes another way.
         let answered_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(answered_by)).of_value(shown) });
     }

@@ -5,13 +5,11 @@ use crate::op::{Answer, Failure, FailureKind, Reply, Verb, Verdict, holder};
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::smallvec;
-
 use crate::clock::Tick;
 use crate::deadline::Deadline;
 use crate::error::Holder;
 use crate::mutant::mutant;
-use crate::per_server::PerServer;
+use crate::per_server::{PerServer, per_server};
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::removal::{Concern, Removal, Value};
 use crate::protocol::{Command, GrantOfSeveral, Recipe, Step, Tag, release};
@@ -79,18 +77,18 @@ impl Round {
             sent: now,
             ballot: Ballot::new(recipe.quorum()),
             suspected_at: None,
-            readings: smallvec![None; servers],
-            ranks: smallvec![None; servers],
+            readings: per_server(None, servers),
+            ranks: per_server(None, servers),
             enqueue_counts: PerServer::new(),
             is_beside: false,
             stays,
-            refusals: smallvec![None; servers],
+            refusals: per_server(None, servers),
             at: 0,
             fences: Vec::new(),
             attempt: None,
             earlier: None,
             is_bare: false,
-            run_ids: smallvec![None; servers],
+            run_ids: per_server(None, servers),
             deadline: Deadline::until(now.after(recipe.response_timeout)),
             silent_since: now,
         }

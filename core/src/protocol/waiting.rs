@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::smallvec;
-
 use crate::clock::Tick;
 use crate::error::Holder;
 use crate::mutant::mutant;
 use crate::op::{QueuePlace, Queued};
-use crate::per_server::PerServer;
+use crate::per_server::{PerServer, per_server};
 use crate::protocol::{Command, Recipe};
 use crate::wait::{self, Hint, Role, Slot, Waiter};
 
@@ -51,7 +49,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new(recipe: &Recipe, waiter: Option<Waiter>, now: Tick) -> Self {
-        let none: PerServer<bool> = smallvec![false; recipe.servers.len()];
+        let none = per_server(false, recipe.servers.len());
         let long_at = if recipe.waits_in_queues() { now.after(LONG_WAIT) } else { Tick::NEVER };
         Self {
             waiter,

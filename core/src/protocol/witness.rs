@@ -8,11 +8,9 @@
 //! one: such a server proves nothing. So a release may find *expired* where another hold came and went, but never blames one that
 //! wasn't there.
 
-use smallvec::smallvec;
-
 use crate::mutant::mutant;
 use crate::op::{Answer, Reply, Verdict};
-use crate::per_server::PerServer;
+use crate::per_server::{PerServer, per_server};
 use crate::protocol::{Quorum, Step};
 
 /// The votes for others that the servers have shown.
@@ -27,7 +25,7 @@ pub(super) struct Witness {
 
 impl Witness {
     pub(super) fn new(quorum: Quorum) -> Self {
-        Self { quorum, ours: smallvec![0; quorum.servers()], shown: smallvec![0; quorum.servers()] }
+        Self { quorum, ours: per_server(0, quorum.servers()), shown: per_server(0, quorum.servers()) }
     }
 
     /// Takes a server's answer to a step of a round with the value `owner`.

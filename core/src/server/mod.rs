@@ -76,7 +76,7 @@ impl Receive {
     }
 }
 
-/// What receives the answers to its operations: most operations are of such a one, and so need nothing of their own that receives.
+/// An acquisition, which receives the answers to all its operations. So an operation needs no allocation of its own for that.
 pub(crate) trait Receives: Send + Sync {
     /// Takes an answer; `io` does the I/O of what follows.
     fn receive(self: Arc<Self>, server: usize, tag: Tag, answer: Answer, io: &Io);

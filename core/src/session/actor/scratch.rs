@@ -1,5 +1,5 @@
-//! Scratch: the room for the commands of one input. A thread uses it again, for the next one: a new one for each input costs an
-//! acquire and release more than the rest of the state machine.
+//! Scratch: the room for the commands of one input, which a thread uses again for the next one. Room for each input alone would be the
+//! largest allocations of a lock's pair.
 
 use std::cell::Cell;
 

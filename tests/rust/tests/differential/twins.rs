@@ -264,7 +264,7 @@ impl Twins {
         let dialect = usize::from(is_native);
         let raised = self.raised(dialect, op);
         let gives_way = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }));
-        let before = if gives_way { self.time() } else { 0 };
+        let before = gives_way.then(|| self.time());
         self.dialects[dialect].submit(Request::new(op.clone(), Tick::NEVER).of_value(compared), completion);
         let mut scripts = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
         // The transport's, not the script's.
@@ -272,7 +272,7 @@ impl Twins {
         if scripts.time_us == 0 {
             scripts.time_us = self.time();
         }
-        if gives_way {
+        if let Some(before) = before {
             scripts.time_us = self.time_of(op, before, scripts.time_us);
         }
         if scripts.is_bare {

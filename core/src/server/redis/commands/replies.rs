@@ -1,8 +1,8 @@
 //! Replies: the end of each reply in the bytes of a socket, and the fields of the replies to a lock's scripts.
 //!
-//! A reply that isn't a number, a short line or a flat list is left to the crate's parser, as soon as all of it is there. With that parser alone a reply
-//! would take as long as the whole rest of an operation. The parser clears eight kilobytes for each read, and looks at each byte
-//! through a dozen layers.
+//! A reply that isn't a number, a short line or a flat list is left to the crate's parser, as soon as all of it is there. With that
+//! parser alone a reply would take as long as the whole rest of an operation. The parser clears eight kilobytes for each read, and
+//! looks at each byte through a dozen layers.
 
 use redis::{RedisResult, Value};
 
@@ -91,8 +91,8 @@ fn bare(bytes: &[u8]) -> Option<(Value, usize)> {
     Some((value, 1 + length))
 }
 
-/// A list whose fields are numbers, strings, short lines or null, and its length in bytes. `None` if the bytes are not all there, or are another
-/// value.
+/// A list whose fields are numbers, strings, short lines or null, and its length in bytes. `None` if the bytes are not all there, or
+/// are another value.
 fn flat(bytes: &[u8]) -> Option<(Value, usize)> {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
     let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;

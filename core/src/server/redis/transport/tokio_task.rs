@@ -25,8 +25,8 @@ use crate::server::redis::transport::{Change, carry_out};
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
 
-/// How many operations are answered before what callers sent meanwhile is written. Else the server would have nothing to do while a
-/// long batch of answers is handled, and the client nothing after it.
+/// How many operations are answered before what callers sent meanwhile is written. Otherwise the server would have nothing to do
+/// while a long batch of answers is handled, and the client nothing after it.
 const PART: usize = 8;
 
 const ROLES: [Role; 2] = [Role::Operations, Role::Lingering];
@@ -71,25 +71,17 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
             {
                 batch.push(input);
             }
-            closes |= task.bring_all(&mut batch);
+            closes = task.take_in(&mut batch, &mut inbox);
         }
         tokio::select! {
             biased;
             input = poll_fn(|context| task.poll(context)) => task.bring(Tick::now(), input),
             count = inbox.recv_many(&mut batch, BATCH), if !closes => {
-                let now = Tick::now();
-                closes |= task.bring_all(&mut batch);
                 // No input at all: the server was dropped.
                 if count == 0 {
-                    closes = true;
-                    task.bring(now, Input::Close);
+                    batch.push(Input::Close);
                 }
-                if closes {
-                    inbox.close();
-                    while let Ok(input) = inbox.try_recv() {
-                        task.bring(now, input);
-                    }
-                }
+                closes = task.take_in(&mut batch, &mut inbox);
             }
             () = &mut alarm, if alarm_at != Tick::NEVER => {
                 alarm_at = Tick::NEVER;
@@ -100,11 +92,18 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
 }
 
 impl Task {
-    /// Brings all of these inputs; gives whether a close is among them.
-    fn bring_all(&mut self, batch: &mut Vec<Input>) -> bool {
+    /// Brings all inputs of a batch. If a close is among them, it brings those after it, too, and no more can be sent. Gives whether that
+    /// is so.
+    fn take_in(&mut self, batch: &mut Vec<Input>, inbox: &mut UnboundedReceiver<Input>) -> bool {
         let now = Tick::now();
         let closes = batch.iter().any(|input| matches!(input, Input::Close));
         batch.drain(..).for_each(|input| self.bring(now, input));
+        if closes {
+            inbox.close();
+            while let Ok(input) = inbox.try_recv() {
+                self.bring(now, input);
+            }
+        }
         closes
     }
 
@@ -161,5 +160,34 @@ impl Task {
             return Poll::Ready(input);
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::op::{FailureKind, Op};
+    use crate::options::ClientOptions;
+    use crate::server::redis::connection::in_flight::InFlight;
+    use crate::server::{Completion, Request};
+
+    #[test]
+    fn what_was_sent_after_a_close_is_refused_at_once_and_no_more_can_be_sent() {
+        let settings = Settings::new("redis://localhost", &ClientOptions::default(), Duration::from_secs(1), None).unwrap();
+        let (settings, primary) = (Arc::new(settings), Arc::new(Primary::of(None, |_| ())));
+        let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), 7);
+        let mut task = Task { settings, primary, connection, slots: Default::default(), effects: Vec::new() };
+        let (inbox_sender, mut inbox) = unbounded_channel();
+        let (sender, answers) = channel();
+        let completion = Completion::new(move |answer| sender.send(answer).unwrap());
+        let request = Request::new(Op::Examine, Tick::NEVER);
+        assert!(inbox_sender.send(Input::Submit(InFlight::new(request, completion))).is_ok());
+        assert!(task.take_in(&mut vec![Input::Close], &mut inbox));
+        assert_eq!(answers.try_recv().unwrap().unwrap_err().kind, FailureKind::Closed);
+        assert!(inbox_sender.is_closed());
     }
 }
