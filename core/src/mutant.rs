@@ -33,6 +33,23 @@ pub(crate) use planted::is_planted;
 pub(crate) use planted::assert_noticed;
 
 #[cfg(any(test, feature = "mutants"))]
+macro_rules! mutants {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A bug, named after what is done wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutant {
+            $($(#[$doc])* $name,)*
+        }
+
+        #[cfg(feature = "mutants")]
+        impl Mutant {
+            /// Every bug.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+#[cfg(any(test, feature = "mutants"))]
 mod in_tables;
 
 #[cfg(any(test, feature = "mutants"))]

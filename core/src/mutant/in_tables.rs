@@ -5,6 +5,9 @@ use super::Mutant;
 impl Mutant {
     /// Those that a table with the bug planted notices, where it would take the simulation too long.
     pub const IN_TABLES: &[Self] = &[
+        Self::ReplayedLater,
+        Self::FastAcquireKept,
+        Self::FastHoldNotConfirmed,
         Self::LaterReaderEnters,
         Self::ReaderEntersAlone,
         Self::SeveralClaimsGivenUp,

@@ -1,22 +1,12 @@
 //! The bugs.
 
-macro_rules! mutants {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A bug, named after what is done wrong.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Mutant {
-            $($(#[$doc])* $name,)*
-        }
-
-        #[cfg(feature = "mutants")]
-        impl Mutant {
-            /// Every bug.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-        }
-    };
-}
-
 mutants! {
+    /// The state machine takes the inputs of the fast path as if they came now.
+    ReplayedLater,
+    /// Nobody takes back what was asked for on the fast path when its caller has gone.
+    FastAcquireKept,
+    /// A hold of the fast path isn't confirmed after a failover.
+    FastHoldNotConfirmed,
     /// A reader that comes behind a grant enters beside it, past a writer that waits.
     LaterReaderEnters,
     /// Of the readers of one place only one enters.

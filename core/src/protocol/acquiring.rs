@@ -57,6 +57,8 @@ pub(super) struct Acquiring {
     pub(super) met_busy: bool,
     /// The time since which another node may answer.
     pub(super) suspected_at: Option<Tick>,
+    /// The owner value of the first round, if it is given.
+    pub(super) owner: Option<Arc<str>>,
 }
 
 impl Acquiring {
@@ -79,6 +81,7 @@ impl Acquiring {
             warned: false,
             met_busy: false,
             suspected_at: None,
+            owner: None,
         }
     }
 
@@ -174,9 +177,11 @@ impl Acquiring {
     /// Starts a round.
     fn send(&mut self, number: u32, now: Now, context: &mut Context<'_>) {
         let recipe = context.recipe;
+        let (given, random) = (self.owner.take(), context.rng.u128(..));
         let owner = match self.started.as_micros() {
+            _ if let Some(given) = given => given,
             started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
-            _ => recipe.signature.owner(now.wall_us, context.rng.u128(..)),
+            _ => recipe.signature.owner(now.wall_us, random),
         };
         let ttl = recipe.first_ttl();
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };

@@ -60,6 +60,13 @@ impl Acquisition {
         }
     }
 
+    /// Gives it the owner value of its first round, before any input.
+    pub(super) fn is_owned_by(&mut self, owner: Arc<str>) {
+        if let State::Acquiring(acquiring) = &mut self.state {
+            acquiring.owner = Some(owner);
+        }
+    }
+
     /// The end of the time in which the holder may believe in its hold; the clock's origin if there is no hold.
     #[must_use]
     pub fn valid_until(&self) -> Tick {

@@ -28,7 +28,7 @@ use crate::server::Request;
 use crate::validity::{self, Reading};
 
 /// The connection for renewals is opened after the ttl divided by this number.
-const KEEP_WARM_DIVISOR: u32 = 20;
+pub(super) const KEEP_WARM_DIVISOR: u32 = 20;
 
 /// A granted lock.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod context;
 mod ending;
 mod extend_requests;
 mod extension;
+mod fast_path;
 mod force_release;
 mod heal;
 mod hold;
@@ -47,6 +48,7 @@ use std::time::Duration;
 
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
+pub use fast_path::{AcquirePath, FastPath};
 pub(crate) use force_release::force_released;
 pub use inspection::{LockInfo, inspect};
 pub use job_status::{JobState, JobStatus};

@@ -32,6 +32,8 @@ pub struct Request {
     /// Of a release that nobody waits behind: the value of the lock's key, as this client knows it. A server that can compare and delete may
     /// do so, and if the value is another one the operation is done as always.
     pub value: Option<Arc<str>>,
+    /// Whether an acquire may be refused, without more than that, where it takes more than a free lock: it is sent again then.
+    pub(crate) only_if_free: bool,
     /// Who does the I/O.
     pub(crate) io: Io,
 }
@@ -40,7 +42,12 @@ impl Request {
     /// A request to do `op`, not sent later than `deadline`.
     #[must_use]
     pub fn new(op: Op, deadline: Tick) -> Self {
-        Self { op, deadline, value: None, io: Io::Background }
+        Self { op, deadline, value: None, only_if_free: false, io: Io::Background }
+    }
+
+    /// The same for an acquire that is of no use unless the lock is free.
+    pub(crate) fn if_free(self) -> Self {
+        Self { only_if_free: true, ..self }
     }
 
     /// The same, with its I/O done by `io`.
@@ -176,6 +183,14 @@ pub trait Server: Send + Sync + 'static {
     /// Returns whether this server has channels; without them, waiters poll.
     fn listen(&self, channel: &str, listener: Listener) -> bool {
         let _ = (channel, listener);
+        false
+    }
+
+    /// Whether it takes a free lock by one request, and refuses one that is only of use then at once if more is needed; and the lock may
+    /// be free.
+    #[doc(hidden)]
+    fn may_be_free(&self, keys: &Keys) -> bool {
+        let _ = keys;
         false
     }
 

@@ -29,10 +29,11 @@ use crate::event::{EventKind, LockEvent};
 use crate::io::reactor::Io;
 use crate::io::timers::Alarm;
 use crate::metrics::reading::Present;
-use crate::protocol::{Acquisition, Answered, CallId, Command, Input, Recipe};
+use crate::protocol::{AcquirePath, Answered, CallId, Command, Input, Recipe};
 use crate::server::{Completion, Receives};
 use crate::session::Session;
 use crate::session::announce::announce;
+use crate::session::asks::Asks;
 use crate::session::caller::Caller;
 use crate::session::trace::trace_next;
 use crate::sync::Mutex;
@@ -61,7 +62,9 @@ pub(crate) struct LockActor {
 }
 
 struct ActorState {
-    machine: Box<Acquisition>,
+    machine: AcquirePath,
+    /// Its mark at the session, as long as its request on the fast path has no answer.
+    asks: Option<Asks>,
     inbox: VecDeque<Input>,
     busy: bool,
     /// Whether the machine panicked.
@@ -96,8 +99,10 @@ impl LockActor {
         io: &Io,
     ) -> Arc<Self> {
         let id = session.next_id();
-        let actor = Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), acquirer);
-        if recipe.waits_in_queues() {
+        let asks = session.may_ask_first(&recipe, id);
+        let is_fast = asks.is_some();
+        let actor = Self::new(Arc::clone(&session), Arc::clone(&recipe), (id, context), (acquirer, asks));
+        if recipe.waits_in_queues() && !is_fast {
             session.join_queue(&recipe.queue_key(), id, recipe.mode(), &actor);
         } else {
             session.registry.insert(id, &actor);
@@ -110,11 +115,16 @@ impl LockActor {
         actor
     }
 
-    fn new(session: Arc<Session>, recipe: Arc<Recipe>, (id, context): (u64, Option<u64>), acquirer: Acquirer) -> Arc<Self> {
+    fn new(
+        session: Arc<Session>,
+        recipe: Arc<Recipe>,
+        (id, context): (u64, Option<u64>),
+        caller: (Acquirer, Option<Asks>),
+    ) -> Arc<Self> {
         let now = session.now();
         let measured = Measured::begin(session.meters.of(recipe.keys.label()), now.tick);
         let (trace, spans) = (trace_next(0), Spans::begin(|| LockEvent::of(EventKind::Round, &recipe.keys)));
-        Arc::new(Self::made(session, recipe, (id, context), (measured, trace, spans), acquirer))
+        Arc::new(Self::made(session, recipe, (id, context), (measured, trace, spans), caller))
     }
 
     /// Takes its place in the local queue, before any input.
@@ -124,16 +134,36 @@ impl LockActor {
         self.state.lock().machine.take_place(waiter);
     }
 
+    /// Takes its place in the local queue, if it asks for the lock without one: another one wants to wait behind it.
+    pub(super) fn lets_wait_behind(&self) {
+        let mut state = self.state.lock();
+        if state.machine.asks_alone() && self.recipe.waits_in_queues() {
+            state.machine.take_place(self.session.place_in_queue(&self.recipe, self.id));
+        }
+    }
+
+    /// Has the machine take an input.
+    fn handle(&self, state: &mut ActorState, input: Input, commands: &mut Vec<Command>) {
+        let now = self.session.now();
+        if state.machine.needs_place(now.tick, &input) {
+            state.machine.take_place(self.session.place_in_queue(&self.recipe, self.id));
+        }
+        state.machine.handle(now, input, commands);
+        state.asks.take_if(|_| !state.machine.is_asking());
+    }
+
     fn made(
         session: Arc<Session>,
         recipe: Arc<Recipe>,
         (id, context): (u64, Option<u64>),
         (measured, trace, spans): (Measured, u64, Spans),
-        acquirer: Acquirer,
+        (acquirer, asks): (Acquirer, Option<Asks>),
     ) -> Self {
-        let now = session.now();
+        let (now, seed, ours) = (session.now(), session.seed(), Arc::clone(&recipe));
+        let machine = if asks.is_some() { AcquirePath::fast(ours, seed, now) } else { AcquirePath::full(ours, None, seed, now) };
         let state = ActorState {
-            machine: Box::new(Acquisition::new(Arc::clone(&recipe), None, session.seed(), now)),
+            machine,
+            asks,
             inbox: VecDeque::new(),
             busy: false,
             failed: false,
@@ -266,7 +296,7 @@ impl LockActor {
                 parts.iter().filter_map(Weak::upgrade).for_each(|part| part.send(Input::FailedOver(server), io));
                 state = self.state.lock();
             }
-            if let Err(panic) = caught(|| state.machine.handle(self.session.now(), input, &mut commands)) {
+            if let Err(panic) = caught(|| self.handle(&mut state, input, &mut commands)) {
                 // `busy` stays set: the machine must not be used again.
                 return self.fail(state, &panic);
             }

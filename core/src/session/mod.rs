@@ -7,6 +7,7 @@
 pub(crate) mod actor;
 pub(crate) mod announce;
 pub(crate) mod ask_all;
+mod asks;
 pub(crate) mod bodies;
 pub(crate) mod caller;
 mod history;
@@ -41,6 +42,7 @@ use crate::owner::Signature;
 use crate::process::Process;
 use crate::protocol::Input;
 use crate::server::{Listener, Server};
+use crate::session::asks::Asking;
 use crate::session::history::History;
 pub(crate) use crate::session::registry::Registry;
 use crate::session::tasks::Tasks;
@@ -78,6 +80,7 @@ pub(crate) struct Session {
     pub(crate) registry: Arc<Registry>,
     pub(crate) tasks: Tasks,
     wakeups: Wakeups,
+    asking: Arc<Asking>,
     warnings: Warnings,
     history: History,
 }
@@ -113,6 +116,7 @@ impl Session {
             seeds: Mutex::new(seeds),
             registry,
             tasks: Tasks::default(),
+            asking: Arc::default(),
             warnings: Warnings::default(),
             history: History::default(),
         }

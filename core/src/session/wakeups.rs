@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::clock::Tick;
 use crate::io::reactor::Io;
@@ -17,11 +17,14 @@ use crate::protocol::{Input, Recipe};
 use crate::server::{Completion, Listener, Notice, Request, Server};
 use crate::session::Session;
 use crate::session::actor::LockActor;
+use crate::session::asks::Asks;
 use crate::sync::Mutex;
-use crate::wait::{Hinted, LeaveReason, LocalQueues, Mode, Wakeup};
+use crate::wait::{Hinted, LeaveReason, LocalQueues, Mode, Waiter, Wakeup};
 
 pub(super) struct Wakeups {
     queues: Mutex<LocalQueues>,
+    /// The number of local queues, read without a lock.
+    count: AtomicUsize,
     client: String,
     listening: AtomicBool,
     /// Kept here, because servers have only weak references to them.
@@ -43,6 +46,7 @@ impl Wakeups {
         let queues = LocalQueues::new(&client, who, servers.len());
         Self {
             queues: Mutex::new(if by_lock { queues.by_lock() } else { queues }),
+            count: AtomicUsize::new(0),
             client,
             listening: AtomicBool::new(false),
             listeners: Mutex::default(),
@@ -57,7 +61,34 @@ impl Session {
     pub(super) fn join_queue(&self, lock: &str, id: u64, mode: Mode, actor: &Arc<LockActor>) {
         let mut queues = self.wakeups.queues.lock();
         actor.take_place(queues.join(lock, id, mode));
+        self.wakeups.count.store(queues.count(), Ordering::Release);
         self.registry.insert(id, actor);
+    }
+
+    /// Puts an acquisition of the registry into its local queue.
+    pub(super) fn place_in_queue(&self, recipe: &Recipe, id: u64) -> Waiter {
+        let mut queues = self.wakeups.queues.lock();
+        let waiter = queues.join(&recipe.queue_key(), id, recipe.mode());
+        self.wakeups.count.store(queues.count(), Ordering::Release);
+        waiter
+    }
+
+    /// Marks that the acquisition `id` asks for the lock on the fast path. `None` if another way is better: the lock isn't free, or others of
+    /// this process want it.
+    pub(super) fn may_ask_first(&self, recipe: &Recipe, id: u64) -> Option<Asks> {
+        let lock = recipe.keys.lock();
+        if !recipe.suits_fast_path() || !self.server(0).may_be_free(&recipe.keys) {
+            return None;
+        }
+        match self.asking.ask(lock, id) {
+            Ok(_) if self.wakeups.count.load(Ordering::Acquire) > 0 && self.wakeups.queues.lock().is_waited_for(lock) => None,
+            Ok(asks) => Some(asks),
+            Err(other) => {
+                let other = self.registry.get(other).filter(|other| other.recipe.keys.lock() == lock);
+                other.into_iter().for_each(|other| other.lets_wait_behind());
+                None
+            }
+        }
     }
 
     /// Takes a waiter out of its local queue, and wakes the next one.
@@ -65,6 +96,7 @@ impl Session {
         let queue_key = recipe.queue_key();
         let mut queues = self.wakeups.queues.lock();
         let wakeups = queues.quit(&queue_key, waiter, reason);
+        self.wakeups.count.store(queues.count(), Ordering::Release);
         if let Some(by_lock) = self.wakeups.by_lock.as_ref().filter(|_| !queues.is_waited_for(&queue_key)) {
             let mut by_lock = by_lock.lock();
             for keys in recipe.keys.each() {

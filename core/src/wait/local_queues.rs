@@ -129,7 +129,8 @@ impl LocalQueues {
     }
 
     /// Whether anybody waits in a local queue.
-    pub(crate) fn is_waited_for(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn is_waited_for(&self, key: &str) -> bool {
         self.queues.contains_key(key)
     }
 
@@ -234,6 +235,12 @@ impl LocalQueues {
     /// The first waiter of every queue.
     pub fn fronts(&self) -> impl Iterator<Item = u64> {
         self.queues.values().filter_map(|queue| queue.waiters.front()).map(|(waiter, _)| *waiter)
+    }
+
+    /// The number of queues that are not empty.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.queues.len()
     }
 
     /// Whether no waiter is in any queue.

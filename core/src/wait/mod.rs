@@ -4,8 +4,9 @@
 //! behind every hint there is a timer. The waiters of one process on one lock form a [local queue](LocalQueues): only its first
 //! waiter talks to the servers, on behalf of all.
 //!
-//! An acquire that may wait joins the local queue before its first attempt, also for a free lock. The first waiter tries at once,
-//! and waiters that come meanwhile ask no server. An acquire with one attempt (a wait of zero) joins no queue.
+//! An acquire that may wait joins the local queue before its first attempt, unless it takes the fast path: nobody of this process wants
+//! the lock, and the server may have it free. The first waiter tries at once, and waiters that come meanwhile ask no server. An acquire
+//! with one attempt (a wait of zero) joins no queue.
 //!
 //! Pure: the shells and the simulation drive the same code.
 

@@ -12,6 +12,9 @@ const SHARED: u64 = 0x1479_7EBF;
 /// By this number it is drawn in which runs users acquire several locks at once.
 const TOGETHER: u64 = 0x5E81_CE15;
 
+/// By this number it is drawn in which runs locks that may be free are acquired on the fast path.
+const FAST_PATH: u64 = 0x0FA5_7A1B;
+
 /// By this number it is drawn in which runs marks are deleted.
 const LOST_MARKS: u64 = 0x1057_3A94;
 
@@ -78,6 +81,8 @@ pub struct Plan {
     pub is_shared: bool,
     /// Whether some users of a single server acquire several locks at once.
     pub is_together: bool,
+    /// Whether a lock that may be free is acquired on the fast path.
+    pub has_fast_path: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -126,6 +131,7 @@ impl Plan {
             quarantine: false,
             is_shared: false,
             is_together: false,
+            has_fast_path: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
@@ -148,6 +154,8 @@ impl Plan {
         // Or acquires several locks at once.
         let may_be_together = plan.servers == 1 && plan.names > 1;
         plan.is_together = may_be_together && fastrand::Rng::with_seed(seed ^ TOGETHER).u8(..3) == 0;
+        // Or has the fast path.
+        plan.has_fast_path = plan.servers == 1 && fastrand::Rng::with_seed(seed ^ FAST_PATH).bool();
         // Or loses marks.
         lost_marks::draw(&mut plan, &mut fastrand::Rng::with_seed(seed ^ LOST_MARKS));
         plan

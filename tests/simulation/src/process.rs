@@ -113,6 +113,10 @@ impl World {
         }
         let entry = &mut self.processes[client].slots[slot];
         let due = entry.machine.wake_at() <= now.tick;
+        if entry.machine.needs_place(now.tick, &input) {
+            self.take_place(client, slot);
+        }
+        let entry = &mut self.processes[client].slots[slot];
         entry.machine.handle(now, input, &mut commands);
         let wake_at = entry.machine.wake_at();
         if wake && due && commands.is_empty() && wake_at <= now.tick {
@@ -198,7 +202,9 @@ impl World {
         }
         for name in self.names_of(keys) {
             self.history.own(name, owner, client, slot);
-            before.iter().for_each(|before| self.history.disown(name, before, self.now));
+            // What the fast path could not do is sent again.
+            let before = before.as_ref().filter(|before| *before != owner);
+            before.into_iter().for_each(|before| self.history.disown(name, before, self.now));
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locktender::Loss;
 use locktender::internals::clock::Tick;
-use locktender::internals::protocol::{Acquisition, CallId, Grant, Manner, Recipe};
+use locktender::internals::protocol::{AcquirePath, CallId, Grant, Manner, Recipe};
 use locktender::op::HistoryEntry;
 
 use super::clock::Instant;
@@ -42,7 +42,7 @@ pub(super) enum Gone {
 }
 
 pub(super) struct Slot {
-    pub(super) machine: Acquisition,
+    pub(super) machine: AcquirePath,
     pub(super) recipe: Arc<Recipe>,
     pub(super) name: usize,
     pub(super) worker: usize,
@@ -96,7 +96,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(recipe: Arc<Recipe>, machine: Acquisition, name: usize, worker: usize, now: Instant, stopped: u64) -> Self {
+    pub(super) fn new(recipe: Arc<Recipe>, machine: AcquirePath, name: usize, worker: usize, now: Instant, stopped: u64) -> Self {
         Self {
             machine,
             recipe,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind};
-use locktender::internals::protocol::{Acquisition, GrantOfSeveral, Input, Recipe};
+use locktender::internals::protocol::{AcquirePath, GrantOfSeveral, Input, Recipe};
 use locktender::machine::{Message, claim, is_claim};
 use locktender::op::{LockOp, Op, QueuePlace, Reply, Verb, Verdict};
 
@@ -108,7 +108,7 @@ impl World {
             let process = &mut self.processes[client];
             let from = &process.slots[slot];
             let recipe = Arc::new(Recipe { keys: Arc::clone(&self.keys[name]), ..(*from.recipe).clone() });
-            let machine = Acquisition::new(Arc::clone(&recipe), None, seed, now);
+            let machine = AcquirePath::full(Arc::clone(&recipe), None, seed, now);
             let mut hold = Slot::new(recipe, machine, name, from.worker, from.started, from.stopped);
             hold.owner = Some(Arc::clone(&grant.owner));
             hold.unanswered = from.unanswered;

@@ -10,6 +10,7 @@ use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;
 use super::room::Rooms;
+use super::slot::Slot;
 use super::standing::{Refused, Signs};
 use super::world::World;
 
@@ -119,7 +120,10 @@ impl World {
                     .any(|slot| slot.machine.wake_at().as_micros() <= latest)
             };
             let waits = |slot: &&usize| process.slots[**slot].is_waiting() && process.slots[**slot].recipe.waits_in_queues();
-            let unseen = process.live.iter().filter(waits).filter(|slot| !looks(process.slots[**slot].name));
+            // On the fast path it has a round under way, and stands in no queue.
+            let asks = |slot: &Slot| slot.machine.is_asking() && slot.machine.wake_at().as_micros() <= latest;
+            let waiting = process.live.iter().filter(waits).filter(|slot| !asks(&process.slots[**slot]));
+            let unseen = waiting.filter(|slot| !looks(process.slots[**slot].name));
             forgotten.extend(unseen.map(|slot| (client, *slot)));
         }
         // The next waiter is notified at the same instant, but not in the same event.

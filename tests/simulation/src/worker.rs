@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::internals::name::{Keys, Kind as LockKind};
-use locktender::internals::protocol::{Acquisition, Amount, Input, Manner, Recipe};
+use locktender::internals::protocol::{AcquirePath, Amount, Input, Manner, Recipe};
 use locktender::op::{Adoption, QuorumConfig};
 use locktender::{LockOptions, Wait};
 
@@ -142,20 +142,49 @@ impl World {
             unavailable_after: self.plan.unavailable_after,
         });
         let (now, seed) = (self.read_clocks(client), self.rng.u64(..));
+        let is_fast = self.may_ask_first(client, &recipe);
         let process = &mut self.processes[client];
         let slot = process.slots.len();
-        let mode = mode_of(&recipe.keys, recipe.options.fair);
-        let waiter = recipe.waits_in_queues().then(|| process.local_queues.join(&queue_key(&recipe.keys), slot as u64, mode));
-        let entry = waiter.as_ref().map(|waiter| Arc::clone(waiter.slot.entry()));
-        let machine = Acquisition::new(recipe.clone(), waiter, seed, now);
+        let machine = match is_fast {
+            true => AcquirePath::fast(recipe.clone(), seed, now),
+            false => AcquirePath::full(recipe.clone(), None, seed, now),
+        };
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
         process.workers[worker].doing = Doing::Acquiring { slot };
         process.workers[worker].planned += 1;
         self.stats.acquires += 1;
-        entry.into_iter().for_each(|entry| self.joins_queue(&entry, client, slot));
+        if !is_fast && self.processes[client].slots[slot].recipe.waits_in_queues() {
+            self.take_place(client, slot);
+        }
         self.bring(client, slot, Input::Start);
         slot
+    }
+
+    /// Whether nobody of the process wants the lock, as far as the servers don't know it. Whoever asks for it takes a place, to wait behind.
+    fn may_ask_first(&mut self, client: usize, recipe: &Recipe) -> bool {
+        let process = &self.processes[client];
+        let is_same = |slot: &&usize| process.slots[**slot].recipe.keys.lock() == recipe.keys.lock();
+        let asks = |slot: &&usize| process.slots[**slot].machine.is_asking() && is_same(slot);
+        if let Some(slot) = process.live.iter().find(asks).copied() {
+            let entry = &process.slots[slot];
+            if entry.machine.asks_alone() && entry.recipe.waits_in_queues() {
+                self.take_place(client, slot);
+            }
+            return false;
+        }
+        self.plan.has_fast_path && recipe.suits_fast_path() && !process.local_queues.is_waited_for(recipe.keys.lock())
+    }
+
+    /// Puts an acquisition into its local queue.
+    pub(super) fn take_place(&mut self, client: usize, slot: usize) {
+        let process = &mut self.processes[client];
+        let entry = &mut process.slots[slot];
+        let (keys, fair) = (&entry.recipe.keys, entry.recipe.options.fair);
+        let waiter = process.local_queues.join(&queue_key(keys), slot as u64, mode_of(keys, fair));
+        let place = Arc::clone(waiter.slot.entry());
+        entry.machine.take_place(waiter);
+        self.joins_queue(&place, client, slot);
     }
 
     pub(super) fn worker_acquired(&mut self, client: usize, slot: usize, granted: bool) {

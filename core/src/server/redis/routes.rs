@@ -17,6 +17,7 @@ use crate::clock::Tick;
 use crate::error::Error;
 use crate::io::drivers::has_drivers;
 use crate::io::reactor::{Io, LazyReactor};
+use crate::name::Keys;
 use crate::op::{Op, QuorumConfig};
 use crate::options::ClientOptions;
 use crate::server::redis::connection::failure::closed;
@@ -301,6 +302,11 @@ impl Server for Routes {
             None => completion,
         };
         self.send(InFlight::new(request, completion));
+    }
+
+    /// Whether the name was not met held lately.
+    fn may_be_free(&self, keys: &Keys) -> bool {
+        self.replicated.is_none() && !self.primary.busy.has(keys.lock())
     }
 
     /// The server's clock at this time.

@@ -40,6 +40,7 @@ impl LockActor {
     /// Answers all calls under way, and all later calls, with an error.
     pub(super) fn refuse(&self, mut state: MutexGuard<'_, ActorState>) {
         state.inbox.clear();
+        state.asks = None;
         let acquirer = state.acquirer.take();
         let callers = std::mem::take(&mut state.callers);
         drop(state);

@@ -17,7 +17,7 @@ impl LockActor {
                 let again = || self.measured.again(self.session.meters.of(keys.label()));
                 let measured = if at == 0 { self.measured.hand_on() } else { again() };
                 let followed = (measured, self.trace, self.spans.of_part());
-                let hold = Self::made(Arc::clone(&self.session), recipe, (id, self.context), followed, acquirer());
+                let hold = Self::made(Arc::clone(&self.session), recipe, (id, self.context), followed, (acquirer(), None));
                 let hold = Arc::new(hold);
                 self.session.registry.insert(id, &hold);
                 self.state.lock().parts.push(Arc::downgrade(&hold));

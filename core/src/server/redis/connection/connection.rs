@@ -140,6 +140,11 @@ impl Connection {
         matches!(self.state, State::Opening(_))
     }
 
+    /// The number of commands that were sent, or lie in the buffers, and have no answer.
+    pub(crate) fn under_way(&self) -> usize {
+        if let State::Up(conversation) = &self.state { conversation.pipeline.len() } else { 0 }
+    }
+
     /// Whether a caller waits for an answer, or bytes are to be written.
     pub(crate) fn is_busy(&self) -> bool {
         let is_unwritten = self.lingering.as_ref().is_some_and(Lingering::has_unwritten);
@@ -287,6 +292,11 @@ impl Connection {
     fn by_script(&mut self, pending: InFlight, (took, lasting): (bool, bool), now: Tick, out: &mut Vec<Effect>) {
         let State::Up(conversation) = &mut self.state else { return };
         conversation.gives_way(&pending.request.op, lasting);
+        if pending.request.only_if_free && !took {
+            // It comes again, and is done by script then.
+            pending.request.op.keys().into_iter().for_each(|keys| self.primary.busy.met(keys.lock()));
+            return out.push(pending.refuse());
+        }
         if now < pending.request.deadline {
             conversation.send(InFlight { tried: Some(took), ..pending }, Form::BySha, now);
         } else if took {

@@ -66,9 +66,17 @@ impl Conversation {
             (*proposal, is_behind) = (floor.max(*proposal), by_script);
         }
         let op = &pending.request.op;
+        let only_if_free = pending.request.only_if_free;
         let is_busy = || op.keys().is_some_and(|keys| primary.busy.has(keys.lock()));
-        let is_native =
-            self.is_native && !is_behind && !pending.asking && pending.tried.is_none() && op.takes_if_free() && !is_busy();
+        let is_native = self.is_native
+            && !is_behind
+            && !pending.asking
+            && pending.tried.is_none()
+            && op.takes_if_free()
+            && (only_if_free || !is_busy());
+        if only_if_free && !is_native {
+            return Some(pending.refuse());
+        }
         let compares = self.comparison.is_some() && !pending.asking && pending.request.value.is_some() && !is_busy();
         let form = if compares {
             Form::Compare

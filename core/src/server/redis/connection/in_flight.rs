@@ -1,6 +1,7 @@
 //! InFlight: an operation of a caller, on its way over a connection.
 
-use crate::op::Answer;
+use crate::error::Remaining;
+use crate::op::{Answer, Reply, Verdict};
 use crate::server::redis::connection::effect::Effect;
 use crate::server::{Completion, Request};
 
@@ -24,6 +25,12 @@ impl InFlight {
     #[must_use]
     pub fn new(request: Request, completion: Completion) -> Self {
         Self { request, completion, repeated: false, suspected: false, asking: false, tried: None }
+    }
+
+    /// Ends an acquire that is only of use if the lock is free: it isn't, or more is needed. Nothing was done.
+    pub(crate) fn refuse(self) -> Effect {
+        let (holder, remaining) = (String::new(), Remaining::Gone);
+        self.end(Ok(Reply::new(Verdict::Held { holder, remaining }, 0, 0)))
     }
 
     /// Ends the operation.

@@ -106,6 +106,37 @@ fn a_name_that_was_met_held_is_asked_for_by_script_until_it_was_got_twice() {
     assert_eq!(commands(&mut test), ["MULTI", "SET", "XADD", "EXEC"]);
 }
 
+#[test]
+fn an_acquire_that_is_only_of_use_for_a_free_lock_is_refused_without_a_script() {
+    let mut test = connected();
+    let submit = |test: &mut Test| {
+        let (sender, received) = std::sync::mpsc::channel();
+        let completion = Completion::new(move |answer| drop(sender.send(answer)));
+        test.bring(Input::Submit(InFlight::new(Request::new(newcomer(), Tick::NEVER).if_free(), completion)));
+        received
+    };
+    let is_refused = |received: &Receiver<Answer>| matches!(received.try_recv(), Ok(Ok(reply)) if matches!(reply.verdict, Verdict::Held { .. }));
+    let received = submit(&mut test);
+    assert_eq!(commands(&mut test), ["MULTI", "SET", "XADD", "EXEC"]);
+    test.replies(&(QUEUED.to_owned() + "*2\r\n$-1\r\n$16\r\n1795227730123-46\r\n"));
+    assert_eq!((commands(&mut test), test.effects()), (Vec::new(), vec!["complete"]));
+    assert!(is_refused(&received));
+    // The name was met held: the same acquire, for more than a free lock, goes by script.
+    by_script(&mut test, HELD);
+    // Where transactions are of no use, nothing is sent at all.
+    let _received = test.submit(newcomer());
+    test.wrote();
+    let mut other = connected();
+    let received = submit(&mut other);
+    other.wrote();
+    other.replies("+OK\r\n+QUEUED\r\n-NOPERM no permissions to run the 'xadd' command\r\n-EXECABORT Transaction discarded\r\n");
+    other.effects();
+    assert!(is_refused(&received));
+    let received = submit(&mut other);
+    assert_eq!((commands(&mut other), other.effects()), (Vec::new(), vec!["complete"]));
+    assert!(is_refused(&received));
+}
+
 /// Acquires a lock whose id is no fence; the script then finds another type in the place of the clock.
 fn what_was_taken_is_given_back() {
     let mut test = connected();

@@ -379,6 +379,11 @@ impl Pipeline {
         (cancelled, undo)
     }
 
+    /// The number of commands without an answer.
+    pub(crate) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
     /// Whether a caller waits for an operation in flight.
     pub(crate) fn is_busy(&self) -> bool {
         self.commands.iter().any(|command| command.pending.is_some())

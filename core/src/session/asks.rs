@@ -1,0 +1,62 @@
+//! Asks: the locks that this client asks for on the fast path at the moment. Whoever wants one of them meanwhile waits behind that acquire:
+//! otherwise many callers of one process would ask the server for one lock at the same time.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The number of marks. Names that share one only lose the fast path, while both are asked for.
+const PLACES: usize = 8_192;
+
+/// The marks of one client.
+pub(super) struct Asking {
+    hasher: RandomState,
+    /// The number of an acquisition; 0 for none.
+    places: Vec<AtomicU64>,
+}
+
+/// The mark of one acquire, until it is dropped.
+pub(super) struct Asks {
+    of: Arc<Asking>,
+    place: usize,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        let places = std::iter::repeat_with(AtomicU64::default).take(PLACES).collect();
+        Self { hasher: RandomState::new(), places }
+    }
+}
+
+impl Asking {
+    /// The mark of the acquisition `id` for the lock with the key `lock`.
+    ///
+    /// # Errors
+    /// The acquisition that has the mark. It may want another lock.
+    pub(super) fn ask(self: &Arc<Self>, lock: &str, id: u64) -> Result<Asks, u64> {
+        let place = self.hasher.hash_one(lock) as usize % PLACES;
+        let marked = self.places[place].compare_exchange(0, id, Ordering::AcqRel, Ordering::Acquire);
+        marked.map(|_| Asks { of: Arc::clone(self), place })
+    }
+}
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        self.of.places[self.place].store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_asks_at_a_time() {
+        let asking = Arc::<Asking>::default();
+        let first = asking.ask("orders:42", 7);
+        assert!(first.is_ok());
+        assert_eq!(asking.ask("orders:42", 8).err(), Some(7));
+        drop(first);
+        assert!(asking.ask("orders:42", 8).is_ok());
+    }
+}
