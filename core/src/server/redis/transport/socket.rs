@@ -83,7 +83,7 @@ impl OpenSocket {
         Self { socket, unflushed: false, mute: None }
     }
 
-    /// Writes the bytes that the socket takes.
+    /// Writes the bytes that the socket takes. Those that aren't written yet stay in the buffers.
     pub(crate) fn write(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) {
         if self.mute.is_none()
             && let Poll::Ready(Err(error)) = self.poll_write(buffers, context)
@@ -92,10 +92,14 @@ impl OpenSocket {
         }
     }
 
-    /// Writes the bytes that the socket takes, and reads once; zero bytes are the server's end. Bytes that aren't written yet stay
-    /// in the buffers.
+    /// Writes the bytes that the socket takes, and reads once, as [`OpenSocket::poll_read`].
     pub(crate) fn poll(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.write(buffers, context);
+        self.poll_read(buffers, context)
+    }
+
+    /// Reads once; zero bytes are the server's end. Fails after a write that failed when there is nothing left to read.
+    pub(crate) fn poll_read(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = ReadBuf::new(buffers.room());
         match Pin::new(&mut self.socket).poll_read(context, &mut room) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(room.filled().len())),

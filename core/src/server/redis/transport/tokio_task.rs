@@ -1,12 +1,13 @@
 //! Tokio task: a connection that runs as one task of a runtime.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
 use crate::clock::Tick;
@@ -48,16 +49,31 @@ struct Task {
     /// The sockets, by role.
     slots: [Slot; ROLES.len()],
     effects: Vec<Effect>,
+    /// How many operations lie in the buffers; the largest number if they are to be written in any case.
+    unwritten: usize,
+    /// Whether the server is closed.
+    closes: bool,
+}
+
+/// What the task has to do next.
+#[allow(clippy::large_enum_variant, reason = "it is moved once, and what a socket brings is the usual one")]
+enum Event {
+    Socket(Input),
+    /// So many inputs of callers.
+    Inputs(usize),
+    Alarm,
+    /// All that could run before has run, and nothing was added to what lies unwritten.
+    Idle,
 }
 
 /// Runs a connection until the server is closed or dropped.
 pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Input>, primary: Arc<Primary>) {
     let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), fastrand::u64(..)).in_parts(PART);
-    let mut task = Task { settings, primary, connection, slots: Default::default(), effects: Vec::new() };
+    let (slots, effects) = (Default::default(), Vec::new());
+    let mut task = Task { settings, primary, connection, slots, effects, unwritten: 0, closes: false };
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
     let mut alarm_at = Tick::NEVER;
-    let mut closes = false;
     while !task.connection.is_over() {
         let due = task.connection.wake_at();
         if due < alarm_at {
@@ -65,46 +81,76 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
             alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
             alarm_at = due;
         }
-        if task.connection.has_replies() && !closes {
+        if task.connection.has_replies() && !task.closes {
             while batch.len() < BATCH
                 && let Ok(input) = inbox.try_recv()
             {
                 batch.push(input);
             }
-            closes = task.take_in(&mut batch, &mut inbox);
+            task.take_in(&mut batch, &mut inbox);
         }
-        tokio::select! {
-            biased;
-            input = poll_fn(|context| task.poll(context)) => task.bring(Tick::now(), input),
-            count = inbox.recv_many(&mut batch, BATCH), if !closes => {
+        let mut has_waited = false;
+        let event = poll_fn(|context| {
+            if let Poll::Ready(input) = task.poll(context) {
+                return Poll::Ready(Event::Socket(input));
+            }
+            if !task.closes
+                && let Poll::Ready(count) = inbox.poll_recv_many(context, &mut batch, BATCH)
+            {
+                return Poll::Ready(Event::Inputs(count));
+            }
+            if alarm_at != Tick::NEVER && alarm.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Event::Alarm);
+            }
+            if !task.holds_back() {
+                return Poll::Pending;
+            }
+            if std::mem::replace(&mut has_waited, true) {
+                return Poll::Ready(Event::Idle);
+            }
+            // Wakes the task when no other one can run.
+            pin!(yield_now()).poll(context).map(|()| Event::Idle)
+        });
+        match event.await {
+            Event::Socket(input) => task.bring(Tick::now(), input),
+            Event::Inputs(count) => {
                 // No input at all: the server was dropped.
                 if count == 0 {
                     batch.push(Input::Close);
                 }
-                closes = task.take_in(&mut batch, &mut inbox);
+                task.take_in(&mut batch, &mut inbox);
             }
-            () = &mut alarm, if alarm_at != Tick::NEVER => {
+            Event::Alarm => {
                 alarm_at = Tick::NEVER;
                 task.bring(Tick::now(), Input::Wake);
             }
+            Event::Idle => task.unwritten = usize::MAX,
         }
     }
 }
 
 impl Task {
-    /// Brings all inputs of a batch. If a close is among them, it brings those after it, too, and no more can be sent. Gives whether that
-    /// is so.
-    fn take_in(&mut self, batch: &mut Vec<Input>, inbox: &mut UnboundedReceiver<Input>) -> bool {
+    /// Brings all inputs of a batch. If a close is among them, it brings those after it, too, and no more can be sent.
+    fn take_in(&mut self, batch: &mut Vec<Input>, inbox: &mut UnboundedReceiver<Input>) {
         let now = Tick::now();
         let closes = batch.iter().any(|input| matches!(input, Input::Close));
+        let submitted = batch.iter().filter(|input| matches!(input, Input::Submit(_))).count();
+        self.unwritten = self.unwritten.saturating_add(submitted);
         batch.drain(..).for_each(|input| self.bring(now, input));
         if closes {
+            self.closes = true;
             inbox.close();
             while let Ok(input) = inbox.try_recv() {
                 self.bring(now, input);
             }
         }
-        closes
+    }
+
+    /// Whether what lies in the buffers is kept for more: each write is a call of the operating system, and wakes the server. It is
+    /// written when it is half of all that is under way, so that client and server both have something to do, or when no other task
+    /// can run.
+    fn holds_back(&self) -> bool {
+        self.unwritten > 0 && self.unwritten.saturating_mul(2) < self.connection.under_way() && !self.closes
     }
 
     fn bring(&mut self, now: Tick, input: Input) {
@@ -124,6 +170,7 @@ impl Task {
 
     /// Writes the bytes that the sockets take, and waits for the next event of a socket. Dropping the future loses nothing.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Input> {
+        let holds_back = self.holds_back();
         for (role, slot) in ROLES.into_iter().zip(&mut self.slots) {
             let input = match slot {
                 Slot::Empty => continue,
@@ -141,15 +188,20 @@ impl Task {
                         Input::Unopened(role, failure)
                     }
                 },
-                Slot::Open(socket) if role == Role::Operations && self.connection.has_replies() => {
-                    if let Some(buffers) = self.connection.buffers(role) {
+                Slot::Open(socket) => {
+                    let is_for_operations = role == Role::Operations;
+                    let has_replies = is_for_operations && self.connection.has_replies();
+                    let Some(buffers) = self.connection.buffers(role) else { continue };
+                    if !(is_for_operations && holds_back) {
                         socket.write(buffers, context);
                     }
-                    Input::Read(role, 0)
-                }
-                Slot::Open(socket) => {
-                    let Some(buffers) = self.connection.buffers(role) else { continue };
-                    match socket.poll(buffers, context) {
+                    if is_for_operations && buffers.unwritten().is_empty() {
+                        self.unwritten = 0;
+                    }
+                    if has_replies {
+                        return Poll::Ready(Input::Read(role, 0));
+                    }
+                    match socket.poll_read(buffers, context) {
                         Poll::Pending => continue,
                         Poll::Ready(Ok(0)) => Input::Closed(role, None),
                         Poll::Ready(Ok(count)) => Input::Read(role, count),
@@ -180,13 +232,15 @@ mod tests {
         let settings = Settings::new("redis://localhost", &ClientOptions::default(), Duration::from_secs(1), None).unwrap();
         let (settings, primary) = (Arc::new(settings), Arc::new(Primary::of(None, |_| ())));
         let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), 7);
-        let mut task = Task { settings, primary, connection, slots: Default::default(), effects: Vec::new() };
+        let (slots, effects) = (Default::default(), Vec::new());
+        let mut task = Task { settings, primary, connection, slots, effects, unwritten: 0, closes: false };
         let (inbox_sender, mut inbox) = unbounded_channel();
         let (sender, answers) = channel();
         let completion = Completion::new(move |answer| sender.send(answer).unwrap());
         let request = Request::new(Op::Examine, Tick::NEVER);
         assert!(inbox_sender.send(Input::Submit(InFlight::new(request, completion))).is_ok());
-        assert!(task.take_in(&mut vec![Input::Close], &mut inbox));
+        task.take_in(&mut vec![Input::Close], &mut inbox);
+        assert!(task.closes);
         assert_eq!(answers.try_recv().unwrap().unwrap_err().kind, FailureKind::Closed);
         assert!(inbox_sender.is_closed());
     }
