@@ -151,6 +151,11 @@ impl Keys {
         self.sides.get(Side::Fence)
     }
 
+    /// The slot of all keys of the lock, in any cluster.
+    pub(crate) const fn slot(&self) -> u16 {
+        self.sides.slot
+    }
+
     /// The queue of waiters.
     #[must_use]
     pub fn queue(&self) -> &str {

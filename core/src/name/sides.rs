@@ -2,6 +2,7 @@
 
 use super::clock_tag;
 use super::kind::Kind;
+use super::slot::slot_of;
 
 /// The infix of every side key. A name that contains it is refused.
 pub(super) const SIDE: &str = ":~lt:";
@@ -34,6 +35,8 @@ pub(super) struct Sides {
     text: String,
     /// Where each of them ends.
     ends: [usize; Side::COUNT],
+    /// The slot of all keys of the lock.
+    pub(super) slot: u16,
 }
 
 /// The keys beside a lock's own one, in the order of the scripts.
@@ -58,11 +61,12 @@ impl Sides {
     /// Those of the lock with this key.
     pub(super) fn of(lock: &str, kind: Kind, single_server: bool) -> Self {
         let infix = Infix::of(lock);
-        let mut sides = Self { text: String::with_capacity(Side::COUNT * (lock.len() + LONGEST)), ends: [0; Side::COUNT] };
+        let slot = slot_of(lock);
+        let mut sides = Self { text: String::with_capacity(Side::COUNT * (lock.len() + LONGEST)), ends: [0; Side::COUNT], slot };
         for side in Side::ALL {
             match side {
                 Side::Fence if kind != Kind::Quorum => {
-                    let tag = clock_tag::clock_tag(lock);
+                    let tag = clock_tag::clock_tag(slot);
                     sides.text.extend(["{", itoa::Buffer::new().format(tag), "}", SIDE, CLOCK]);
                 }
                 // One server may be a node of a cluster, where all keys of a script must share a slot. A server of a quorum never is.
@@ -88,7 +92,7 @@ impl Sides {
 
     /// The same without the record of a job.
     pub(super) fn without_record(&self) -> Self {
-        let mut sides = Self::default();
+        let mut sides = Self { slot: self.slot, ..Self::default() };
         for side in Side::ALL {
             sides.text += if matches!(side, Side::Record) { "" } else { self.get(side) };
             sides.ends[side as usize] = sides.text.len();

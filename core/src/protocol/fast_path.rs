@@ -15,7 +15,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{EventKind, LockEvent};
 use crate::mutant::mutant;
-use crate::name::{Kind, LockKind};
+use crate::name::{Keys, Kind, LockKind};
 use crate::op::holder::with_fence;
 use crate::op::{Queued, Reply, Verb, Verdict};
 use crate::options::wire_millis;
@@ -39,6 +39,25 @@ pub enum AcquirePath {
     Fast(FastPath),
     /// The state machine.
     Full(Box<Acquisition>),
+}
+
+/// An event of the fast path. It is written out only if anybody listens: the most locks have no others.
+#[derive(Debug)]
+pub struct PlainEvent {
+    pub(crate) kind: EventKind,
+    pub(crate) owner: Option<Arc<str>>,
+    pub(crate) fence: Option<u64>,
+    pub(crate) took: Option<Duration>,
+}
+
+impl PlainEvent {
+    /// The event, of the lock with these keys.
+    #[must_use]
+    pub fn written(self, keys: &Keys) -> LockEvent {
+        let mut event = LockEvent::of(self.kind, keys);
+        (event.owner, event.fence, event.took) = (self.owner, self.fence, self.took);
+        event
+    }
 }
 
 /// An acquisition of which only the usual is known so far.
@@ -201,7 +220,8 @@ impl FastPath {
 
     /// The end of the time on the fast path.
     fn ends(&self) -> Tick {
-        self.began.tick.after((self.recipe.first_ttl() / KEEP_WARM_DIVISOR).min(LONGEST))
+        let (keep_warm_after, timeout) = (self.recipe.first_ttl() / KEEP_WARM_DIVISOR, self.recipe.response_timeout);
+        self.began.tick.after(keep_warm_after.min(timeout).min(LONGEST))
     }
 
     /// Whether this input is one of the usual ones, in time.
@@ -247,7 +267,9 @@ impl FastPath {
     fn wake_at(&self) -> Tick {
         match &self.grant {
             _ if self.owner.is_none() || self.ended.is_some() => Tick::NEVER,
-            None => self.began.tick.after(self.recipe.response_timeout),
+            // The same all the time, so that the alarm is set once.
+            None => self.ends(),
+            Some(_) if self.release.is_none() => self.ends(),
             Some(_) => {
                 let gives_up = |(_, _, sent): &(CallId, Manner, Tick)| {
                     sent.after(self.recipe.response_timeout.min(self.recipe.unavailable_after))
@@ -288,9 +310,7 @@ impl FastPath {
         self.began = now;
         let owner = recipe.signature.owner(now.wall_us, fastrand::Rng::with_seed(self.seed).u128(..));
         self.owner = Some(Arc::clone(&owner));
-        let mut event = LockEvent::of(EventKind::Round, &recipe.keys);
-        event.owner = Some(Arc::clone(&owner));
-        out.push(Command::Emit(event));
+        out.push(Command::EmitPlain(self.event(EventKind::Round, None)));
         let deadline = validity::end(now.tick, recipe.first_ttl()).min(now.tick.after(recipe.response_timeout));
         let ttl_ms = wire_millis(recipe.key_ttl());
         let (adopt, place, quorum_config, job) = (None, None, None, None);
@@ -307,7 +327,7 @@ impl FastPath {
         let Some(owner) = self.owner.clone() else { return };
         let fence = reply.fence;
         self.grant = Some((reply, now));
-        out.push(Command::Emit(self.event(EventKind::Acquired, now.since(self.began.tick))));
+        out.push(Command::EmitPlain(self.event(EventKind::Acquired, Some(now.since(self.began.tick)))));
         out.push(Command::Acquired(Ok(Answered::Granted(Grant { owner, fence, attempt: None }))));
     }
 
@@ -324,17 +344,14 @@ impl FastPath {
 
     fn released(&mut self, now: Tick, out: &mut Vec<Command>) {
         let (Some((call, ..)), Some((_, granted))) = (self.release, &self.grant) else { return };
-        out.push(Command::Emit(self.event(EventKind::Released, now.since(*granted))));
+        out.push(Command::EmitPlain(self.event(EventKind::Released, Some(now.since(*granted)))));
         self.ended = Some(now);
         out.push(Command::Released(call, Ok(Release::ours(Duration::ZERO, Duration::ZERO))));
     }
 
-    fn event(&self, kind: EventKind, took: Duration) -> LockEvent {
-        let mut event = LockEvent::of(kind, &self.recipe.keys);
-        event.owner.clone_from(&self.owner);
-        event.fence = self.grant.as_ref().map(|(reply, _)| reply.fence);
-        event.took = Some(took);
-        event
+    fn event(&self, kind: EventKind, took: Option<Duration>) -> PlainEvent {
+        let fence = self.grant.as_ref().map(|(reply, _)| reply.fence);
+        PlainEvent { kind, owner: self.owner.clone(), fence, took }
     }
 
     /// The state machine after the same inputs. What it would have done for them is done; a refused request is `sent_again`.

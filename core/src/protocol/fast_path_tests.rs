@@ -67,6 +67,11 @@ impl Shell {
                 None
             }
             Command::Listen => None,
+            Command::EmitPlain(PlainEvent { kind, owner, fence, took }) => {
+                let (owner, event) = (owner.clone(), PlainEvent { kind: *kind, owner: None, fence: *fence, took: *took });
+                let event = PlainEvent { owner, ..event }.written(&self.recipe.keys);
+                Some(format!("{:?}", Command::Emit(event)))
+            }
             other => Some(format!("{other:?}")),
         }
     }

@@ -32,7 +32,6 @@ use crate::metrics::reading::Present;
 use crate::protocol::{AcquirePath, Answered, CallId, Command, Input, Recipe};
 use crate::server::{Completion, Receives};
 use crate::session::Session;
-use crate::session::announce::announce;
 use crate::session::asks::Asks;
 use crate::session::caller::Caller;
 use crate::session::trace::trace_next;
@@ -132,24 +131,6 @@ impl LockActor {
         // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
         let waiter = if self.recipe.adopt.is_some() { waiter.may_try() } else { waiter };
         self.state.lock().machine.take_place(waiter);
-    }
-
-    /// Takes its place in the local queue, if it asks for the lock without one: another one wants to wait behind it.
-    pub(super) fn lets_wait_behind(&self) {
-        let mut state = self.state.lock();
-        if state.machine.asks_alone() && self.recipe.waits_in_queues() {
-            state.machine.take_place(self.session.place_in_queue(&self.recipe, self.id));
-        }
-    }
-
-    /// Has the machine take an input.
-    fn handle(&self, state: &mut ActorState, input: Input, commands: &mut Vec<Command>) {
-        let now = self.session.now();
-        if state.machine.needs_place(now.tick, &input) {
-            state.machine.take_place(self.session.place_in_queue(&self.recipe, self.id));
-        }
-        state.machine.handle(now, input, commands);
-        state.asks.take_if(|_| !state.machine.is_asking());
     }
 
     fn made(
@@ -352,13 +333,8 @@ impl LockActor {
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(&self.recipe.queue_key(), self.id, io),
             Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason, io),
-            Command::Emit(mut event) => {
-                event.trace = self.trace;
-                // Before the event, so that a listener who reads the metrics finds it counted.
-                self.measured.note(&event, self.recipe.options.ttl);
-                self.spans.around(&event, || self.session.emit(&event));
-                announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
-            }
+            Command::EmitPlain(event) => self.emit(event.written(&self.recipe.keys)),
+            Command::Emit(event) => self.emit(event),
             Command::EmitOfAnother(event) => self.emit_of_another(&event),
             Command::Acquired(result) => self.acquired(result),
             Command::Extended(call, result) => {

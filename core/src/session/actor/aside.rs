@@ -2,6 +2,7 @@
 
 use super::LockActor;
 use crate::event::{EventKind, LockEvent};
+use crate::session::announce::announce;
 
 impl LockActor {
     /// Whether the hold was lost, before it was given back.
@@ -14,6 +15,15 @@ impl LockActor {
         let mut event = LockEvent::of(EventKind::Warning, &self.recipe.keys);
         event.message = Some(message.to_owned());
         self.session.emit(&event);
+    }
+
+    /// Emits an event of this acquisition.
+    pub(super) fn emit(&self, mut event: LockEvent) {
+        event.trace = self.trace;
+        // Before the event, so that a listener who reads the metrics finds it counted.
+        self.measured.note(&event, self.recipe.options.ttl);
+        self.spans.around(&event, || self.session.emit(&event));
+        announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
     }
 
     /// Emits the event of an attempt that was another worker's.

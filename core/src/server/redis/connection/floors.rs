@@ -1,27 +1,39 @@
 //! Floors: the highest fence that this client has seen in each slot. A server whose clock is behind, as one that was promoted, gives it no
 //! smaller one.
 
-use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::name::slot::slot_of;
-use crate::sync::Mutex;
+use crate::name::slot::SLOTS;
+
+/// The slots of a page. A page takes memory when there was a lock in one of its slots.
+const PAGE: usize = 64;
 
 /// The fences of one server, or of all nodes of a cluster.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Floors {
-    /// By slot. Only slots in which there was a lock take memory.
-    seen: Mutex<HashMap<u16, u64>>,
+    pages: Box<[OnceLock<Box<[AtomicU64; PAGE]>>]>,
+}
+
+impl Default for Floors {
+    fn default() -> Self {
+        Self { pages: std::iter::repeat_with(OnceLock::new).take(usize::from(SLOTS).div_ceil(PAGE)).collect() }
+    }
 }
 
 impl Floors {
+    fn page(&self, keys: &Keys) -> (&OnceLock<Box<[AtomicU64; PAGE]>>, usize) {
+        let slot = usize::from(keys.slot());
+        (&self.pages[slot / PAGE], slot % PAGE)
+    }
+
     /// An answer has shown a fence of a lock.
     pub(crate) fn saw(&self, keys: &Keys, fence: u64) {
-        let mut seen = self.seen.lock();
-        let highest = seen.entry(slot_of(keys.clock())).or_default();
-        *highest = fence.max(*highest);
+        let (page, at) = self.page(keys);
+        let page = page.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PAGE]));
+        page[at].fetch_max(fence, Ordering::Relaxed);
     }
 
     /// The fence that the next one of this lock has to be above; 0 for none.
@@ -29,7 +41,8 @@ impl Floors {
         if mutant!(SeenFencesForgotten) {
             return 0;
         }
-        self.seen.lock().get(&slot_of(keys.clock())).copied().unwrap_or_default()
+        let (page, at) = self.page(keys);
+        page.get().map_or(0, |page| page[at].load(Ordering::Relaxed))
     }
 }
 
