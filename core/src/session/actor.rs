@@ -140,7 +140,7 @@ impl LockActor {
         (measured, trace, spans): (Measured, u64, Spans),
         (acquirer, asks): (Acquirer, Option<Asks>),
     ) -> Self {
-        let (now, seed, ours) = (session.now(), session.seed(), Arc::clone(&recipe));
+        let (now, seed, ours) = (session.now(), fastrand::u64(..), Arc::clone(&recipe));
         let machine = if asks.is_some() { AcquirePath::fast(ours, seed, now) } else { AcquirePath::full(ours, None, seed, now) };
         let state = ActorState {
             machine,

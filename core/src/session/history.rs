@@ -63,7 +63,7 @@ impl Session {
         if self.is_closing() {
             return asked(Err(Failure::not_applied(FailureKind::Closed, "the client is being closed")));
         }
-        let spread = if failed_over { PAUSE.mul_f64(self.seeds.lock().f64()) } else { Duration::ZERO };
+        let spread = if failed_over { PAUSE.mul_f64(fastrand::f64()) } else { Duration::ZERO };
         let mut state = self.history.0.lock();
         let now = Tick::now();
         let at = state.next_look.max(now.after(spread));

@@ -48,7 +48,6 @@ pub(crate) use crate::session::registry::Registry;
 use crate::session::tasks::Tasks;
 use crate::session::wakeups::Wakeups;
 use crate::session::warnings::Warnings;
-use crate::sync::Mutex;
 
 /// The pause between two notices to the servers that something is held.
 const KEEP_WARM_EVERY: Duration = Duration::from_secs(30);
@@ -76,7 +75,6 @@ pub(crate) struct Session {
     alarm_id: u64,
     /// Whether an acquire has waited for the answers of all servers.
     all_answered: AtomicBool,
-    seeds: Mutex<fastrand::Rng>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) tasks: Tasks,
     wakeups: Wakeups,
@@ -95,8 +93,7 @@ impl Session {
         registry: Arc<Registry>,
     ) -> Self {
         let signature = Signature::of_this_process(options.app_name().as_deref());
-        let mut seeds = fastrand::Rng::with_seed(entropy::draw());
-        let client = format!("{:016x}", seeds.u64(..));
+        let client = format!("{:016x}", entropy::draw());
         let alarm_id = runtime.next_id();
         Self {
             of: Process::current(),
@@ -113,7 +110,6 @@ impl Session {
             keeps_warm: AtomicBool::new(false),
             alarm_id,
             all_answered: AtomicBool::new(false),
-            seeds: Mutex::new(seeds),
             registry,
             tasks: Tasks::default(),
             asking: Arc::default(),
@@ -185,10 +181,6 @@ impl Session {
     /// Notes that an acquire has waited for the answers of all servers.
     pub(crate) fn all_have_answered(&self) {
         self.all_answered.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn seed(&self) -> u64 {
-        self.seeds.lock().u64(..)
     }
 
     pub(crate) fn next_id(&self) -> u64 {
