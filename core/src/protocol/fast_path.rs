@@ -1,7 +1,7 @@
-//! The fast path: a lock that is free when it is asked for, and given back soon. Most locks are.
+//! The fast path: a lock that is free when a program asks for it, and released soon. Most locks are.
 //!
-//! It has no rules of its own. It knows four inputs: the acquire begins, the server grants the lock, the holder gives it back, and the
-//! server has it back. It keeps them in mind, and gives the commands that an [`Acquisition`] would give. With any other input, and soon
+//! It has no rules of its own. It knows four inputs: the acquire begins, the server grants the lock, the holder releases it, and the
+//! server has done that. It keeps them in mind, and gives the commands that an [`Acquisition`] would give. With any other input, and soon
 //! in any case, it makes the acquisition from them: that takes the inputs so far at the times at which they came, and goes on. What
 //! it would have sent for them is sent already. A test compares the two, input for input.
 //!
