@@ -32,6 +32,7 @@ usage: tests/run [--server NAME] [all] [COMMAND]
   tests/run interop [PYTEST ARGS]      the three languages together, with other libraries, and the demo
   tests/run site [PAGES]               the applications of the how-to pages: tests/run site fastapi celery
   tests/run windows [PLAYS]            programs for Windows, under wine: tests/run windows server quorum
+  tests/run upgrade [PYTEST ARGS]      clients of an earlier version and of this one on the same servers
   tests/run setup [COMMAND]            only install and build what that command's tests need
 
   all              the long tests too (tests/README.md has the list): tests/run all, tests/run all python -k forks
