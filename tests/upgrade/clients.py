@@ -64,6 +64,10 @@ class Clients:
         """What a command writes that ends with this exit code."""
         return self.command(version, *words, code=code).stdout
 
+    def shows(self, version: str, name: str) -> bool:
+        """Whether it knows of a holder or of a job."""
+        return self.command(version, "show", name, code=None).returncode == 0
+
     def asked(self, version: str, *words: str) -> Any:
         """What a command for operators writes as one line of JSON."""
         return json.loads(self.ran(version, *words, "--json"))

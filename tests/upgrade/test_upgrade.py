@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from clients import TTL, Clients, line
-from support.observe import PATIENCE, PROMPTLY
+from support.observe import PATIENCE, PROMPTLY, until
 
 ORDERS = [("before", "today"), ("today", "before")]
 each_order = pytest.mark.parametrize(("first", "second"), ORDERS, ids=[" and then ".join(order) for order in ORDERS])
@@ -119,12 +119,14 @@ def test_both_crowd_around_one_lock_and_are_never_inside_together(clients: Clien
 @each_order
 def test_readers_of_both_are_inside_together_and_no_writer_is(one: Clients, name: str, first: str, second: str) -> None:
     with one.hold(first, "--read", name) as reader, one.hold(second, "--read", "-n", name) as other:
-        reader.fence(), other.fence()
+        reader.fence()
+        other.fence()
         for version in (first, second):
             one.ran(version, "run", "-n", name, "--", "true", code=BUSY)
         with one.hold(second, name) as writer:
             one.until_waiting(name)
-            reader.release(), other.release()
+            reader.release()
+            other.release()
             writer.fence()
             one.ran(first, "run", "--read", "-n", name, "--", "true", code=BUSY)
 
@@ -133,7 +135,8 @@ def test_readers_of_both_are_inside_together_and_no_writer_is(one: Clients, name
 def test_both_take_from_the_same_permits(one: Clients, name: str, first: str, second: str) -> None:
     words = ("--permits", "2", name)
     with one.hold(first, *words) as holder, one.hold(second, "-n", *words) as other:
-        holder.fence(), other.fence()
+        holder.fence()
+        other.fence()
         for version in (first, second):
             one.ran(version, "run", "-n", *words, "--", "true", code=BUSY)
         with one.hold(second, *words) as waiter:
@@ -174,8 +177,7 @@ def test_the_attempts_of_a_job_are_counted_across_both(one: Clients, name: str, 
 def test_the_result_of_a_job_is_the_others_result(one: Clients, name: str, first: str, second: str) -> None:
     with one.started(first, "job", name, "--", "sh", "-c", "read -r line; echo made: $line") as worker, ThreadPoolExecutor() as pool:
         assert worker.stdin is not None
-        while one.command(second, "show", name, code=None).returncode:
-            assert worker.poll() is None
+        until(lambda: one.shows(second, name), PATIENCE)
         waiter = pool.submit(one.ran, second, "job", "-w", str(PATIENCE), name, "--", "echo", "made again")
         one.until_waiting(name)
         worker.stdin.write("apples\n")
@@ -198,8 +200,7 @@ def test_the_other_leads_when_a_leader_ends(one: Clients, name: str, first: str,
     with one.started(first, *lead) as leader, one.started(second, *lead) as other:
         # One of them leads; `show` says which.
         one_of = {leader.pid: (leader, other), other.pid: (other, leader)}
-        while one.command(second, "show", name, code=None).returncode:
-            assert leader.poll() is None and other.poll() is None
+        until(lambda: one.shows(second, name), PATIENCE)
         one.until_waiting(name)
         ahead, behind = one_of[one.asked(first, "show", name)["pid"]]
         assert ahead.stdin is not None
