@@ -167,9 +167,11 @@ SUITES = {
     "windows": Played("tests/windows/run"),
     # Clients of an earlier version and of this one, on the same servers.
     "upgrade": Python("tests/upgrade", chosen_from=["tests/upgrade"], workers=0),
+    # The packages of a release: built, installed and used.
+    "release": Played("tests/release/run"),
 }
 # Those that only `tests/run all` runs, if none is chosen.
-ONLY_LONG = ("site", "windows", "upgrade")
+ONLY_LONG = ("site", "windows", "upgrade", "release")
 
 # Python's and interop's tests at one time.
 BOTH = "python, interop"
