@@ -69,13 +69,13 @@ def manifest(package):
     return json.loads(package.files["package/package.json"])
 
 
-def listing(out):
-    """Prints what was built and writes the checksums beside it; the faults."""
+def listing(out, taken):
+    """Prints what is in a folder and writes the checksums beside it; the faults. What this run didn't take there is of an earlier one."""
     packages = [Package(path) for path in sorted(out.iterdir()) if path.name != "SHA256SUMS"]
     faults = []
     for package in packages:
         name = package.path.name
-        print(f"{name}\n   {len(package.data):>9,} bytes, {len(package.files)} files, {package.licence}\n   sha256 {package.checksum}", flush=True)
+        print(f"{name}{'' if package.path in taken else ', of an earlier run'}\n   {len(package.data):>9,} bytes, {len(package.files)} files, {package.licence}\n   sha256 {package.checksum}", flush=True)
         faults += [f"{name}: {fault}" for fault in package.faults()]
     (out / "SHA256SUMS").write_text("".join(f"{package.checksum}  {package.path.name}\n" for package in packages))
     return faults

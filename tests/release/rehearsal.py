@@ -48,6 +48,8 @@ class Rehearsal:
         self.triple = re.search(r"^host: (.+)$", version, re.MULTILINE)[1]
         self.zig = self.triple.endswith("-linux-gnu")
         self.server = None
+        # The packages of this run.
+        self.taken = []
 
     def __enter__(self):
         return self
