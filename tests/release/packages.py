@@ -24,6 +24,10 @@ NAMED = {
     ".tgz": (r"^package/package\.json$", r'^  "license": "(.+)",$'),
     ".crate": (r"^[^/]+/Cargo\.toml$", r'^license = "(.+)"$'),
 }
+# What a registry shows of each kind of package.
+SHOWN = {".whl": r"\.dist-info/METADATA$", ".tar.gz": r"^[^/]+/PKG-INFO$", ".tgz": r"^package/README\.md$", ".crate": r"^[^/]+/README\.md$"}
+# There a link into the repository leads nowhere.
+RELATIVE = re.compile(r"\]\((?!https://|#)([^)\s]+)\)")
 
 
 class Package:
@@ -60,6 +64,9 @@ class Package:
         found += [f"its licence is {self.licence}"] * (self.licence != LICENCE)
         found += [f"{name} should not be in it" for name in self.files if UNWANTED.search(name) and not EXPECTED.search(name)]
         found += [f"{name} is neither a file nor a folder" for name in getattr(self, "others", ())]
+        shown = [data.decode() for name, data in self.files.items() if re.search(SHOWN[self.kind], name)]
+        found += [f"it has {len(shown)} pages for its registry"] * (len(shown) != 1)
+        found += [f"its registry shows the link {link}, which leads nowhere there" for text in shown for link in RELATIVE.findall(text)]
         found += [f"{name} is empty" for name, data in self.files.items() if not data and not name.endswith("py.typed")]
         return found
 
