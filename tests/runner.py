@@ -32,6 +32,8 @@ usage: tests/run [--server NAME] [all] [COMMAND]
   tests/run interop [PYTEST ARGS]      the three languages together, with other libraries, and the demo
   tests/run site [PAGES]               the applications of the how-to pages: tests/run site fastapi celery
   tests/run windows [PLAYS]            programs for Windows, under wine: tests/run windows server quorum
+  tests/run upgrade [PYTEST ARGS]      clients of an earlier version and of this one on the same servers
+  tests/run release [PACKAGES]         the packages of a release, built, installed and used: tests/run release wheel npm
   tests/run setup [COMMAND]            only install and build what that command's tests need
 
   all              the long tests too (tests/README.md has the list): tests/run all, tests/run all python -k forks
@@ -218,7 +220,7 @@ def set_up(wanted):
     languages |= set(wanted)
     with ThreadPoolExecutor() as pool:
         packages = pool.submit(install_packages)
-        npm_packages = pool.submit(install_npm_packages) if "node" in languages else None
+        npm_packages = pool.submit(install_npm_packages) if {"node", "release"} & languages else None
         if "rust" in languages:
             heading("rust build")
             for profile, part in suites.PROFILES.items():
@@ -228,6 +230,7 @@ def set_up(wanted):
             build_rust_programs()
         if npm_packages is not None:
             npm_packages.result()
+        if "node" in languages:
             step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
             if LONG in os.environ:
                 step("axum example", fingerprint([*CORE, AXUM]), build_axum)

@@ -97,15 +97,16 @@ class Rust:
 class Python:
     """pytest; what is chosen runs one by one, and can be debugged."""
 
-    def __init__(self, *directories, chosen_from=()):
+    def __init__(self, *directories, chosen_from=(), workers=6):
         self.directories = directories
         self.chosen_from = chosen_from
+        # Tests mostly wait: more at a time than there are cores. 0: one at a time, in this process.
+        self.workers = workers
 
     def test(self, arguments):
         if arguments:
             return self.pytest(*self.chosen_from, *arguments)
-        # They mostly wait: more at a time than there are cores.
-        return self.pytest("-n", "6", "--dist", "worksteal", *self.directories, **places())
+        return self.pytest("-n", self.workers, "--dist", "worksteal", *self.directories, **places())
 
     def look_again(self, failed):
         return self.pytest(*failed, **places())
@@ -164,7 +165,13 @@ SUITES = {
     "site": Played("tests/site/run"),
     # Programs for Windows, under wine.
     "windows": Played("tests/windows/run"),
+    # Clients of an earlier version and of this one, on the same servers.
+    "upgrade": Python("tests/upgrade", chosen_from=["tests/upgrade"], workers=0),
+    # The packages of a release: built, installed and used.
+    "release": Played("tests/release/run"),
 }
+# Those that only `tests/run all` runs, if none is chosen.
+ONLY_LONG = ("site", "windows", "upgrade", "release")
 
 # Python's and interop's tests at one time.
 BOTH = "python, interop"
@@ -173,7 +180,7 @@ ALL = {"rust": SUITES["rust"], BOTH: Python("tests/python", "tests/interop"), "n
 
 def all_suites():
     """What runs if no suite is chosen."""
-    return ALL | ({name: SUITES[name] for name in ("site", "windows")} if LONG in os.environ else {})
+    return ALL | ({name: SUITES[name] for name in ONLY_LONG} if LONG in os.environ else {})
 
 
 def tried(work, *arguments):

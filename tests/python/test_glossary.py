@@ -29,7 +29,7 @@ REPLACED = {
 
 README = "README.md"
 PAGES = [ROOT / README, *paths()]
-PACKAGES = [ROOT / package / README for package in ("bindings-python", "bindings-node", "core")]
+PACKAGES = [ROOT / package / README for package in ("bindings-python", "bindings-node", "core", "core/cli")]
 STUBS = [*sorted((ROOT / "bindings-python/python/locktender").glob("*.pyi")), ROOT / "bindings-python/python/locktender/errors.py"]
 CORE = [path for path in sorted((ROOT / "core").rglob("*.rs")) if not path.stem.endswith("_tests") and path.stem != "tests"]
 

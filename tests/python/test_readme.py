@@ -17,7 +17,8 @@ from support.server import RealServer
 
 README = Page("README.md")
 PACKAGES = [Page(f"{package}/README.md") for package in ("bindings-python", "bindings-node", "core")]
-PAGES = [README, *(Page(path.relative_to(ROOT).as_posix()) for path in paths())]
+COMMAND = Page("core/cli/README.md")
+PAGES = [README, COMMAND, *(Page(path.relative_to(ROOT).as_posix()) for path in paths())]
 PAGES += PACKAGES
 PAGES += map(Page, ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/dashboards/README.md", "tests/README.md"))
 
@@ -133,7 +134,7 @@ def test_links_lead_somewhere(page: Page) -> None:
             assert anchor in Page(str(target.relative_to(ROOT))).anchors(), f"{page.path.name}: {link}"
 
 
-@pytest.mark.parametrize("page", [README, *PACKAGES], ids=lambda page: str(page.path.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [README, *PACKAGES, COMMAND], ids=lambda page: str(page.path.relative_to(ROOT)))
 def test_the_readme_s_links_lead_somewhere_on_pypi_too(page: Page) -> None:
     assert [link for link in page.links() if not link.startswith(("https://", "#"))] == []
 
