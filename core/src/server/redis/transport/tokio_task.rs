@@ -30,6 +30,9 @@ const BATCH: usize = 256;
 /// while a long batch of answers is handled, and the client nothing after it.
 const PART: usize = 8;
 
+/// So many operations under way are much.
+const MUCH: usize = 32;
+
 const ROLES: [Role; 2] = [Role::Operations, Role::Lingering];
 
 /// The state of one socket of the connection.
@@ -147,10 +150,12 @@ impl Task {
     }
 
     /// Whether what lies in the buffers is kept for more: each write is a call of the operating system, and wakes the server. It is
-    /// written when it is half of all that is under way, so that client and server both have something to do, or when no other task
-    /// can run.
+    /// written when it is half of all that is under way, and a quarter if that isn't much, so that client and server both have
+    /// something to do; or when no other task can run.
     fn holds_back(&self) -> bool {
-        self.unwritten > 0 && self.unwritten.saturating_mul(2) < self.connection.under_way() && !self.closes
+        let under_way = self.connection.under_way();
+        let share = if under_way < MUCH { 4 } else { 2 };
+        self.unwritten > 0 && self.unwritten.saturating_mul(share) < under_way && !self.closes
     }
 
     fn bring(&mut self, now: Tick, input: Input) {
