@@ -15,7 +15,7 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{EventKind, LockEvent};
 use crate::mutant::mutant;
-use crate::name::{Keys, Kind, LockKind};
+use crate::name::Keys;
 use crate::op::holder::with_fence;
 use crate::op::{Queued, Reply, Verb, Verdict};
 use crate::options::wire_millis;
@@ -70,6 +70,10 @@ pub struct FastPath {
     owner: Option<Arc<str>>,
     /// The place in the local queue, for the state machine.
     waiter: Option<Waiter>,
+    /// When another node began to answer for the server, before the server has answered.
+    failed_over: Option<Tick>,
+    /// Whether it was woken at the end of its time, without an answer.
+    is_woken: bool,
     /// The vote, and the time of it.
     grant: Option<(Reply, Tick)>,
     /// The release under way, and the time of its request.
@@ -78,29 +82,12 @@ pub struct FastPath {
     ended: Option<Tick>,
 }
 
-impl Recipe {
-    /// Whether the fast path knows all that is wanted: a plain lock of one server.
-    #[must_use]
-    pub fn suits_fast_path(&self) -> bool {
-        let (keys, options) = (&self.keys, &self.options);
-        let is_lock = keys.kind() == Kind::Exclusive && keys.label().kind == LockKind::Lock;
-        let is_alone = self.servers.len() == 1 && self.quorum_config.is_none();
-        is_lock
-            && is_alone
-            && self.adopt.is_none()
-            && self.job.is_none()
-            && !options.fair
-            && options.min_hold.is_zero()
-            && options.max_hold.is_none()
-    }
-}
-
 impl AcquirePath {
     /// An acquisition by `recipe`, on the fast path. `seed` as for [`Acquisition::new`].
     #[must_use]
     pub fn fast(recipe: Arc<Recipe>, seed: u64, now: Now) -> Self {
-        let (owner, waiter, grant, release, ended) = (None, None, None, None, None);
-        Self::Fast(FastPath { recipe, seed, began: now, owner, waiter, grant, release, ended })
+        let (owner, waiter, failed_over, grant, release, ended) = (None, None, None, None, None, None);
+        Self::Fast(FastPath { recipe, seed, began: now, owner, waiter, failed_over, is_woken: false, grant, release, ended })
     }
 
     /// The whole state machine. `seed` as for [`Acquisition::new`].
@@ -218,6 +205,16 @@ impl FastPath {
         self.owner.is_some() && self.grant.is_none()
     }
 
+    /// Whether it asks, and has neither a queue to leave nor a failover to confirm.
+    fn asks_undisturbed(&self) -> bool {
+        self.is_asking() && self.waiter.is_none() && self.failed_over.is_none()
+    }
+
+    /// The end of the time in which the server has to answer.
+    fn times_out(&self) -> Tick {
+        self.began.tick.after(self.recipe.response_timeout)
+    }
+
     /// The end of the time on the fast path.
     fn ends(&self) -> Tick {
         let (keep_warm_after, timeout) = (self.recipe.first_ttl() / KEEP_WARM_DIVISOR, self.recipe.response_timeout);
@@ -228,10 +225,13 @@ impl FastPath {
     fn knows(&self, now: Tick, input: &Input) -> bool {
         match input {
             Input::Start => self.owner.is_none(),
+            // The answer may be a refusal that names no holder: the state machine must not get it.
+            Input::Wake => self.is_asking() && now < self.times_out(),
+            Input::FailedOver(_) => self.is_asking(),
             _ if now >= self.ends() => false,
             Input::Answer { tag, answer: Ok(reply), .. } => match tag.step {
                 // With a place in the local queue it has to leave that.
-                Step::Acquire => self.is_asking() && self.waiter.is_none() && reply.verdict == Verdict::Vote && is_plain(reply),
+                Step::Acquire => self.asks_undisturbed() && reply.verdict == Verdict::Vote && is_plain(reply),
                 Step::Release => {
                     let is_asked = self.release.is_some() && self.ended.is_none();
                     is_asked && reply.verdict == Verdict::Ok && is_plain(reply)
@@ -267,7 +267,8 @@ impl FastPath {
     fn wake_at(&self) -> Tick {
         match &self.grant {
             _ if self.owner.is_none() || self.ended.is_some() => Tick::NEVER,
-            // The same all the time, so that the alarm is set once.
+            None if self.is_woken => self.times_out(),
+            // The same as later on, so that the alarm is set once.
             None => self.ends(),
             Some(_) if self.release.is_none() => self.ends(),
             Some(_) => {
@@ -298,6 +299,8 @@ impl FastPath {
     fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Command>) {
         match input {
             Input::Start => self.begin(now, out),
+            Input::Wake => self.is_woken = now.tick >= self.ends(),
+            Input::FailedOver(_) => self.failed_over = Some(now.tick),
             Input::Answer { tag: Tag { step: Step::Acquire, .. }, answer: Ok(reply), .. } => self.granted(reply, now.tick, out),
             Input::Answer { .. } => self.released(now.tick, out),
             Input::Release(call, manner) => self.give_back(call, manner, now.tick, out),
@@ -364,6 +367,9 @@ impl FastPath {
         machine.handle(at(self.began.tick), Input::Start, &mut done);
         if sent_again {
             out.extend(done.drain(..).filter(|command| matches!(command, Command::Send { .. })));
+        }
+        if let Some(failed_over) = self.failed_over {
+            machine.handle(at(failed_over), Input::FailedOver(0), &mut done);
         }
         if let Some((reply, granted)) = self.grant.take() {
             let tag = self.tag(Step::Acquire, self.began.tick);

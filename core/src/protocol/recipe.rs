@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::name::{Keys, Kind};
+use crate::name::{Keys, Kind, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait};
@@ -116,5 +116,20 @@ impl Recipe {
     /// An operation on the lock.
     pub(super) fn op(&self, by: Arc<str>, verb: Verb) -> Op {
         Op::Lock(LockOp { keys: Arc::clone(&self.keys), by, verb })
+    }
+
+    /// Whether the fast path knows all that is wanted: a plain lock of one server.
+    #[must_use]
+    pub fn suits_fast_path(&self) -> bool {
+        let (keys, options) = (&self.keys, &self.options);
+        let is_lock = keys.kind() == Kind::Exclusive && keys.label().kind == LockKind::Lock;
+        let is_alone = self.servers.len() == 1 && self.quorum_config.is_none();
+        is_lock
+            && is_alone
+            && self.adopt.is_none()
+            && self.job.is_none()
+            && !options.fair
+            && options.min_hold.is_zero()
+            && options.max_hold.is_none()
     }
 }
