@@ -27,7 +27,7 @@ fn handed_over(cluster: &Cluster, name: &str) {
 }
 
 /// Whether anybody listens to the channel of this lock, at any node.
-fn listens(cluster: &Cluster, name: &str) -> bool {
+pub(crate) fn listens(cluster: &Cluster, name: &str) -> bool {
     (0..cluster.nodes.len()).any(|node| is_subscribed_at(cluster, name, node))
 }
 
