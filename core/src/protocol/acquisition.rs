@@ -61,7 +61,7 @@ impl Acquisition {
     }
 
     /// Gives it the owner value of its first round, before any input.
-    pub(super) fn is_owned_by(&mut self, owner: Arc<str>) {
+    pub(super) fn begin_as(&mut self, owner: Arc<str>) {
         if let State::Acquiring(acquiring) = &mut self.state {
             acquiring.owner = Some(owner);
         }

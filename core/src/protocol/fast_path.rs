@@ -15,7 +15,6 @@ use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
 use crate::event::{EventKind, LockEvent};
 use crate::mutant::mutant;
-use crate::name::Keys;
 use crate::op::holder::with_fence;
 use crate::op::{Queued, Reply, Verb, Verdict};
 use crate::options::wire_millis;
@@ -39,25 +38,6 @@ pub enum AcquirePath {
     Fast(FastPath),
     /// The state machine.
     Full(Box<Acquisition>),
-}
-
-/// An event of the fast path. It is written out only if anybody listens: the most locks have no others.
-#[derive(Debug)]
-pub struct PlainEvent {
-    pub(crate) kind: EventKind,
-    pub(crate) owner: Option<Arc<str>>,
-    pub(crate) fence: Option<u64>,
-    pub(crate) took: Option<Duration>,
-}
-
-impl PlainEvent {
-    /// The event, of the lock with these keys.
-    #[must_use]
-    pub fn written(self, keys: &Keys) -> LockEvent {
-        let mut event = LockEvent::of(self.kind, keys);
-        (event.owner, event.fence, event.took) = (self.owner, self.fence, self.took);
-        event
-    }
 }
 
 /// An acquisition of which only the usual is known so far.
@@ -92,8 +72,8 @@ impl AcquirePath {
 
     /// The whole state machine. `seed` as for [`Acquisition::new`].
     #[must_use]
-    pub fn full(recipe: Arc<Recipe>, waiter: Option<Waiter>, seed: u64, now: Now) -> Self {
-        Self::Full(Box::new(Acquisition::new(recipe, waiter, seed, now)))
+    pub fn full(recipe: Arc<Recipe>, seed: u64, now: Now) -> Self {
+        Self::Full(Box::new(Acquisition::new(recipe, None, seed, now)))
     }
 
     /// Whether it needs a place in its local queue before it takes this input.
@@ -105,11 +85,10 @@ impl AcquirePath {
         }
     }
 
-    /// Whether it is on the fast path, and others of this process that want the lock can't wait behind it yet: it has no place in their
-    /// queue.
+    /// Whether it may take a place in its local queue, so that others of this process that want the lock can wait behind it.
     #[must_use]
-    pub fn asks_alone(&self) -> bool {
-        matches!(self, Self::Fast(path) if path.grant.is_none() && path.waiter.is_none())
+    pub fn may_take_place(&self) -> bool {
+        matches!(self, Self::Fast(path) if path.may_take_place())
     }
 
     /// Gives it a place in its local queue.
@@ -246,17 +225,16 @@ impl FastPath {
 
     /// Whether this is the answer that the lock isn't free. The request has done nothing then.
     fn was_refused(&self, input: &Input) -> bool {
-        let is_refusal = |input: &Input| match input {
-            Input::Answer { tag, answer: Ok(reply), .. } => {
-                tag.step == Step::Acquire && matches!(reply.verdict, Verdict::Held { .. })
-            }
-            _ => false,
-        };
-        self.is_asking() && is_refusal(input)
+        let Input::Answer { tag, answer: Ok(reply), .. } = input else { return false };
+        self.is_asking() && tag.step == Step::Acquire && matches!(reply.verdict, Verdict::Held { .. })
+    }
+
+    fn may_take_place(&self) -> bool {
+        self.grant.is_none() && self.waiter.is_none() && self.recipe.waits_in_queues()
     }
 
     fn needs_place(&self, now: Tick, input: &Input) -> bool {
-        self.is_asking() && self.waiter.is_none() && self.recipe.waits_in_queues() && !self.knows(now, input)
+        self.is_asking() && self.may_take_place() && !self.knows(now, input)
     }
 
     fn valid_until(&self) -> Tick {
@@ -265,18 +243,13 @@ impl FastPath {
     }
 
     fn wake_at(&self) -> Tick {
-        match &self.grant {
+        match self.release {
             _ if self.owner.is_none() || self.ended.is_some() => Tick::NEVER,
-            None if self.is_woken => self.times_out(),
-            // The same as later on, so that the alarm is set once.
+            _ if self.is_asking() && self.is_woken => self.times_out(),
+            // While it asks and while it holds it is the same time, so that the alarm is set once.
             None => self.ends(),
-            Some(_) if self.release.is_none() => self.ends(),
-            Some(_) => {
-                let gives_up = |(_, _, sent): &(CallId, Manner, Tick)| {
-                    sent.after(self.recipe.response_timeout.min(self.recipe.unavailable_after))
-                };
-                self.ends().min(self.release.as_ref().map_or(Tick::NEVER, gives_up))
-            }
+            // The caller of the release gives up.
+            Some((_, _, sent)) => self.ends().min(sent.after(self.recipe.unavailable_after)),
         }
     }
 
@@ -313,7 +286,7 @@ impl FastPath {
         self.began = now;
         let owner = recipe.signature.owner(now.wall_us, fastrand::Rng::with_seed(self.seed).u128(..));
         self.owner = Some(Arc::clone(&owner));
-        out.push(Command::EmitPlain(self.event(EventKind::Round, None)));
+        out.push(Command::Emit(self.event(EventKind::Round, None)));
         let deadline = validity::end(now.tick, recipe.first_ttl()).min(now.tick.after(recipe.response_timeout));
         let ttl_ms = wire_millis(recipe.key_ttl());
         let (adopt, place, quorum_config, job) = (None, None, None, None);
@@ -330,7 +303,7 @@ impl FastPath {
         let Some(owner) = self.owner.clone() else { return };
         let fence = reply.fence;
         self.grant = Some((reply, now));
-        out.push(Command::EmitPlain(self.event(EventKind::Acquired, Some(now.since(self.began.tick)))));
+        out.push(Command::Emit(self.event(EventKind::Acquired, Some(now.since(self.began.tick)))));
         out.push(Command::Acquired(Ok(Answered::Granted(Grant { owner, fence, attempt: None }))));
     }
 
@@ -347,21 +320,23 @@ impl FastPath {
 
     fn released(&mut self, now: Tick, out: &mut Vec<Command>) {
         let (Some((call, ..)), Some((_, granted))) = (self.release, &self.grant) else { return };
-        out.push(Command::EmitPlain(self.event(EventKind::Released, Some(now.since(*granted)))));
+        out.push(Command::Emit(self.event(EventKind::Released, Some(now.since(*granted)))));
         self.ended = Some(now);
         out.push(Command::Released(call, Ok(Release::ours(Duration::ZERO, Duration::ZERO))));
     }
 
-    fn event(&self, kind: EventKind, took: Option<Duration>) -> PlainEvent {
-        let fence = self.grant.as_ref().map(|(reply, _)| reply.fence);
-        PlainEvent { kind, owner: self.owner.clone(), fence, took }
+    fn event(&self, kind: EventKind, took: Option<Duration>) -> LockEvent {
+        let mut event = LockEvent::of(kind, &self.recipe.keys);
+        (event.owner, event.took) = (self.owner.clone(), took);
+        event.fence = self.grant.as_ref().map(|(reply, _)| reply.fence);
+        event
     }
 
     /// The state machine after the same inputs. What it would have done for them is done; a refused request is `sent_again`.
     fn replayed(&mut self, sent_again: bool, now: Now, out: &mut Vec<Command>) -> Acquisition {
         let mut machine = Acquisition::new(Arc::clone(&self.recipe), self.waiter.take(), self.seed, self.began);
         let Some(owner) = self.owner.take() else { return machine };
-        machine.is_owned_by(owner);
+        machine.begin_as(owner);
         let mut done = Vec::new();
         let at = |tick: Tick| if mutant!(ReplayedLater) { now } else { Now { tick, ..self.began } };
         machine.handle(at(self.began.tick), Input::Start, &mut done);

@@ -23,11 +23,8 @@ struct Shell {
 impl Shell {
     fn new(is_fast: bool, recipe: &Arc<Recipe>, now: Now) -> Self {
         let (recipe, queues) = (Arc::clone(recipe), LocalQueues::new("c", "w", 1));
-        let path = if is_fast {
-            AcquirePath::fast(Arc::clone(&recipe), 7, now)
-        } else {
-            AcquirePath::full(Arc::clone(&recipe), None, 7, now)
-        };
+        let path =
+            if is_fast { AcquirePath::fast(Arc::clone(&recipe), 7, now) } else { AcquirePath::full(Arc::clone(&recipe), 7, now) };
         let mut shell = Self { recipe, path, queues, sent: Vec::new(), stands: false };
         if !is_fast && shell.recipe.waits_in_queues() {
             shell.join();
@@ -67,11 +64,6 @@ impl Shell {
                 None
             }
             Command::Listen => None,
-            Command::EmitPlain(PlainEvent { kind, owner, fence, took }) => {
-                let (owner, event) = (owner.clone(), PlainEvent { kind: *kind, owner: None, fence: *fence, took: *took });
-                let event = PlainEvent { owner, ..event }.written(&self.recipe.keys);
-                Some(format!("{:?}", Command::Emit(event)))
-            }
             other => Some(format!("{other:?}")),
         }
     }
@@ -166,7 +158,7 @@ fn play(seed: u64) {
             Input::HandOver(call) => Input::HandOver(*call),
             other => unreachable!("{other:?}"),
         };
-        if rng.u8(..8) == 0 && fast.path.asks_alone() && recipe.waits_in_queues() {
+        if rng.u8(..8) == 0 && fast.path.may_take_place() {
             // Another one waits behind it.
             fast.join();
         }

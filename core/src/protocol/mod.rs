@@ -48,7 +48,7 @@ use std::time::Duration;
 
 pub use acquisition::Acquisition;
 pub use ballot::{Ballot, Standing};
-pub use fast_path::{AcquirePath, FastPath, PlainEvent};
+pub use fast_path::{AcquirePath, FastPath};
 pub(crate) use force_release::force_released;
 pub use inspection::{LockInfo, inspect};
 pub use job_status::{JobState, JobStatus};
@@ -287,8 +287,6 @@ pub enum Command {
     Jumped(Jump),
     /// Emit an event.
     Emit(LockEvent),
-    /// Emit an event of the fast path.
-    EmitPlain(PlainEvent),
     /// Emit an event about an attempt of another worker that was not reported. It belongs to no acquire and no hold of this client.
     EmitOfAnother(LockEvent),
     /// End the acquire.

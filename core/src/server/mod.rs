@@ -186,8 +186,7 @@ pub trait Server: Send + Sync + 'static {
         false
     }
 
-    /// Whether it takes a free lock by one request, and refuses one that is only of use then at once if more is needed; and the lock may
-    /// be free.
+    /// Whether the lock may be free, and this server can say by one request that it isn't. Then an acquire may ask for a free lock first.
     #[doc(hidden)]
     fn may_be_free(&self, keys: &Keys) -> bool {
         let _ = keys;

@@ -8,6 +8,7 @@ mod aside;
 mod entries;
 mod measured;
 mod panicked;
+mod place;
 mod scratch;
 mod self_wait;
 mod several;
@@ -36,7 +37,6 @@ use crate::session::asks::Asks;
 use crate::session::caller::Caller;
 use crate::session::trace::trace_next;
 use crate::sync::Mutex;
-use crate::wait::Waiter;
 
 /// An acquisition with its callers.
 pub(crate) struct LockActor {
@@ -126,13 +126,6 @@ impl LockActor {
         Arc::new(Self::made(session, recipe, (id, context), (measured, trace, spans), caller))
     }
 
-    /// Takes its place in the local queue, before any input.
-    pub(super) fn take_place(&self, waiter: Waiter) {
-        // An adopt may try at once, at any place in the queue: the hold is meant for the process with the ticket.
-        let waiter = if self.recipe.adopt.is_some() { waiter.may_try() } else { waiter };
-        self.state.lock().machine.take_place(waiter);
-    }
-
     fn made(
         session: Arc<Session>,
         recipe: Arc<Recipe>,
@@ -141,7 +134,7 @@ impl LockActor {
         (acquirer, asks): (Acquirer, Option<Asks>),
     ) -> Self {
         let (now, seed, ours) = (session.now(), fastrand::u64(..), Arc::clone(&recipe));
-        let machine = if asks.is_some() { AcquirePath::fast(ours, seed, now) } else { AcquirePath::full(ours, None, seed, now) };
+        let machine = if asks.is_some() { AcquirePath::fast(ours, seed, now) } else { AcquirePath::full(ours, seed, now) };
         let state = ActorState {
             machine,
             asks,
@@ -333,7 +326,6 @@ impl LockActor {
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(&self.recipe.queue_key(), self.id, io),
             Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason, io),
-            Command::EmitPlain(event) => self.emit(event.written(&self.recipe.keys)),
             Command::Emit(event) => self.emit(event),
             Command::EmitOfAnother(event) => self.emit_of_another(&event),
             Command::Acquired(result) => self.acquired(result),

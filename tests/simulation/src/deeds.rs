@@ -19,10 +19,6 @@ impl World {
     /// Gives a user the result of an acquisition.
     pub(super) fn give_result(&mut self, client: usize, slot: usize, command: Command) {
         match command {
-            Command::EmitPlain(event) => {
-                let event = event.written(&self.processes[client].slots[slot].recipe.keys);
-                self.give_result(client, slot, Command::Emit(event));
-            }
             Command::Emit(event) | Command::EmitOfAnother(event) => match event.kind {
                 EventKind::Renewed => self.stats.renewals += 1,
                 EventKind::Released | EventKind::Expired | EventKind::Overlapped => {

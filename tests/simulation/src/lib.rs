@@ -26,6 +26,7 @@ mod listening;
 mod lost_marks;
 mod node;
 mod notices;
+mod places;
 mod plan;
 mod probe;
 mod process;

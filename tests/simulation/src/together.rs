@@ -108,7 +108,7 @@ impl World {
             let process = &mut self.processes[client];
             let from = &process.slots[slot];
             let recipe = Arc::new(Recipe { keys: Arc::clone(&self.keys[name]), ..(*from.recipe).clone() });
-            let machine = AcquirePath::full(Arc::clone(&recipe), None, seed, now);
+            let machine = AcquirePath::full(Arc::clone(&recipe), seed, now);
             let mut hold = Slot::new(recipe, machine, name, from.worker, from.started, from.stopped);
             hold.owner = Some(Arc::clone(&grant.owner));
             hold.unanswered = from.unanswered;

@@ -11,7 +11,6 @@ use locktender::{LockOptions, Wait};
 use super::clock::{Instant, micros, ms};
 use super::plan::Plan;
 use super::queue::Event;
-use super::several::{mode_of, queue_key};
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
 
@@ -147,7 +146,7 @@ impl World {
         let slot = process.slots.len();
         let machine = match is_fast {
             true => AcquirePath::fast(recipe.clone(), seed, now),
-            false => AcquirePath::full(recipe.clone(), None, seed, now),
+            false => AcquirePath::full(recipe.clone(), seed, now),
         };
         process.live.push(slot);
         process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
@@ -159,32 +158,6 @@ impl World {
         }
         self.bring(client, slot, Input::Start);
         slot
-    }
-
-    /// Whether nobody of the process wants the lock, as far as the servers don't know it. Whoever asks for it takes a place, to wait behind.
-    fn may_ask_first(&mut self, client: usize, recipe: &Recipe) -> bool {
-        let process = &self.processes[client];
-        let is_same = |slot: &&usize| process.slots[**slot].recipe.keys.lock() == recipe.keys.lock();
-        let asks = |slot: &&usize| process.slots[**slot].machine.is_asking() && is_same(slot);
-        if let Some(slot) = process.live.iter().find(asks).copied() {
-            let entry = &process.slots[slot];
-            if entry.machine.asks_alone() && entry.recipe.waits_in_queues() {
-                self.take_place(client, slot);
-            }
-            return false;
-        }
-        self.plan.has_fast_path && recipe.suits_fast_path() && !process.local_queues.is_waited_for(recipe.keys.lock())
-    }
-
-    /// Puts an acquisition into its local queue.
-    pub(super) fn take_place(&mut self, client: usize, slot: usize) {
-        let process = &mut self.processes[client];
-        let entry = &mut process.slots[slot];
-        let (keys, fair) = (&entry.recipe.keys, entry.recipe.options.fair);
-        let waiter = process.local_queues.join(&queue_key(keys), slot as u64, mode_of(keys, fair));
-        let place = Arc::clone(waiter.slot.entry());
-        entry.machine.take_place(waiter);
-        self.joins_queue(&place, client, slot);
     }
 
     pub(super) fn worker_acquired(&mut self, client: usize, slot: usize, granted: bool) {
