@@ -1,8 +1,8 @@
 //! The host: Node's event loop, which does the I/O of the calls made on its thread. All the unsafe code of this package is here and in
 //! `wake.rs`, except one block in `client.rs` and one in `date.rs`.
 //!
-//! Node's event loop is libuv's. It watches the sockets of each client (`uv_poll`). Before it sleeps, it sends the calls of this
-//! iteration (`uv_prepare`). Neither keeps the loop alive. The functions are looked up in the running program, because other
+//! Node's event loop is libuv's. It watches the sockets of each client (`uv_poll`). Before it sleeps, it sends those calls of this
+//! iteration that are not sent yet (`uv_prepare`). Neither keeps the loop alive. The functions are looked up in the running program, because other
 //! runtimes that load Node's addons have no libuv. There the core's I/O thread does all the work.
 //!
 //! All this code runs on the thread of one environment. When the environment ends, its handles must be closed. This takes an

@@ -95,11 +95,11 @@ impl Queue {
         call: Result<Call<T>, Error>,
         value: fn(T) -> Value,
     ) -> i64 {
-        let (id, alone) = self.expect(env);
+        let id = self.expect(env);
         let queue = Arc::clone(self);
         let receive = move |result: Result<T, Error>| queue.push(Item::Settled(id, result.map(value)));
         match call {
-            Ok(call) => self.keep(id, self.send_off(call, alone, receive)),
+            Ok(call) => self.keep(id, self.send_off(call, receive)),
             Err(error) => receive(Err(error)),
         }
         id
@@ -108,7 +108,7 @@ impl Queue {
     /// Waits for the end of a hold. This keeps the environment alive as any call does. Gives the number under which the end comes
     /// out.
     pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Hold) -> i64 {
-        let (id, _) = self.expect(env);
+        let id = self.expect(env);
         let queue = Arc::clone(self);
         let ended = |lost: Option<(String, Loss)>| Value::Ended(lost.map(|(name, loss)| Error::lost(&name, loss)));
         self.keep(id, held.ended_of().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
@@ -132,20 +132,13 @@ impl Queue {
         self.hosted.store(hosted, Ordering::SeqCst);
     }
 
-    /// A single call is sent at once, while JavaScript finishes its work. The calls of many callers are sent together after it.
-    fn send_off<T: Send + 'static>(
-        &self,
-        call: Call<T>,
-        alone: bool,
-        receive: impl FnOnce(Result<T, Error>) + Send + 'static,
-    ) -> Cancel {
+    /// A single call is sent at once, while JavaScript finishes its work. Of many callers the core sends a part at once, and the host the
+    /// rest after it.
+    fn send_off<T: Send + 'static>(&self, call: Call<T>, receive: impl FnOnce(Result<T, Error>) + Send + 'static) -> Cancel {
         if !self.hosted.load(Ordering::SeqCst) {
             return call.then(receive);
         }
         let (cancel, driver) = call.then_driven(receive);
-        if let Some(driver) = driver.as_ref().filter(|_| alone) {
-            driver.send();
-        }
         self.has_to_send(driver);
         cancel
     }
@@ -179,15 +172,15 @@ impl Queue {
         !self.state.lock().items.is_empty()
     }
 
-    /// A number for a call under way, and whether it is the only one.
-    fn expect(&self, env: &Env) -> (i64, bool) {
+    /// A number for a call under way.
+    fn expect(&self, env: &Env) -> i64 {
         let mut state = self.state.lock();
         state.last_id += 1;
         let id = state.last_id;
         state.pending.insert(id, Cancel::default());
         state.open(env);
         state.keep_alive(env);
-        (id, state.pending.len() == 1)
+        id
     }
 
     fn keep(&self, id: i64, cancel: Cancel) {

@@ -29,6 +29,17 @@ pub(crate) mod tls;
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
 
+/// From so many operations under way on, a write waits for half of them, and below for a quarter.
+const MANY: usize = 32;
+
+/// Whether so many unwritten operations are too few for a write, with so many under way in all. Each write is a call of the operating
+/// system, and wakes the server; and both client and server are to have something to do. What is too little is written when the task or
+/// the loop has nothing else to do.
+const fn is_little(unwritten: usize, under_way: usize) -> bool {
+    let share = if under_way < MANY { 4 } else { 2 };
+    unwritten > 0 && unwritten.saturating_mul(share) < under_way
+}
+
 /// The change of a socket.
 enum Change {
     Open(Role),
@@ -47,5 +58,18 @@ fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, io: &Io, mut socket: 
             Effect::Complete(completion, answer) => completion.complete_by(io, answer),
             Effect::Report(state) => primary.health.report(state),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_little;
+
+    #[test]
+    fn a_write_waits_for_a_quarter_of_what_is_under_way_and_for_half_of_much() {
+        assert!([(1, 1), (1, 4), (2, 8), (8, 31), (16, 32), (32, 64)].iter().all(|(some, all)| !is_little(*some, *all)));
+        assert!([(1, 5), (1, 8), (7, 31), (15, 32), (31, 64)].iter().all(|(some, all)| is_little(*some, *all)));
+        assert!(!is_little(0, 64), "there is nothing to write");
+        assert!(!is_little(usize::MAX, 64), "what has waited is written");
     }
 }

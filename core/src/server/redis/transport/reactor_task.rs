@@ -4,7 +4,7 @@
 //! the [`reactor`](crate::io::reactor). Only dialing is left to the I/O thread: resolving a name, TLS.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::mio_socket::MioSocket;
-use crate::server::redis::transport::{Change, carry_out};
+use crate::server::redis::transport::{Change, carry_out, is_little};
 use crate::sync::Mutex;
 
 /// A notice of the poller: the socket may be readable or writable.
@@ -58,6 +58,7 @@ pub(crate) struct ReactorTask {
     body: Mutex<Body>,
     due: AtomicU64,
     busy: AtomicBool,
+    under_way: AtomicUsize,
     /// A reference to itself, from a close to the end of the writes that the close waits for.
     kept: Mutex<Option<Arc<Self>>>,
 }
@@ -88,6 +89,7 @@ impl ReactorTask {
                     body: Mutex::new(Body { primary, connection, socket: None, lingering: None, effects: Vec::new(), dial }),
                     due: AtomicU64::new(u64::MAX),
                     busy: AtomicBool::new(false),
+                    under_way: AtomicUsize::new(0),
                     kept: Mutex::default(),
                 }
             })
@@ -100,11 +102,14 @@ impl ReactorTask {
         let sends_later = matches!(pending.request.io, Io::Loop(_));
         let mut inbox = self.inbox.lock();
         inbox.push(Message::Bring(Input::Submit(pending)));
-        let first = inbox.len() == 1;
+        let unsent = inbox.len();
         drop(inbox);
         if !sends_later {
             self.poll(&Io::Threads(None));
-        } else if first {
+        } else if !is_little(unsent, self.under_way.load(Ordering::Relaxed) + unsent) {
+            self.poll(&Io::Threads(None));
+            self.reactor.promote_next();
+        } else if unsent == 1 {
             // If the loop is blocked and doesn't send, the I/O thread does.
             self.due.fetch_min(Tick::now().after(SENT_SOON).as_micros(), Ordering::SeqCst);
             self.reactor.promote_next();
@@ -266,6 +271,7 @@ impl Handler for ReactorTask {
             self.work(&mut body, io);
             let (busy, due) = (body.connection.is_busy(), body.due());
             self.busy.store(busy, Ordering::SeqCst);
+            self.under_way.store(body.connection.under_way(), Ordering::Relaxed);
             let before = self.due.swap(due.as_micros(), Ordering::SeqCst);
             drop(body);
             if due.as_micros() < before {

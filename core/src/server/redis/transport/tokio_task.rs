@@ -21,7 +21,7 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
-use crate::server::redis::transport::{Change, carry_out};
+use crate::server::redis::transport::{Change, carry_out, is_little};
 
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
@@ -29,9 +29,6 @@ const BATCH: usize = 256;
 /// How many operations are answered before what callers sent meanwhile is written. Otherwise the server would have nothing to do
 /// while a long batch of answers is handled, and the client nothing after it.
 const PART: usize = 8;
-
-/// From so many operations under way on, a write waits for half of them, and below for a quarter.
-const MANY: usize = 32;
 
 const ROLES: [Role; 2] = [Role::Operations, Role::Lingering];
 
@@ -216,14 +213,6 @@ impl Task {
     }
 }
 
-/// Whether so many unwritten operations are too few for a write, with so many under way in all. Each write is a call of the operating
-/// system, and wakes the server; and both client and server are to have something to do. What is too little is written when no other task
-/// can run.
-const fn is_little(unwritten: usize, under_way: usize) -> bool {
-    let share = if under_way < MANY { 4 } else { 2 };
-    unwritten > 0 && unwritten.saturating_mul(share) < under_way
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -235,15 +224,6 @@ mod tests {
     use crate::options::ClientOptions;
     use crate::server::redis::connection::in_flight::InFlight;
     use crate::server::{Completion, Request};
-
-    #[test]
-    fn a_write_waits_for_a_quarter_of_what_is_under_way_and_for_half_of_much() {
-        let is_little = |unwritten, under_way| super::is_little(unwritten, under_way);
-        assert!([(1, 1), (1, 4), (2, 8), (8, 31), (16, 32), (32, 64)].iter().all(|(some, all)| !is_little(*some, *all)));
-        assert!([(1, 5), (1, 8), (7, 31), (15, 32), (31, 64)].iter().all(|(some, all)| is_little(*some, *all)));
-        assert!(!is_little(0, 64), "there is nothing to write");
-        assert!(!is_little(usize::MAX, 64), "what has waited is written");
-    }
 
     #[test]
     fn what_was_sent_after_a_close_is_refused_at_once_and_no_more_can_be_sent() {
