@@ -1,20 +1,36 @@
-// The Node sides: `node node_sides.mjs <locktender|redlock|ioredis|once> <urls> <seconds> <callers>`.
+// The Node sides: `node node_sides.mjs <side> <urls> <seconds> <callers> [new]`; with `new` each pair has a new name.
 // Everything is imported where it is used: `once` is measured from the start of its process to its end.
 const PERMITS = 5
-const [side, urls, seconds, callers] = process.argv.slice(2)
+const [side, urls, seconds, callers, names] = process.argv.slice(2)
 
-const sides = { locktender, redlock, ioredis, once, semaphore, 'redis-semaphore': redisSemaphore }
+const sides = {
+  locktender,
+  'with-lock': withLock,
+  redlock,
+  'redlock-using': redlockUsing,
+  'redlock-universal': redlockUniversal,
+  ioredis,
+  once,
+  semaphore,
+  'redis-semaphore': redisSemaphore,
+}
 await sides[side]()
 
 async function locktender() {
   const { Client } = await import('locktender')
   const client = new Client(urls.split(','))
-  const locks = new Map()
+  const lock = remembered((name) => client.lock(name))
   await measure(async (name) => {
-    if (!locks.has(name)) locks.set(name, client.lock(name))
-    const held = await locks.get(name).acquire()
+    const held = await lock(name).acquire()
     await held.release()
   })
+  await client.close()
+}
+
+async function withLock() {
+  const { Client } = await import('locktender')
+  const client = new Client(urls.split(','))
+  await measure((name) => client.withLock(name, async () => {}))
   await client.close()
 }
 
@@ -26,6 +42,33 @@ async function redlock() {
     await held.release()
   })
   process.exit()
+}
+
+async function redlockUsing() {
+  const { default: Redlock } = await import('redlock')
+  const lock = new Redlock(await connections())
+  await measure((name) => lock.using([name], 10_000, async () => {}))
+  process.exit()
+}
+
+async function redlockUniversal() {
+  const { IoredisAdapter, createLock } = await import('redlock-universal')
+  const [redis] = await connections()
+  const adapter = new IoredisAdapter(redis)
+  const lock = remembered((key) => createLock({ adapter, key, ttl: 10_000 }))
+  await measure(async (name) => {
+    const own = lock(name)
+    const handle = await own.acquire()
+    await own.release(handle)
+  })
+  process.exit()
+}
+
+/** Makes each caller's lock once, unless each pair has a new name. */
+function remembered(make) {
+  if (names === 'new') return make
+  const made = new Map()
+  return (name) => made.get(name) ?? made.set(name, make(name)).get(name)
 }
 
 /** What somebody writes by hand: a random value set, and compared before it is deleted. */
@@ -84,5 +127,7 @@ async function connections() {
 
 async function measure(pair) {
   const meter = await import('./meter.mjs')
-  await meter.measure(Number(seconds), Number(callers), pair)
+  let made = 0
+  const named = names === 'new' ? (name) => pair(`${name}:${process.pid}:${(made += 1)}`) : pair
+  await meter.measure(Number(seconds), Number(callers), named)
 }

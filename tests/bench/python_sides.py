@@ -1,12 +1,26 @@
-"""The Python sides: `python python_sides.py <sync|redis-py|asyncio|redis-asyncio|once|bare> <url> <seconds> <callers>`.
+"""The Python sides: `python python_sides.py <sync|redis-py|asyncio|redis-asyncio|once|bare> <url> <seconds> <callers> [new]`.
 
-Everything is imported where it is used: `once` and `bare` are measured from the start of their processes to the end.
+With `new` each pair has a new name, and so a lock object of its own. Everything is imported where it is used: `once` and `bare` are measured from the start of their processes to the end.
 """
 
+import itertools
+import os
 import sys
 
 
-def sync(url, seconds, callers):
+def named(pair_of, names):
+    """What makes a caller's pairs; with new names each pair is made by itself."""
+    if not names:
+        return pair_of
+
+    def each_new(name):
+        numbers = itertools.count()
+        return lambda: pair_of(f"{name}:{os.getpid()}:{next(numbers)}")()
+
+    return each_new
+
+
+def sync(url, seconds, callers, *names):
     import meter
     from locktender import Client
 
@@ -16,11 +30,11 @@ def sync(url, seconds, callers):
         lock = client.lock(name)
         return lambda: lock.acquire().release()
 
-    meter.threads(seconds, callers, pair_of)
+    meter.threads(seconds, callers, named(pair_of, names))
     client.close()
 
 
-def redis_py(url, seconds, callers):
+def redis_py(url, seconds, callers, *names):
     import meter
     import redis
 
@@ -35,10 +49,10 @@ def redis_py(url, seconds, callers):
 
         return pair
 
-    meter.threads(seconds, callers, pair_of)
+    meter.threads(seconds, callers, named(pair_of, names))
 
 
-async def with_asyncio(url, seconds, callers):
+async def with_asyncio(url, seconds, callers, *names):
     import meter
     from locktender import Client
 
@@ -53,10 +67,10 @@ async def with_asyncio(url, seconds, callers):
 
         return pair
 
-    await meter.tasks(seconds, callers, pair_of)
+    await meter.tasks(seconds, callers, named(pair_of, names))
 
 
-async def redis_asyncio(url, seconds, callers):
+async def redis_asyncio(url, seconds, callers, *names):
     import meter
     import redis.asyncio
 
@@ -71,7 +85,7 @@ async def redis_asyncio(url, seconds, callers):
 
         return pair
 
-    await meter.tasks(seconds, callers, pair_of)
+    await meter.tasks(seconds, callers, named(pair_of, names))
 
 
 def print_memory():
@@ -81,20 +95,20 @@ def print_memory():
     print(f"memory_mb={int(peak.split()[1]) / 1024}")
 
 
-def main(side, url, seconds, callers):
+def main(side, url, seconds, callers, *names):
     seconds, callers = float(seconds), int(callers)
     if side == "sync":
-        sync(url, seconds, callers)
+        sync(url, seconds, callers, *names)
     elif side == "redis-py":
-        redis_py(url, seconds, callers)
+        redis_py(url, seconds, callers, *names)
     elif side == "asyncio":
         import asyncio
 
-        asyncio.run(with_asyncio(url, seconds, callers))
+        asyncio.run(with_asyncio(url, seconds, callers, *names))
     elif side == "redis-asyncio":
         import asyncio
 
-        asyncio.run(redis_asyncio(url, seconds, callers))
+        asyncio.run(redis_asyncio(url, seconds, callers, *names))
     elif side == "once":
         from locktender import Client
 

@@ -9,6 +9,18 @@ import time
 
 from fleets import ROOT, urls
 
+NODE = {
+    "node-locktender",
+    "node-with-lock",
+    "node-once",
+    "node-semaphore",
+    "redlock",
+    "redlock-using",
+    "redlock-universal",
+    "ioredis",
+    "redis-semaphore",
+}
+
 
 def build(groups):
     """Builds what the sides of these groups run, all of it optimised; gives our Rust program and rslock's."""
@@ -44,17 +56,17 @@ class Sides:
 
     def command(self, side, where, seconds):
         name, _, callers = side.rpartition("-")
+        what = [where, str(seconds), callers, *(["new"] if name.endswith("-new") else [])]
+        name = name.removesuffix("-new")
         match name:
             case "rslock":
-                return [self.rslock, where, str(seconds), callers]
-            case "rslock-new":
-                return [self.rslock, where, str(seconds), callers, "new"]
-            case "node-locktender" | "redlock" | "ioredis" | "node-once" | "node-semaphore" | "redis-semaphore":
-                return ["node", "tests/bench/node_sides.mjs", name.removeprefix("node-"), where, str(seconds), callers]
+                return [self.rslock, *what]
+            case _ if name in NODE:
+                return ["node", "tests/bench/node_sides.mjs", name.removeprefix("node-"), *what]
             case "node-bare":
                 return ["node", "-e", ""]
             case "py-sync" | "redis-py" | "py-asyncio" | "redis-asyncio" | "py-once":
-                return [sys.executable, "tests/bench/python_sides.py", name.removeprefix("py-"), where, str(seconds), callers]
+                return [sys.executable, "tests/bench/python_sides.py", name.removeprefix("py-"), *what]
             case "py-bare":
                 return [sys.executable, "tests/bench/python_sides.py", "bare", where, str(seconds), callers]
         return [self.ours, side, where, str(seconds)]
