@@ -45,10 +45,12 @@ export async function during<T, H extends Holding>(held: H, body: (held: H) => T
     })
     throw error
   }
-  await held.leave().catch((lockError: unknown) => {
+  try {
+    await held.leave()
+  } catch (lockError) {
     if (lockError instanceof LockLostError) lockError.result = value
     throw lockError
-  })
+  }
   return value
 }
 

@@ -99,16 +99,16 @@ export abstract class Holding implements AsyncDisposable {
     return this.#grip
   }
 
-  /** The outcome of the release with this number. The core frees the hold, unless a later call may have something to report. */
-  async #ending(call: number): Promise<unknown> {
-    const settled = await outcome(call)
+  /** The result of the call that ends the hold. The core frees the hold, unless a later call may have something to report. */
+  async #endedBy<T>(start: (hold: number) => number): Promise<T> {
+    const settled = await outcome(start(this.held))
     const owner = this.#grip && queue.free(this.#grip.on.hold)
     if (this.#grip && owner) {
       this.#owner = owner
       loosen(this.#grip)
       this.#grip = undefined
     }
-    return settled
+    return resultOf<T>(settled)
   }
 
   /**
@@ -272,7 +272,7 @@ export abstract class Holding implements AsyncDisposable {
    * ```
    */
   release(): Promise<Release> {
-    return traced('release', this.#label, async () => resultOf(await this.#ending(queue.release(this.held))))
+    return traced('release', this.#label, () => this.#endedBy<Release>((hold) => queue.release(hold)))
   }
 
   /**
@@ -286,10 +286,7 @@ export abstract class Holding implements AsyncDisposable {
    * ```
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    const disposed = traced('release', this.#label, async () => {
-      if (this.#grip) resultOf(await this.#ending(queue.dispose(this.#grip.on.hold)))
-    })
-    await disposed.catch((error: unknown) => {
+    await this.#endedUnlessOver((hold) => queue.dispose(hold)).catch((error: unknown) => {
       // What only the release found is nowhere else. A program that closes a client knows that its locks are released.
       const isKnown = this.#grip !== undefined && queue.holderKnows(this.#grip.on.hold)
       if (error instanceof LockLostError && error.reason !== 'closed' && !isKnown) throw error
@@ -305,16 +302,16 @@ export abstract class Holding implements AsyncDisposable {
 
   /** Ends an attempt of a job by the call that `start` starts. @internal */
   endBy(start: (hold: number) => number): Promise<void> {
-    return traced('release', this.#label, async () => {
-      resultOf(await this.#ending(start(this.held)))
-    })
+    return traced('release', this.#label, () => this.#endedBy(start))
   }
 
   /** Ends a body: rejects with `LockLostError` if the lock was lost meanwhile. @internal */
   leave(): Promise<void> {
-    return traced('release', this.#label, async () => {
-      if (this.#grip) resultOf(await this.#ending(queue.leave(this.#grip.on.hold)))
-    })
+    return this.#endedUnlessOver((hold) => queue.leave(hold))
+  }
+
+  #endedUnlessOver(start: (hold: number) => number): Promise<void> {
+    return traced('release', this.#label, () => (this.#grip ? this.#endedBy(start) : Promise.resolve()))
   }
 }
 

@@ -102,24 +102,27 @@ export function safeName(text: string): string {
   return addon.safeName(textOf('text', text))
 }
 
-/** The core's lock, and the client that it keeps alive. @internal */
-export interface Made {
-  readonly native: native.Lock
+/** What acquires, and the client that it keeps alive. @internal */
+export interface Made<Native = native.Lock> {
+  readonly native: Native
   readonly client: object
 }
+
+/** What acquires. */
+type Acquiring = Pick<native.Lock, 'acquire' | 'tryAcquire'>
 
 /** Makes a handle of what was granted. */
 type ToHold<H> = (client: object, granted: Granted) => H
 
 /** Acquires one lock or several. @internal */
-export async function acquired<H>(open: () => Made, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H> {
+export async function acquired<H>(open: () => Made<Acquiring>, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H> {
   const signal = onlySignal(options)
   const { native, client } = open()
   return toHold(client, resultOf<Granted>(await outcomeUnless(signal, () => native.acquire())))
 }
 
 /** Tries once to acquire one lock or several. @internal */
-export async function tried<H>(open: () => Made, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H | null> {
+export async function tried<H>(open: () => Made<Acquiring>, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H | null> {
   const signal = onlySignal(options)
   const { native, client } = open()
   const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))
@@ -148,9 +151,9 @@ export class Lock {
     this.#open = open
   }
 
-  get #opened(): Made {
-    return (this.#made ??= this.#open())
-  }
+  readonly #opened = (): Made => (this.#made ??= this.#open())
+
+  readonly #hold = (client: object, granted: Granted): Hold => new Hold(this.name, client, granted)
 
   /**
    * Acquires the lock, and waits for it at most `waitMs`. Aborting `signal` ends the wait, rejects with the signal's reason and
@@ -169,11 +172,7 @@ export class Lock {
    * ```
    */
   acquire(options?: AcquireOptions): Promise<Hold> {
-    return traced('acquire', this.name, () => this.#acquire(options))
-  }
-
-  async #acquire(options: AcquireOptions | undefined): Promise<Hold> {
-    return await acquired(() => this.#opened, options, (client, granted) => new Hold(this.name, client, granted))
+    return traced('acquire', this.name, () => acquired(this.#opened, options, this.#hold))
   }
 
   /**
@@ -188,11 +187,7 @@ export class Lock {
    * ```
    */
   tryAcquire(options?: AcquireOptions): Promise<Hold | null> {
-    return traced('acquire', this.name, () => this.#tryAcquire(options))
-  }
-
-  async #tryAcquire(options: AcquireOptions | undefined): Promise<Hold | null> {
-    return await tried(() => this.#opened, options, (client, granted) => new Hold(this.name, client, granted))
+    return traced('acquire', this.name, () => tried(this.#opened, options, this.#hold))
   }
 
   /**
@@ -209,7 +204,7 @@ export class Lock {
    * ```
    */
   async inspect(): Promise<LockInfo | null> {
-    const { native } = this.#opened
+    const { native } = this.#opened()
     return resultOf<LockInfo | undefined>(await outcome(native.inspect())) ?? null
   }
 
@@ -233,7 +228,7 @@ export class Lock {
    */
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {
     const { owner } = forceReleaseOptions(options)
-    const { native } = this.#opened
+    const { native } = this.#opened()
     return resultOf<LockInfo | undefined>(await outcome(native.forceRelease(owner))) ?? null
   }
 
