@@ -1,9 +1,9 @@
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { text as textOf } from './checks.js'
-import { NotHeldError } from './errors.js'
+import { NotHeldError, valueOf } from './errors.js'
 import { Hold } from './hold.js'
-import { forceReleaseOptions, onlySignal, type AcquireOptions } from './options.js'
+import { forceReleaseOptions, onlySignal, type AcquireOptions, type LockOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -102,11 +102,62 @@ export function safeName(text: string): string {
   return addon.safeName(textOf('text', text))
 }
 
-/** What acquires, and the client that it keeps alive. @internal */
-export interface Made<Native = native.Lock> {
-  readonly native: Native
+/** What the core does with a lock, and the client that it keeps alive. @internal */
+export interface Made<Core = CoreLock> {
+  readonly core: Core
   readonly client: object
 }
+
+/** The core's lock. It is made when it is used for the second time: most locks are acquired once. @internal */
+export class CoreLock {
+  readonly #client: native.Client
+  readonly #maker: native.LockMaker
+  readonly #name: string
+  readonly #options: LockOptions | undefined
+  #isUsed = false
+  #made: native.Lock | undefined
+
+  constructor(client: native.Client, maker: LockMaker, name: string, options: LockOptions | undefined) {
+    this.#client = client
+    this.#maker = maker as native.LockMaker
+    this.#name = name
+    this.#options = options
+  }
+
+  get #lock(): native.Lock {
+    return (this.#made ??= valueOf(this.#client.lock(this.#maker, this.#name, this.#options)))
+  }
+
+  get #isNew(): boolean {
+    const isNew = !this.#isUsed
+    this.#isUsed = true
+    return isNew
+  }
+
+  /** Why there can be no such lock. */
+  refusal(): native.Failure | null {
+    return this.#client.refusal(this.#maker, this.#name, this.#options)
+  }
+
+  acquire(): number {
+    return this.#isNew ? this.#client.acquire(this.#maker, this.#name, this.#options) : this.#lock.acquire()
+  }
+
+  tryAcquire(): number {
+    return this.#isNew ? this.#client.tryAcquire(this.#maker, this.#name, this.#options) : this.#lock.tryAcquire()
+  }
+
+  inspect(): number {
+    return this.#lock.inspect()
+  }
+
+  forceRelease(owner: string | undefined): number {
+    return this.#lock.forceRelease(owner)
+  }
+}
+
+/** The kinds of locks, by the function that makes one. @internal */
+export type LockMaker = `${native.LockMaker}`
 
 /** What acquires. */
 type Acquiring = Pick<native.Lock, 'acquire' | 'tryAcquire'>
@@ -117,15 +168,15 @@ type ToHold<H> = (client: object, granted: Granted) => H
 /** Acquires one lock or several. @internal */
 export async function acquired<H>(open: () => Made<Acquiring>, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H> {
   const signal = onlySignal(options)
-  const { native, client } = open()
-  return toHold(client, resultOf<Granted>(await outcomeUnless(signal, () => native.acquire())))
+  const { core, client } = open()
+  return toHold(client, resultOf<Granted>(await outcomeUnless(signal, () => core.acquire())))
 }
 
 /** Tries once to acquire one lock or several. @internal */
 export async function tried<H>(open: () => Made<Acquiring>, options: AcquireOptions | undefined, toHold: ToHold<H>): Promise<H | null> {
   const signal = onlySignal(options)
-  const { native, client } = open()
-  const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => native.tryAcquire()))
+  const { core, client } = open()
+  const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, () => core.tryAcquire()))
   return granted ? toHold(client, granted) : null
 }
 
@@ -204,8 +255,8 @@ export class Lock {
    * ```
    */
   async inspect(): Promise<LockInfo | null> {
-    const { native } = this.#opened()
-    return resultOf<LockInfo | undefined>(await outcome(native.inspect())) ?? null
+    const { core } = this.#opened()
+    return resultOf<LockInfo | undefined>(await outcome(core.inspect())) ?? null
   }
 
   /**
@@ -228,8 +279,8 @@ export class Lock {
    */
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {
     const { owner } = forceReleaseOptions(options)
-    const { native } = this.#opened()
-    return resultOf<LockInfo | undefined>(await outcome(native.forceRelease(owner))) ?? null
+    const { core } = this.#opened()
+    return resultOf<LockInfo | undefined>(await outcome(core.forceRelease(owner))) ?? null
   }
 
   /** @deprecated It is on the result of `acquire()`. */

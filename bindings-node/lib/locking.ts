@@ -1,3 +1,4 @@
+import type * as native from '../native/index.js'
 import {
   bodyOf,
   during,
@@ -10,9 +11,9 @@ import {
   type WithSemaphoreOptions,
 } from './body.js'
 import { text } from './checks.js'
-import { valueOf } from './errors.js'
+import { errorOf, valueOf } from './errors.js'
 import type { Holding } from './holding.js'
-import { Lock, type Made } from './lock.js'
+import { CoreLock, Lock, type LockMaker, type Made } from './lock.js'
 import { MultiLock, namesOf } from './multi.js'
 import {
   lockOptions,
@@ -27,15 +28,12 @@ import {
 import { Overview } from './overview.js'
 import { suspect } from './suspicions.js'
 
-/** The kinds of locks, by the function that makes one. @internal */
-export type LockMaker = 'lock' | 'semaphore' | 'readLock'
-
 const optionsOf = { lock: lockOptions, semaphore: semaphoreOptions, readLock: lockOptions }
 
 /** One lock, or several. */
 interface Recipe<H> {
-  acquire(options: AcquireOptions): Promise<H>
-  tryAcquire(options: AcquireOptions): Promise<H | null>
+  acquire(options?: AcquireOptions): Promise<H>
+  tryAcquire(options?: AcquireOptions): Promise<H | null>
 }
 
 /** The locks of a client, and the bodies that run under them. */
@@ -53,7 +51,7 @@ export class Locking extends Overview {
    * ```
    */
   lock(name: string, options?: LockOptions): Lock {
-    return this.#lock('lock', name, options, Locking.prototype.lock)
+    return this.#checked('lock', name, options, Locking.prototype.lock)
   }
 
   /**
@@ -76,7 +74,7 @@ export class Locking extends Overview {
    * ```
    */
   semaphore(name: string, options: SemaphoreOptions): Lock {
-    return this.#lock('semaphore', name, options, Locking.prototype.semaphore)
+    return this.#checked('semaphore', name, options, Locking.prototype.semaphore)
   }
 
   /**
@@ -102,7 +100,7 @@ export class Locking extends Overview {
    * ```
    */
   readLock(name: string, options?: ReadLockOptions): Lock {
-    return this.#lock('readLock', name, options, Locking.prototype.readLock)
+    return this.#checked('readLock', name, options, Locking.prototype.readLock)
   }
 
   /**
@@ -135,20 +133,28 @@ export class Locking extends Overview {
   }
 
   /** @internal */
-  static makeMultiLock(client: Locking, names: readonly string[], options: LockOptions): Made {
-    return { native: valueOf(Overview.makerOf(client).multiLock([...names], options)), client }
+  static makeMultiLock(client: Locking, names: readonly string[], options: LockOptions): Made<native.Lock> {
+    return { core: valueOf(Overview.makerOf(client).multiLock([...names], options)), client }
   }
 
-  #lock(maker: LockMaker, name: string, options: unknown, entry: Function, also: readonly string[] = []): Lock {
-    const own = optionsOf[maker](options, also)
-    const lock = Locking.makeLock(this, text('name', name), own, maker)
-    suspect(Overview.nativeOf(this), name, own, entry)
-    return new Lock(name, () => lock)
+  #checked(maker: LockMaker, name: string, options: unknown, entry: Function): Lock {
+    const [lock, { core }] = this.#lock(maker, name, options, entry)
+    const failure = core.refusal()
+    if (failure) throw errorOf(failure)
+    return lock
+  }
+
+  /** A lock whose first operation checks it. */
+  #lock(maker: LockMaker, name: string, given: unknown, entry: Function, also: readonly string[] = []): [Lock, Made] {
+    const own = optionsOf[maker](given, also)
+    const made = Locking.makeLock(this, text('name', name), given === undefined ? undefined : own, maker)
+    suspect(Overview.nativeOf(this), name, own, entry, () => made.core.refusal() !== null)
+    return [new Lock(name, () => made), made]
   }
 
   /** @internal */
-  static makeLock(client: Locking, name: string, options: LockOptions, maker: LockMaker = 'lock'): Made {
-    return { native: valueOf(Overview.makerOf(client)[maker](name, options)), client }
+  static makeLock(client: Locking, name: string, options: LockOptions | undefined, maker: LockMaker = 'lock'): Made {
+    return { core: new CoreLock(Overview.makerOf(client), maker, name, options), client }
   }
 
   /**
@@ -297,7 +303,7 @@ export class Locking extends Overview {
     body: LockCallback<T> | undefined,
     entry: Function,
   ): Promise<T> {
-    return around(maker, (own) => this.#lock(maker, name, own, entry, ['signal']), options, body)
+    return around(maker, (own) => this.#lock(maker, name, own, entry, ['signal'])[0], options, body)
   }
 
   #tryWith<T>(
@@ -307,7 +313,7 @@ export class Locking extends Overview {
     body: LockCallback<T> | undefined,
     entry: Function,
   ): Promise<TryOutcome<T>> {
-    return tryAround(maker, (own) => this.#lock(maker, name, own, entry, ['signal']), options, body)
+    return tryAround(maker, (own) => this.#lock(maker, name, own, entry, ['signal'])[0], options, body)
   }
 }
 
@@ -319,7 +325,8 @@ async function around<T, H extends Holding>(
   body: ((held: H) => T | PromiseLike<T>) | undefined,
 ): Promise<T> {
   const [own, run] = bodyOf(options, body, maker)
-  const held = await recipe(own).acquire({ signal: signalOf(own) })
+  const signal = signalOf(own)
+  const held = await recipe(own).acquire(signal && { signal })
   return await during(held, run)
 }
 
@@ -331,6 +338,7 @@ async function tryAround<T, H extends Holding>(
   body: ((held: H) => T | PromiseLike<T>) | undefined,
 ): Promise<TryOutcome<T>> {
   const [own, run] = bodyOf(options, body, maker)
-  const held = await recipe(own).tryAcquire({ signal: signalOf(own) })
+  const signal = signalOf(own)
+  const held = await recipe(own).tryAcquire(signal && { signal })
   return held ? { ran: true, result: await during(held, run) } : { ran: false }
 }

@@ -1,3 +1,4 @@
+import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { text } from './checks.js'
 import { InvalidArgumentError } from './errors.js'
@@ -70,18 +71,18 @@ answerWords(MultiHold.prototype, ['handOver', 'downgrade'], addon.insteadOfMembe
  * ```
  */
 export class MultiLock {
-  readonly #open: () => Made
-  #made: Made | undefined
+  readonly #open: () => Made<native.Lock>
+  #made: Made<native.Lock> | undefined
   /** The names, without the client's prefix, in the order in which they were given. */
   readonly names: readonly string[]
 
   /** @internal */
-  constructor(names: readonly string[], open: () => Made) {
+  constructor(names: readonly string[], open: () => Made<native.Lock>) {
     this.names = names
     this.#open = open
   }
 
-  readonly #opened = (): Made => (this.#made ??= this.#open())
+  readonly #opened = (): Made<native.Lock> => (this.#made ??= this.#open())
 
   readonly #hold = (client: object, granted: Granted): MultiHold => new MultiHold(this.names, client, granted)
 

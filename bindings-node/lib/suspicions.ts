@@ -19,11 +19,17 @@ export function onBehalfOf<T>(entry: Function, call: () => T): T {
 
 /**
  * Warns of options that are allowed and probably a mistake, once for each place in the program: by an event of the client, and by a
- * warning of the process that names the place. `entry` is the function that the application called. @internal
+ * warning of the process that names the place. `entry` is the function that the application called. What `isRefused` needs no warning. @internal
  */
-export function suspect(client: native.Client | undefined, name: string | null, { ttlMs }: LockOptions, entry: Function): void {
+export function suspect(
+  client: native.Client | undefined,
+  name: string | null,
+  { ttlMs }: LockOptions,
+  entry: Function,
+  isRefused?: () => boolean,
+): void {
   const texts = [ttlMs === undefined ? null : addon.suspiciousTtl(ttlMs), name?.includes('${') ? ofTemplate(name) : null]
-  for (const text of texts) if (text !== null) warn(client, name, text, outermost ?? entry)
+  for (const text of texts) if (text !== null && !isRefused?.()) warn(client, name, text, outermost ?? entry)
 }
 
 function ofTemplate(name: string): string | null {

@@ -20,10 +20,10 @@ use crate::exit::{exit, gone};
 use crate::host::Host;
 use crate::item::{Item, Value};
 use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
-use crate::lock::Lock;
+use crate::lock::{Lock, checked};
 use crate::metrics::Metrics;
 use crate::observer::Observation;
-use crate::options::{client_options, permits};
+use crate::options::client_options;
 use crate::queue::Queue;
 use crate::record::Recorded;
 use crate::results::{Grant, HoldInfo, LockInfo, Release, ServerReport};
@@ -246,8 +246,8 @@ pub struct Shown {
 /// See `Client` in lib/client.ts.
 #[napi]
 pub struct Client {
-    core: locktender::Client,
-    queue: Arc<Queue>,
+    pub(crate) core: locktender::Client,
+    pub(crate) queue: Arc<Queue>,
     id: u32,
     has_listener: Arc<AtomicBool>,
 }
@@ -296,24 +296,8 @@ impl Client {
     }
 
     #[napi]
-    pub fn lock(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
-        Lock::make(Ok(self.core.lock(name)), &options, &self.queue)
-    }
-
-    /// `permits` is one of the options.
-    #[napi]
-    pub fn semaphore(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
-        Lock::make(permits(&options).map(|permits| self.core.semaphore(name, permits)), &options, &self.queue)
-    }
-
-    #[napi]
-    pub fn read_lock(&self, name: String, options: Object<'_>) -> Either<Lock, Failure> {
-        Lock::make(Ok(self.core.read_lock(name)), &options, &self.queue)
-    }
-
-    #[napi]
     pub fn multi_lock(&self, names: Vec<String>, options: Object<'_>) -> Either<Lock, Failure> {
-        Lock::make(Ok(self.core.multi_lock(names).into_lock()), &options, &self.queue)
+        Lock::make(checked(self.core.multi_lock(names).into_lock(), Some(&options)), &self.queue)
     }
 
     #[napi]
@@ -336,7 +320,7 @@ impl Client {
     pub fn adoption(&self, ticket: String, or_acquire: Option<bool>, options: Object<'_>) -> Either<Lock, Failure> {
         let adoption = self.core.adoption(&ticket);
         let adoption = if let Some(given) = or_acquire { adoption.map(|lock| lock.or_acquire(given)) } else { adoption };
-        Lock::make(adoption, &options, &self.queue)
+        Lock::make(adoption.and_then(|lock| checked(lock, Some(&options))), &self.queue)
     }
 
     /// What is shown of it.

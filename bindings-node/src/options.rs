@@ -130,9 +130,9 @@ pub(crate) fn lock_options(given: &Object<'_>) -> Result<LockOverrides, Error> {
 }
 
 /// The permits of a semaphore. `semaphoreOptions` in lib/options.ts has checked that they are a whole number.
-pub(crate) fn permits(given: &Object<'_>) -> Result<u32, Error> {
+pub(crate) fn permits(given: Option<&Object<'_>>) -> Result<u32, Error> {
     // A number that is too large becomes the largest, which the core refuses, too.
-    let permits = given.get::<f64>("permits").ok().flatten().map(|permits| permits as u32);
+    let permits = given.and_then(|given| given.get::<f64>("permits").ok().flatten()).map(|permits| permits as u32);
     permits.ok_or_else(|| Error::invalid("permits", "none", "must be a whole number"))
 }
 
