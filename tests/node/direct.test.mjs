@@ -58,7 +58,8 @@ test('what is called in one turn leaves in few pieces', async (t) => {
   const before = await proxy.clientReads()
   const held = await Promise.all(Array.from({ length: 200 }, (_, number) => client.lock(`${t.name} ${number}`).acquire()))
   const pieces = (await proxy.clientReads()) - before
-  // 13 writes on an idle machine, each of which is a half or a quarter of what is under way. While the server has nothing to do, a call doesn't wait for others.
+  // 13 writes on an idle machine, each of which is a half or a quarter of what is under way. While the server has nothing to do, a call
+  // doesn't wait for others.
   assert.ok(pieces <= 100, `${pieces} pieces`)
   await Promise.all(held.map((each) => each.release()))
 })
