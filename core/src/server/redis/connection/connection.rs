@@ -67,8 +67,8 @@ pub struct Connection {
     pub(super) closing: Option<Tick>,
     /// Whether the server has refused a password, and a newer one is tried.
     pub(super) tries_other: bool,
-    /// How many operations one read answers at most, and whether replies may be left for the next one.
-    part: usize,
+    /// Into how many parts the replies of all that is under way are divided, one for each read, and whether some may be left.
+    parts: usize,
     has_replies: bool,
 }
 
@@ -94,14 +94,14 @@ impl Connection {
             cancelled: false,
             closing: None,
             tries_other: false,
-            part: usize::MAX,
+            parts: 0,
             has_replies: false,
         }
     }
 
     /// The same, for a transport that reads in parts: it brings a read of no bytes while there [are replies](Self::has_replies).
-    pub(crate) fn in_parts(self, part: usize) -> Self {
-        Self { part, ..self }
+    pub(crate) fn in_parts(self, parts: usize) -> Self {
+        Self { parts, ..self }
     }
 
     /// Whether replies that were read may be left.
@@ -263,7 +263,7 @@ impl Connection {
                 Some(assessed) => self.assessed(assessed, now, out),
             }
         }
-        let mut left = self.part;
+        let mut left = self.under_way().checked_div(self.parts).map_or(usize::MAX, |part| part.max(1));
         self.has_replies = false;
         while let State::Up(conversation) = &mut self.state {
             if left == 0 {

@@ -31,15 +31,17 @@ fn nothing_is_connected_before_it_is_needed_nor_sent_before_the_server_is_known(
 #[test]
 fn what_is_sent_between_two_parts_of_the_replies_is_written_before_the_second() {
     let mut test = Test::connected();
-    test.connection.part = 2;
-    let received = ["one", "two", "three"].map(|owner| test.submit(release(owner, None)));
+    test.connection.parts = 2;
+    let received = ["one", "two", "three", "four"].map(|owner| test.submit(release(owner, None)));
     test.wrote();
-    test.replies(&released().repeat(3));
+    test.replies(&released().repeat(4));
     assert_eq!((test.effects(), test.connection.has_replies()), (vec!["complete"; 2], true));
-    let _later = test.submit(release("later", None));
-    assert_eq!(test.sent(), ["release later"]);
+    let _later = ["later", "last"].map(|owner| test.submit(release(owner, None)));
+    assert_eq!(test.sent(), ["release later", "release last"]);
     test.bring(Input::Read(Role::Operations, 0));
-    assert_eq!((test.effects(), test.connection.has_replies()), (vec!["complete"], false));
+    assert_eq!((test.effects(), test.connection.has_replies()), (vec!["complete"; 2], true));
+    test.bring(Input::Read(Role::Operations, 0));
+    assert_eq!((test.effects(), test.connection.has_replies()), (vec![], false), "all have come");
     assert!(received.iter().all(|received| received.try_recv().unwrap().is_ok()));
     // A socket that was left takes its replies along.
     test.replies(released());

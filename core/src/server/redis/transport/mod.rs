@@ -29,15 +29,15 @@ pub(crate) mod tls;
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
 
-/// From so many operations under way on, a write waits for half of them, and below for a quarter.
-const MANY: usize = 32;
+/// Into how many parts all that is under way is divided. A part is answered, then what callers sent meanwhile is written once it is as
+/// much as a part, and so on. So both client and server always have something to do, and a write, which is a call of the operating
+/// system and wakes the server, is one for many operations.
+const PARTS: usize = 8;
 
-/// Whether so many unwritten operations are too few for a write, with so many under way in all. Each write is a call of the operating
-/// system, and wakes the server; and both client and server are to have something to do. What is too little is written when the task or
-/// the loop has nothing else to do.
+/// Whether so many unwritten operations are less than a part, with so many under way in all. What is too little is written when the task
+/// or the loop has nothing else to do.
 const fn is_little(unwritten: usize, under_way: usize) -> bool {
-    let share = if under_way < MANY { 4 } else { 2 };
-    unwritten > 0 && unwritten.saturating_mul(share) < under_way
+    unwritten > 0 && unwritten.saturating_mul(PARTS) < under_way
 }
 
 /// The change of a socket.
@@ -66,9 +66,9 @@ mod tests {
     use super::is_little;
 
     #[test]
-    fn a_write_waits_for_a_quarter_of_what_is_under_way_and_for_half_of_much() {
-        assert!([(1, 1), (1, 4), (2, 8), (8, 31), (16, 32), (32, 64)].iter().all(|(some, all)| !is_little(*some, *all)));
-        assert!([(1, 5), (1, 8), (7, 31), (15, 32), (31, 64)].iter().all(|(some, all)| is_little(*some, *all)));
+    fn a_write_waits_for_a_part_of_what_is_under_way() {
+        assert!([(1, 1), (1, 8), (2, 16), (8, 64), (32, 256)].iter().all(|(some, all)| !is_little(*some, *all)));
+        assert!([(1, 9), (1, 16), (7, 64), (31, 256)].iter().all(|(some, all)| is_little(*some, *all)));
         assert!(!is_little(0, 64), "there is nothing to write");
         assert!(!is_little(usize::MAX, 64), "what has waited is written");
     }

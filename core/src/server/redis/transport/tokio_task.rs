@@ -21,14 +21,14 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
-use crate::server::redis::transport::{Change, carry_out, is_little};
+use crate::server::redis::transport::{Change, PARTS, carry_out, is_little};
 
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
 
-/// How many operations are answered before what callers sent meanwhile is written. Otherwise the server would have nothing to do
-/// while a long batch of answers is handled, and the client nothing after it.
-const PART: usize = 8;
+/// How long other tasks may run between two parts of the answers. Where they take longer, the rest is answered at once: the callers have
+/// waited long enough.
+const PATIENCE: Duration = Duration::from_micros(500);
 
 const ROLES: [Role; 2] = [Role::Operations, Role::Lingering];
 
@@ -68,12 +68,13 @@ enum Event {
 
 /// Runs a connection until the server is closed or dropped.
 pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<Input>, primary: Arc<Primary>) {
-    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), fastrand::u64(..)).in_parts(PART);
+    let connection = Connection::new(Arc::clone(&settings), Arc::clone(&primary), fastrand::u64(..)).in_parts(PARTS);
     let (slots, effects) = (Default::default(), Vec::new());
     let mut task = Task { settings, primary, connection, slots, effects, unwritten: 0, closes: false };
     let mut batch = Vec::with_capacity(BATCH);
     let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep(Duration::ZERO));
     let mut alarm_at = Tick::NEVER;
+    let mut is_patient = true;
     while !task.connection.is_over() {
         let due = task.connection.wake_at();
         if due < alarm_at {
@@ -81,7 +82,14 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
             alarm.as_mut().reset(tokio::time::Instant::now() + due.since(Tick::now()));
             alarm_at = due;
         }
-        if task.connection.has_replies() && !task.closes {
+        if !task.connection.has_replies() {
+            is_patient = true;
+        } else if !task.closes {
+            if is_patient {
+                let before = Tick::now();
+                behind_the_others().await;
+                is_patient = Tick::now().since(before) <= PATIENCE;
+            }
             while batch.len() < BATCH
                 && let Ok(input) = inbox.try_recv()
             {
@@ -127,6 +135,19 @@ pub(crate) async fn run(settings: Arc<Settings>, mut inbox: UnboundedReceiver<In
             Event::Idle => task.unwritten = usize::MAX,
         }
     }
+}
+
+/// Lets all tasks run that can run now.
+async fn behind_the_others() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Task {
