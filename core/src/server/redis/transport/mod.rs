@@ -29,15 +29,11 @@ pub(crate) mod tls;
 pub(crate) mod tls;
 pub(crate) mod tokio_task;
 
-/// Into how many parts all that is under way is divided. A part is answered, then what callers sent meanwhile is written once it is as
-/// much as a part, and so on. So both client and server always have something to do, and a write, which is a call of the operating
-/// system and wakes the server, is one for many operations.
-const PARTS: usize = 8;
-
-/// Whether so many unwritten operations are less than a part, with so many under way in all. What is too little is written when the task
-/// or the loop has nothing else to do.
-const fn is_little(unwritten: usize, under_way: usize) -> bool {
-    unwritten > 0 && unwritten.saturating_mul(PARTS) < under_way
+/// Whether so many unwritten operations are less than one of so many parts of all that is under way. A write is a call of the operating
+/// system, and wakes the server: it is to be one for many operations. And both client and server are to have something to do at any time.
+/// What is too little is written when the task or the loop has nothing else to do.
+const fn is_little(unwritten: usize, under_way: usize, parts: usize) -> bool {
+    unwritten > 0 && unwritten.saturating_mul(parts) < under_way
 }
 
 /// The change of a socket.
@@ -67,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_write_waits_for_a_part_of_what_is_under_way() {
-        assert!([(1, 1), (1, 8), (2, 16), (8, 64), (32, 256)].iter().all(|(some, all)| !is_little(*some, *all)));
-        assert!([(1, 9), (1, 16), (7, 64), (31, 256)].iter().all(|(some, all)| is_little(*some, *all)));
-        assert!(!is_little(0, 64), "there is nothing to write");
-        assert!(!is_little(usize::MAX, 64), "what has waited is written");
+        assert!([(1, 1), (1, 8), (2, 16), (8, 64), (32, 256)].iter().all(|(some, all)| !is_little(*some, *all, 8)));
+        assert!([(1, 9), (1, 16), (7, 64), (31, 256)].iter().all(|(some, all)| is_little(*some, *all, 8)));
+        assert!(!is_little(0, 64, 8), "there is nothing to write");
+        assert!(!is_little(usize::MAX, 64, 8), "what has waited is written");
     }
 }

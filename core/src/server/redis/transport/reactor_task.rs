@@ -37,6 +37,9 @@ const DIAL_GRACE: Duration = Duration::from_millis(20);
 /// The time in which an event loop has to send the operations that were submitted.
 const SENT_SOON: Duration = Duration::from_millis(20);
 
+/// From so many operations under way on, an event loop sends a half of them at once, and below a quarter.
+const MANY: usize = 32;
+
 /// A socket with the address of its peer, or the reason why there is none.
 type Dialed = Result<(MioSocket, Option<SocketAddr>), Failure>;
 
@@ -106,7 +109,7 @@ impl ReactorTask {
         drop(inbox);
         if !sends_later {
             self.poll(&Io::Threads(None));
-        } else if !is_little(unsent, self.under_way.load(Ordering::Relaxed) + unsent) {
+        } else if !is_little_of_loop(unsent, self.under_way.load(Ordering::Relaxed) + unsent) {
             self.poll(&Io::Threads(None));
             self.reactor.promote_next();
         } else if unsent == 1 {
@@ -290,6 +293,11 @@ impl Handler for ReactorTask {
     fn is_busy(&self) -> bool {
         self.busy.load(Ordering::SeqCst)
     }
+}
+
+/// Whether an event loop keeps so many unsent operations for more. It does one thing at a time, so that a write costs it more than a task.
+const fn is_little_of_loop(unsent: usize, under_way: usize) -> bool {
+    is_little(unsent, under_way, if under_way < MANY { 4 } else { 2 })
 }
 
 /// Dials on the I/O thread, and hands the socket over.

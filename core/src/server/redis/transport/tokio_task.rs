@@ -21,10 +21,14 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
-use crate::server::redis::transport::{Change, PARTS, carry_out, is_little};
+use crate::server::redis::transport::{Change, carry_out, is_little};
 
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
+
+/// Into how many parts all that is under way is divided. A part is answered, then what the callers sent meanwhile is written once it is as much
+/// as a part, and so on.
+const PARTS: usize = 8;
 
 /// How long other tasks may run between two parts of the answers. Where they take longer, the rest is answered at once: the callers have
 /// waited long enough.
@@ -169,7 +173,7 @@ impl Task {
 
     /// Whether what lies in the buffers is kept for more.
     fn holds_back(&self) -> bool {
-        is_little(self.unwritten, self.connection.under_way()) && !self.closes
+        is_little(self.unwritten, self.connection.under_way(), PARTS) && !self.closes
     }
 
     fn bring(&mut self, now: Tick, input: Input) {
