@@ -128,10 +128,10 @@ export class CoreLock {
     return (this.#made ??= valueOf(this.#client.lock(this.#maker, this.#name, this.#options)))
   }
 
-  get #isNew(): boolean {
-    const isNew = !this.#isUsed
+  #isUsedAgain(): boolean {
+    const before = this.#isUsed
     this.#isUsed = true
-    return isNew
+    return before
   }
 
   /** Why there can be no such lock. */
@@ -140,11 +140,11 @@ export class CoreLock {
   }
 
   acquire(): number {
-    return this.#isNew ? this.#client.acquire(this.#maker, this.#name, this.#options) : this.#lock.acquire()
+    return this.#isUsedAgain() ? this.#lock.acquire() : this.#client.acquire(this.#maker, this.#name, this.#options)
   }
 
   tryAcquire(): number {
-    return this.#isNew ? this.#client.tryAcquire(this.#maker, this.#name, this.#options) : this.#lock.tryAcquire()
+    return this.#isUsedAgain() ? this.#lock.tryAcquire() : this.#client.tryAcquire(this.#maker, this.#name, this.#options)
   }
 
   inspect(): number {

@@ -20,6 +20,7 @@ mod host;
 mod item;
 mod job;
 mod lock;
+mod maker;
 mod metrics;
 mod observer;
 mod options;
