@@ -4,7 +4,6 @@ The pages in the repository are written for GitHub. A copy of each gets links th
 tabs, and no comments that only tests read.
 """
 
-import json
 import posixpath
 import re
 from pathlib import Path
@@ -84,23 +83,9 @@ def outside_code(change, text: str) -> str:
     return "".join(part if part.startswith("`") else change(part) for part in CODE.split(text))
 
 
-def chart(code: str) -> str:
-    """A chart in colours that are seen in dark and in light, and with bars beside long labels, not above them."""
-    labels = re.search(r"x-axis \[(.*)\]", code)
-    if not labels:
-        return code
-    if "\n    bar " in code and len(labels[1]) > 80:
-        code = code.replace("xychart-beta\n", "xychart-beta horizontal\n")
-    grey = dict.fromkeys(("titleColor", *(f"{axis}Axis{part}Color" for axis in "xy" for part in ("Label", "Title", "Tick", "Line"))), "#7d8590")
-    colours = {"backgroundColor": "transparent", "plotColorPalette": "#2da44e, #8b949e", **grey}
-    return f"%%{{init: {json.dumps({'themeVariables': {'xyChart': colours}})}}}%%\n{code}"
-
-
 def fence(language: str, code: str) -> str:
     """A block of code without what only rustdoc reads: attributes after the language, and hidden lines."""
     language = language.partition(",")[0]
-    if language == "mermaid":
-        code = chart(code)
     if language == "rust":
         code = re.sub(r"^ *#(?: .*)?\n", "", code, flags=re.MULTILINE)
     return f"```{language}\n{code}```"
@@ -163,9 +148,6 @@ def staged(text: str, file: str, page: str, places: dict[str, str]) -> str:
     text = re.sub(r"^\|.*", lambda row: re.sub(r"`[^`]+`", lambda code: code[0].replace("\\|", "|"), row[0]), text, flags=re.MULTILINE)
     if page in TITLES:
         text = re.sub(r"\A# .*", f"# {TITLES[page]}", text)
-    if "```mermaid" in text:
-        up = posixpath.relpath("site/assets/mermaid.js", posixpath.dirname(page) or ".")
-        text += f'\n<script src="{up}"></script>\n'
     text = tabs(text)
     # The space of an empty table of contents is for a wide table.
     return text if re.search("^## ", text, re.MULTILINE) else f"---\nhide: [toc]\n---\n\n{text}"

@@ -2,7 +2,7 @@
 
 Machines are noisy, so a number alone says little. Every row compares sides in one run: each side in a process of its
 own, in shuffled order, in nine rounds or more, and what counts is the median of the rounds' ratios. `--write` puts what was
-measured into the table of docs/performance.md, and draws its plots. Groups: rust, holds, quorum, cluster, waiting, peers, left, python, node; all but
+measured into the table of docs/performance.md, and draws its pictures. Groups: rust, holds, quorum, cluster, waiting, peers, left, python, node; all but
 waiting, peers and left unless some are named; waiting by itself goes into a table of its own. `--rows TEXT` measures the rows with that text in
 their titles.
 """
@@ -18,7 +18,7 @@ import time
 from datetime import date
 
 from fleets import ROOT, fleets
-from plots import picture, plots
+from plots import draw, marked
 from rows import ROWS
 from sides import Sides
 from waiting import waiting
@@ -163,12 +163,10 @@ def main():
     print(text)
     if arguments.write:
         mark = "waiting" if arguments.groups == ["waiting"] else "bench"
-        begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-        before, rest = PAGE.read_text().split(begin)
-        old, after = rest.split(end)
-        page = merged(old.strip(), text)
-        PAGE.write_text(f"{before}{begin}\n{page}\n\n{plots(page)}\n{end}{after}")
-        (PAGE.parent / "handover.svg").write_text(picture(PAGE.read_text()))
+        page = PAGE.read_text()
+        old = page.partition(f"<!-- {mark}:begin -->")[2].partition(f"<!-- {mark}:end -->")[0]
+        PAGE.write_text(marked(page, mark, merged(old.strip(), text)))
+        draw()
 
 
 if __name__ == "__main__":

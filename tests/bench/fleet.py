@@ -1,7 +1,7 @@
 """The simulated fleet: what 10,000 clients see when a shard of their cluster fails. `.venv/bin/python tests/bench/fleet.py`.
 
 It runs the fleet of tests/simulation in virtual time, about half a minute, and prints its table. The seed decides everything, so
-the numbers are the same on every machine. `--write` puts them into docs/performance.md, and draws the plots.
+the numbers are the same on every machine. `--write` puts them into docs/performance.md, and draws the picture.
 """
 
 import argparse
@@ -10,10 +10,8 @@ from datetime import date
 
 from compare import PAGE
 from fleets import ROOT
-from plots import chart
+from plots import DOCS, curves, marked
 from sides import built
-
-BEGIN, END = "<!-- fleet:begin -->", "<!-- fleet:end -->"
 
 # Shown before the failure and after it, in seconds.
 BEFORE, AFTER = 5, 20
@@ -67,30 +65,31 @@ def table(fields):
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def plots(fields):
+def picture(fields):
     begin = int(fields["fails_in"]) - BEFORE
     all_rates = [list(map(int, fields[f"shard{shard}_rates"].split(",")))[begin:][: BEFORE + AFTER] for shard in range(int(fields["shards"]))]
     failed, *others = all_rates
     mean = [sum(column) / len(column) for column in zip(*others, strict=True)]
-    labels = range(-BEFORE, AFTER)
-    return chart("Commands a second: the shard that fails at 0 s, and the mean of the others", "line", labels, "commands", failed, mean)
+    series = {"the shard that fails at 0 s": failed, "the mean of the others": mean}
+    return curves("Commands a second", range(-BEFORE, AFTER), series)
 
 
 def page(fields):
     sizes = {name: f"{int(fields[name]):,}" for name in ("clients", "shards", "held", "names")}
     said = f"{sizes['clients']} clients, {sizes['shards']} shards, {sizes['held']} locks held, {sizes['names']} names"
-    return f"{table(fields)}\n\n{date.today()}: {said}.\n\n{plots(fields)}"
+    return f"{table(fields)}\n\n{date.today()}: {said}."
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     arguments = parser.parse_args()
-    text = page(measure())
+    fields = measure()
+    text = page(fields)
     print(text)
     if arguments.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+        PAGE.write_text(marked(PAGE.read_text(), "fleet", text))
+        (DOCS / "failover.svg").write_text(picture(fields))
 
 
 if __name__ == "__main__":
