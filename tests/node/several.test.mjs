@@ -51,10 +51,11 @@ for (const [kind, urlOf] of [['a real server', async () => (await sharedServer()
     const [one, two] = clientsOf(t, await urlOf(), 2)
     const readers = [await one.readLock(t.name).acquire(), await two.readLock(t.name, { ttlMs: 9_000 }).acquire()]
     assert.equal(readers[0].fence, readers[1].fence)
-    const writing = one.lock(t.name).acquire()
+    // Fair: others may pass a waiter that has waited for less than a second.
+    const writing = one.lock(t.name, { fair: true }).acquire()
     await isWaitedFor(two.readLock(t.name))
     assert.equal(await two.readLock(t.name).tryAcquire(), null, 'not past a writer that waits')
-    const later = [two.readLock(t.name).acquire(), two.readLock(t.name).acquire()]
+    const later = [1, 2].map(() => two.readLock(t.name, { fair: true }).acquire())
     await Promise.all(readers.map((reader) => reader.release()))
     const writer = await writing
     assert.ok(writer.fence > readers[0].fence)
