@@ -1,9 +1,10 @@
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
 import { text as textOf } from './checks.js'
-import { NotHeldError, valueOf } from './errors.js'
+import type { Made } from './core.js'
+import { NotHeldError } from './errors.js'
 import { Hold } from './hold.js'
-import { forceReleaseOptions, onlySignal, type AcquireOptions, type LockOptions } from './options.js'
+import { forceReleaseOptions, onlySignal, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -101,63 +102,6 @@ export interface HoldInfo {
 export function safeName(text: string): string {
   return addon.safeName(textOf('text', text))
 }
-
-/** What the core does with a lock, and the client that it keeps alive. @internal */
-export interface Made<Core = CoreLock> {
-  readonly core: Core
-  readonly client: object
-}
-
-/** The core's lock. It is made when it is used for the second time: most locks are acquired once. @internal */
-export class CoreLock {
-  readonly #client: native.Client
-  readonly #maker: native.LockMaker
-  readonly #name: string
-  readonly #options: LockOptions | undefined
-  #isUsed = false
-  #made: native.Lock | undefined
-
-  constructor(client: native.Client, maker: LockMaker, name: string, options: LockOptions | undefined) {
-    this.#client = client
-    this.#maker = maker as native.LockMaker
-    this.#name = name
-    this.#options = options
-  }
-
-  get #lock(): native.Lock {
-    return (this.#made ??= valueOf(this.#client.lock(this.#maker, this.#name, this.#options)))
-  }
-
-  #isUsedAgain(): boolean {
-    const before = this.#isUsed
-    this.#isUsed = true
-    return before
-  }
-
-  /** Why there can be no such lock. */
-  refusal(): native.Failure | null {
-    return this.#client.refusal(this.#maker, this.#name, this.#options)
-  }
-
-  acquire(): number {
-    return this.#isUsedAgain() ? this.#lock.acquire() : this.#client.acquire(this.#maker, this.#name, this.#options)
-  }
-
-  tryAcquire(): number {
-    return this.#isUsedAgain() ? this.#lock.tryAcquire() : this.#client.tryAcquire(this.#maker, this.#name, this.#options)
-  }
-
-  inspect(): number {
-    return this.#lock.inspect()
-  }
-
-  forceRelease(owner: string | undefined): number {
-    return this.#lock.forceRelease(owner)
-  }
-}
-
-/** The kinds of locks, by the function that makes one. @internal */
-export type LockMaker = `${native.LockMaker}`
 
 /** What acquires. */
 type Acquiring = Pick<native.Lock, 'acquire' | 'tryAcquire'>

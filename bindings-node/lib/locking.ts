@@ -11,9 +11,10 @@ import {
   type WithSemaphoreOptions,
 } from './body.js'
 import { text } from './checks.js'
+import { CoreLock, type LockMaker, type Made } from './core.js'
 import { errorOf, valueOf } from './errors.js'
 import type { Holding } from './holding.js'
-import { CoreLock, Lock, type LockMaker, type Made } from './lock.js'
+import { Lock } from './lock.js'
 import { MultiLock, namesOf } from './multi.js'
 import {
   lockOptions,
@@ -138,18 +139,23 @@ export class Locking extends Overview {
   }
 
   #checked(maker: LockMaker, name: string, options: unknown, entry: Function): Lock {
-    const [lock, { core }] = this.#lock(maker, name, options, entry)
-    const failure = core.refusal()
+    const made = this.#made(maker, name, options, entry)
+    const failure = made.core.refusal()
     if (failure) throw errorOf(failure)
-    return lock
+    return new Lock(name, () => made)
   }
 
-  /** A lock whose first operation checks it. */
-  #lock(maker: LockMaker, name: string, given: unknown, entry: Function, also: readonly string[] = []): [Lock, Made] {
+  /** A lock for a body, whose acquire checks it. */
+  #unchecked(maker: LockMaker, name: string, options: unknown, entry: Function): Lock {
+    const made = this.#made(maker, name, options, entry, ['signal'])
+    return new Lock(name, () => made)
+  }
+
+  #made(maker: LockMaker, name: string, given: unknown, entry: Function, also: readonly string[] = []): Made {
     const own = optionsOf[maker](given, also)
     const made = Locking.makeLock(this, text('name', name), given === undefined ? undefined : own, maker)
     suspect(Overview.nativeOf(this), name, own, entry, () => made.core.refusal() !== null)
-    return [new Lock(name, () => made), made]
+    return made
   }
 
   /** @internal */
@@ -303,7 +309,7 @@ export class Locking extends Overview {
     body: LockCallback<T> | undefined,
     entry: Function,
   ): Promise<T> {
-    return around(maker, (own) => this.#lock(maker, name, own, entry, ['signal'])[0], options, body)
+    return around(maker, (own) => this.#unchecked(maker, name, own, entry), options, body)
   }
 
   #tryWith<T>(
@@ -313,7 +319,7 @@ export class Locking extends Overview {
     body: LockCallback<T> | undefined,
     entry: Function,
   ): Promise<TryOutcome<T>> {
-    return tryAround(maker, (own) => this.#lock(maker, name, own, entry, ['signal'])[0], options, body)
+    return tryAround(maker, (own) => this.#unchecked(maker, name, own, entry), options, body)
   }
 }
 
