@@ -311,3 +311,14 @@ async fn dial_for(settings: Arc<Settings>, task: Weak<ReactorTask>, token: Token
         task.bring(Message::Dialed(Box::new(socket)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_little_of_loop;
+
+    #[test]
+    fn an_event_loop_sends_a_quarter_of_what_is_under_way_and_half_of_much() {
+        assert!([(1, 1), (1, 4), (2, 8), (8, 31), (16, 32), (32, 64)].iter().all(|(some, all)| !is_little_of_loop(*some, *all)));
+        assert!([(1, 5), (1, 8), (7, 31), (15, 32), (31, 64)].iter().all(|(some, all)| is_little_of_loop(*some, *all)));
+    }
+}
