@@ -1,6 +1,7 @@
 """The Python sides: `python python_sides.py <sync|redis-py|asyncio|redis-asyncio|once|bare> <url> <seconds> <callers> [new]`.
 
-With `new` each pair has a new name, and so a lock object of its own. Everything is imported where it is used: `once` and `bare` are measured from the start of their processes to the end.
+With `new` each pair has a new name, and so a lock object of its own. Everything is imported where it is used: `once` and `bare` are
+measured from the start of their processes to the end.
 """
 
 import itertools
