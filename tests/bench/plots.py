@@ -88,7 +88,7 @@ def picture(title, height, lines):
 def bars(title, measured, unit, is_ours=lambda name: True):
     """A bar for each name and value, as long as its value."""
     longest = max(value for _, value in measured)
-    left = 10 + round(7 * max(len(name) for name, _ in measured))
+    left = 10 + round(8.6 * max(len(name) for name, _ in measured))  # wide enough for the widest font that `system-ui` can be
     lines = []
     for at, (name, value) in enumerate(measured):
         y, width = 26 * at + 28, max(2, round((WIDTH - left - 80) * value / longest))

@@ -107,7 +107,7 @@ impl Error {
     #[must_use]
     pub fn lost(lock: &str, loss: Loss) -> Self {
         let message = Text::new(
-            "lock {} was lost: {}; what was done since is suspect: acquire it again before you continue",
+            "lock {} was lost: {}; do not trust work done since then; acquire it again before you continue",
             [named(lock), Part::Text(loss.sentence())],
         );
         Self::build(Code::LockLost, Some(lock), message, |inner| inner.loss = Some(loss))
