@@ -33,6 +33,24 @@ def test_the_navigation_has_each_page_once() -> None:
     assert sorted(listed) == sorted({*PLACES.values(), *GENERATED}), "docs/site/mkdocs.yml: a page is one line of `nav`"
 
 
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("read-write lock", "semaphores.md"),
+        ("semaphore", "semaphores.md"),
+        ("leader election", "leaders.md"),
+        ("deadlock", "how-to/troubleshooting.md"),
+        ("idempoten", "how-to/idempotency.md"),
+        ("FAQ", "how-to/troubleshooting.md"),
+        ("Flask", "how-to/django-flask.md"),
+    ],
+)
+def test_the_search_finds_a_page_by_the_word_that_people_use(word: str, page: str) -> None:
+    """The search of the site ranks headings first."""
+    headings = [line for line in (ROOT / "docs" / page).read_text().splitlines() if line.startswith("#")]
+    assert any(word.lower() in heading.lower() for heading in headings), "a heading has the word"
+
+
 def test_the_navigation_has_the_sections_of_the_first_page() -> None:
     assert [name for section in NAV for name in section] == ["Home", "Get started", "How-to guides", "Reference", "Explanation", "Project"]
     assert {title for _, title, _ in home.DOORS} <= {name for section in NAV for name in section}
