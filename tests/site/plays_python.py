@@ -132,7 +132,8 @@ def django(place: Place) -> None:
 
 def gunicorn(place: Place, application: str) -> None:
     port = free_port()
-    command = ("gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", 2, "--threads", 2, "--graceful-timeout", 20, application)
+    # A worker may take all three requests at once.
+    command = ("gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", 2, "--threads", 3, "--graceful-timeout", 20, application)
     web_service(place, port, place.start(*command, PYTHONPATH=f"{place.directory}"))
     service = place.start(*command, PYTHONPATH=f"{place.directory}")
     without_redis(place, port, service)
