@@ -157,17 +157,9 @@ fn unescape(value: &str) -> String {
 }
 
 /// The name of this machine.
-#[cfg(unix)]
 #[must_use]
 pub fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The name of this machine.
-#[cfg(not(unix))]
-#[must_use]
-pub fn host_name() -> String {
-    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
+    gethostname::gethostname().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
