@@ -1,7 +1,7 @@
 import type * as native from '../native/index.js'
 
 // The platforms of package.json's `napi.targets`; on Linux with glibc or with musl.
-const builds = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
+const builds = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64', 'win32-x64']
 
 /** The compiled half of the package. @internal */
 export const addon = load()

@@ -3,7 +3,8 @@
 //!
 //! Node's event loop is libuv's. It watches the sockets of each client (`uv_poll`). Before it sleeps, it sends those calls of this
 //! iteration that are not sent yet (`uv_prepare`). Neither keeps the loop alive. The functions are looked up in the running program, because other
-//! runtimes that load Node's addons have no libuv. There the core's I/O thread does all the work.
+//! runtimes that load Node's addons have no libuv. There the core's I/O thread does all the work, and so it does on Windows, where there
+//! is no descriptor of all connections that a loop could watch.
 //!
 //! All this code runs on the thread of one environment. When the environment ends, its handles must be closed. This takes an
 //! iteration of the loop, so the clean-up hook is asynchronous.
@@ -15,7 +16,6 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use libloading::os::unix::Library;
 use locktender::host::{Driver, Watch};
 use napi::Env;
 use napi::bindgen_prelude::{FunctionRef, JsValue};
@@ -46,7 +46,10 @@ struct Uv {
 
 impl Uv {
     fn find() -> Option<Self> {
-        let program = Library::this();
+        #[cfg(unix)]
+        let program = libloading::os::unix::Library::this();
+        #[cfg(windows)]
+        let program = libloading::os::windows::Library::this().ok()?;
         macro_rules! function {
             ($name:literal) => {
                 // SAFETY: the types above are those of libuv's header.
@@ -104,7 +107,7 @@ pub(crate) struct Host {
 impl Host {
     /// Lets an environment's loop execute the calls of its thread, if it can. `drain` is called after a result arrived.
     pub(crate) fn start(env: &Env, drain: &FunctionRef<(), ()>, queue: &Arc<Queue>) -> Option<Rc<Self>> {
-        let uv = Uv::find()?;
+        let uv = Uv::find().filter(|_| cfg!(unix))?;
         let drain = drain.borrow_back(env).ok()?;
         let mut reference = ptr::null_mut();
         // SAFETY: both are of this environment, on its thread.
@@ -155,10 +158,11 @@ impl Host {
         self.forget_what_is_over();
         let (id, watch) = (driver.id(), driver.watch());
         watch.send();
+        let Some(descriptor) = watch.descriptor() else { return };
         let handle = self.uv.allocate(POLL_HANDLE);
         // SAFETY: as above; the watch keeps the descriptor open until the handle is closed.
         unsafe {
-            if (self.uv.poll_init)(self.uv_loop, handle, watch.descriptor()) != 0 {
+            if (self.uv.poll_init)(self.uv_loop, handle, descriptor) != 0 {
                 // Then the I/O thread handles it.
                 return self.uv.free(handle, POLL_HANDLE);
             }

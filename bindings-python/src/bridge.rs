@@ -291,15 +291,14 @@ fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {
 /// Has the loop watch the descriptor; one that can't gets a thread that stands in.
 fn attach(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()> {
     let py = event_loop.py();
-    let descriptor = drain.get().queue.wake.descriptor();
+    let stand_in = || own::call(py, |own| &own.stand_in, (event_loop, drain)).map(drop);
+    let Some(descriptor) = drain.get().queue.wake.descriptor() else { return stand_in() };
     match event_loop.call_method1("add_reader", (descriptor, drain)) {
         Ok(_) => {
             drain.get().turns.begin();
             Ok(())
         }
-        Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
-            own::call(py, |own| &own.stand_in, (event_loop, drain)).map(drop)
-        }
+        Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => stand_in(),
         Err(error) => Err(error),
     }
 }

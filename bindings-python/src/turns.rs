@@ -46,7 +46,6 @@ impl Turns {
     }
 
     /// Has the loop watch what `driver` drives, unless it does; it calls what `turn` makes of its number.
-    #[cfg(unix)]
     pub(crate) fn watch<'py, T: PyClass>(
         &self,
         event_loop: &Bound<'py, PyAny>,
@@ -59,24 +58,16 @@ impl Turns {
         }
         self.forget_what_is_over(event_loop)?;
         let watch = driver.watch();
-        event_loop.call_method1(intern!(event_loop.py(), "add_reader"), (watch.descriptor(), turn(id)?))?;
+        let Some(descriptor) = watch.descriptor() else {
+            watch.send();
+            return Ok(());
+        };
+        event_loop.call_method1(intern!(event_loop.py(), "add_reader"), (descriptor, turn(id)?))?;
         self.watches.with(|watches| watches.push(watch));
         Ok(())
     }
 
-    #[cfg(not(unix))]
-    pub(crate) fn watch<'py, T: PyClass>(
-        &self,
-        _: &Bound<'py, PyAny>,
-        driver: Driver,
-        _: impl FnOnce(u64) -> PyResult<Bound<'py, T>>,
-    ) -> PyResult<()> {
-        driver.send();
-        Ok(())
-    }
-
     /// Before their descriptors are closed, or the loop would trip over others with the same numbers.
-    #[cfg(unix)]
     fn forget_what_is_over(&self, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
         let over: Vec<_> = self.watches.with(|watches| watches.extract_if(.., |watch| watch.is_over()).collect());
         for watch in over {

@@ -11,8 +11,8 @@ impl Wake {
         Inner::new().map(Self)
     }
 
-    /// What the loop watches for reading.
-    pub(crate) fn descriptor(&self) -> i32 {
+    /// What the loop watches for reading. `None` on Windows: no loop watches anything there.
+    pub(crate) fn descriptor(&self) -> Option<i32> {
         self.0.descriptor()
     }
 
@@ -38,8 +38,8 @@ impl Inner {
         Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    fn descriptor(&self) -> i32 {
-        std::os::fd::AsRawFd::as_raw_fd(&self.0)
+    fn descriptor(&self) -> Option<i32> {
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.0))
     }
 
     fn write(&self) -> io::Result<()> {
@@ -65,8 +65,8 @@ impl Inner {
         Ok(Self(reader, writer))
     }
 
-    fn descriptor(&self) -> i32 {
-        std::os::fd::AsRawFd::as_raw_fd(&self.0)
+    fn descriptor(&self) -> Option<i32> {
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.0))
     }
 
     fn write(&self) -> io::Result<()> {
@@ -87,8 +87,8 @@ impl Inner {
         Ok(Self)
     }
 
-    fn descriptor(&self) -> i32 {
-        -1
+    fn descriptor(&self) -> Option<i32> {
+        None
     }
 
     fn write(&self) -> io::Result<()> {

@@ -7,6 +7,7 @@
 
 mod executor;
 
+use std::ffi::c_int;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -337,10 +338,12 @@ impl Reactor {
         };
     }
 
-    /// A descriptor that is readable when there are events to handle.
-    #[cfg(unix)]
-    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
-        std::os::fd::AsRawFd::as_raw_fd(&self.registry)
+    /// A descriptor that is readable when there are events to handle, where the system has one.
+    pub(crate) fn descriptor(&self) -> Option<c_int> {
+        #[cfg(unix)]
+        return Some(std::os::fd::AsRawFd::as_raw_fd(&self.registry));
+        #[cfg(not(unix))]
+        None
     }
 
     /// Promotes a parked thread to the driver if one is needed; without a parked thread the I/O thread polls soon.

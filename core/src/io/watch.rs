@@ -4,6 +4,7 @@
 //! request itself, watches a descriptor, and reads the answer when the descriptor is readable. The I/O thread looks after answers
 //! that no loop watches any more, and after those that take too long.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,10 +49,10 @@ impl Watch {
         self.0.id()
     }
 
-    /// A descriptor that is readable when there is something to [`poll`](Watch::poll). It stays open as long as the watch.
-    #[cfg(unix)]
+    /// A descriptor that is readable when there is something to [`poll`](Watch::poll). It stays open as long as the watch. `None` on
+    /// Windows: there is none, and the I/O thread reads the answers.
     #[must_use]
-    pub fn descriptor(&self) -> std::os::fd::RawFd {
+    pub fn descriptor(&self) -> Option<c_int> {
         self.0.descriptor()
     }
 
