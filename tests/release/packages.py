@@ -16,7 +16,7 @@ UNWANTED = re.compile(r"(^|/)(tests|target|node_modules|\.venv|\.git|\.github|\.
 # cargo puts the manifest there as it was.
 EXPECTED = re.compile(r"(^|/)Cargo\.toml\.orig$")
 # The files that are compiled: for one platform only.
-COMPILED = re.compile(r"\.(node|so|dylib|pyd)$|\.data/scripts/locktender$")
+COMPILED = re.compile(r"\.(node|so|dylib|pyd)$|\.data/scripts/locktender(\.exe)?$")
 # Where each kind of package names its licence.
 NAMED = {
     ".whl": (r"\.dist-info/METADATA$", r"^License-Expression: (.+)$"),

@@ -40,6 +40,13 @@ class Place:
         if server := shutil.which("wineserver"):
             subprocess.run([server, "-p"], env=self.environment, **SILENT, timeout=limit)
         subprocess.run([self.wine, "wineboot", "--init"], env=self.environment, **SILENT, timeout=limit)
+        # Node refuses to start on an older Windows, which some versions of wine say they are.
+        subprocess.run([self.wine, "winecfg", "/v", "win10"], env=self.environment, **SILENT, timeout=limit)
+
+    @property
+    def system(self):
+        """The folder of the libraries that all programs find."""
+        return self.folder / "prefix/drive_c/windows/system32"
 
     def __exit__(self, *error):
         for server in self.servers.values():

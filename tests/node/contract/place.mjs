@@ -7,14 +7,14 @@ import { Client } from 'locktender'
 import { ScriptedServer } from 'locktender/testing'
 
 import { Cluster } from '../support/cluster.mjs'
-import { RealServer } from '../support/server.mjs'
+import { ask, RealServer } from '../support/server.mjs'
 
 /** The places of a case's `at`. */
 export function placesOf(at = 'any') {
   const chosen = (process.env.LOCKTENDER_CONTRACT_PLACES ?? 'memory,redis,quorum').split(',')
   if (at === 'redis') return [at, ...chosen.filter((name) => name === 'cluster')]
   if (at === 'one_server') return chosen.filter((name) => name !== 'quorum')
-  return at === 'any' ? chosen : [at]
+  return at === 'any' ? chosen : [at].filter((name) => name !== 'unix' || process.platform !== 'win32')
 }
 
 /** The commands without a key, which every node of a cluster is asked. */
@@ -22,6 +22,33 @@ const KEYLESS = ['KEYS', 'SCRIPT']
 
 /** How long clients wait for an answer, where there is one: an attempt that isn't repeated may meet a stalled machine. */
 const patience = { responseTimeoutMs: 5_000, connectTimeoutMs: 5_000 }
+
+/** The servers of the places, and what is particular about them. */
+const SERVERS = {
+  plain: {},
+  guarded: { password: 'secret', users: { guest: ['guest', '~* +@connection +get'] } },
+  sentinel: { sentinel: true },
+  tls: { tls: 'server' },
+  elsewhere: { tls: 'elsewhere' },
+  first: {},
+  second: {},
+  third: {},
+}
+
+/** A server that servers.mjs has started on another system. */
+class GivenServer {
+  constructor(given) {
+    Object.assign(this, given)
+  }
+
+  command(name, ...words) {
+    return ask({ port: this.ownPort, password: this.password }, name, ...words)
+  }
+
+  close() {}
+}
+
+const given = JSON.parse(process.env.LOCKTENDER_CONTRACT_SERVERS ?? '{}')
 
 /** Makes places: `{ name, urls, servers, patience, cluster }`. What they need is started when it is first asked for, and closed with `close`. */
 export class Places {
@@ -40,23 +67,33 @@ export class Places {
   }
 
   #start(name, options) {
-    if (!this.#started.has(name)) this.#started.set(name, RealServer.start(options))
+    if (!this.#started.has(name)) {
+      this.#started.set(name, given[name] ? new GivenServer(given[name]) : RealServer.start({ ...SERVERS[name], ...options }))
+    }
     return this.#started.get(name)
   }
 
-  #plain = () => this.#start('plain', {})
-  #guarded = () => this.#start('guarded', { password: 'secret', users: { guest: ['guest', '~* +@connection +get'] } })
+  #plain = () => this.#start('plain')
+  #guarded = () => this.#start('guarded')
   #sentinel = async () => {
     const { port } = await this.#plain()
-    return this.#start('sentinel', { sentinel: true, config: [`sentinel monitor main 127.0.0.1 ${port} 1`] })
+    return this.#start('sentinel', { config: [`sentinel monitor main 127.0.0.1 ${port} 1`] })
   }
-  #tls = () => this.#start('tls', { tls: 'server' })
+  #tls = () => this.#start('tls')
   #cluster = () => {
     if (!this.#started.has('cluster')) this.#started.set('cluster', Cluster.start())
     return this.#started.get('cluster')
   }
   #quorum = () => (this.#three ??= this.#startQuorum())
-  #elsewhere = () => this.#start('elsewhere', { tls: 'elsewhere' })
+  #elsewhere = () => this.#start('elsewhere')
+
+  /** Starts all servers, for places on another system. */
+  async all() {
+    await this.#sentinel()
+    const servers = Object.keys(SERVERS).map(async (name) => [name, await this.#start(name)])
+    const told = ([name, { url, port, ownPort, password }]) => [name, { url, port, ownPort, password }]
+    return Object.fromEntries((await Promise.all(servers)).map(told))
+  }
 
   #parts = {
     memory: () => ({ urls: [`memory://contract-${this.#count++}`] }),
@@ -90,7 +127,7 @@ export class Places {
   }
 
   async #startQuorum() {
-    const servers = await Promise.all(['first', 'second', 'third'].map((name) => this.#start(name, {})))
+    const servers = await Promise.all(['first', 'second', 'third'].map((name) => this.#start(name)))
     const client = new Client(servers.map(({ url }) => url), patience)
     await client.initializeQuorum()
     await client.close()

@@ -146,17 +146,9 @@ export class RealServer {
     return ownerOf(await this.command('GET', key))
   }
 
-  /** Asks the server directly, past the library under test: RESP2 replies, rejected with an error reply. */
-  async command(name, ...words) {
-    const patience = { connectTimeout: PATIENCE_MS, commandTimeout: PATIENCE_MS, retryStrategy: null, lazyConnect: true }
-    const client = new Redis({ path: this.socket, password: this.password, protocol: 2, ...patience })
-    client.on('error', () => {}) // told by the rejection too
-    try {
-      await client.connect()
-      return await client.call(name, ...words)
-    } finally {
-      client.disconnect()
-    }
+  /** Asks the server directly: see `ask`. */
+  command(name, ...words) {
+    return ask({ path: this.socket, password: this.password }, name, ...words)
   }
 
   /** Who stands in line for the lock of this name. */
@@ -204,6 +196,19 @@ export class RealServer {
     this.#terminator = this.#tether = undefined
     // The tether has removed it already unless the server was killed before.
     await rm(this.directory, { recursive: true, force: true })
+  }
+}
+
+/** Asks a server directly, past the library under test: RESP2 replies, rejected with an error reply. */
+export async function ask(place, name, ...words) {
+  const patience = { connectTimeout: PATIENCE_MS, commandTimeout: PATIENCE_MS, retryStrategy: null, lazyConnect: true }
+  const client = new Redis({ ...place, protocol: 2, ...patience })
+  client.on('error', () => {}) // told by the rejection too
+  try {
+    await client.connect()
+    return await client.call(name, ...words)
+  } finally {
+    client.disconnect()
   }
 }
 
