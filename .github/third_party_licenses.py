@@ -38,7 +38,7 @@ SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 # By repository: the notices there, of crates whose packages have no licence file.
 LACKING = {"https://github.com/napi-rs/napi-rs": f"Copyright (c) 2020-present LongYinan\nCopyright (c) 2018 GitHub\n{MIT}"}
 # Of the standard library, the crates of systems for which there is no package.
-ELSEWHERE = ("fortanix-sgx-abi", "hermit-abi", "moto-rt", "r-efi", "vex-sdk", "wasi", "windows", "wit-bindgen")
+ELSEWHERE = ("fortanix-sgx-abi", "hermit-abi", "moto-rt", "r-efi", "vex-sdk", "wasi", "wit-bindgen")
 
 
 class Part(NamedTuple):
