@@ -28,12 +28,12 @@ function failureIn(directory, platform, arch) {
 }
 
 test('a platform without a build is named, with those that have one', () => {
-  const said = failureIn(root, 'win32', 'x64')
+  const said = failureIn(root, 'win32', 'arm64')
   const there = [...new Set(napi.targets.map((target) => {
     const [arch, , system] = target.split('-')
-    return `${system}-${{ x86_64: 'x64', aarch64: 'arm64' }[arch]}`
+    return `${system === 'windows' ? 'win32' : system}-${{ x86_64: 'x64', aarch64: 'arm64' }[arch]}`
   }))]
-  assert.equal(said, `locktender has no build for win32-x64; there are builds for ${there.join(', ')} | true`)
+  assert.equal(said, `locktender has no build for win32-arm64; there are builds for ${there.join(', ')} | true`)
   assert.match(failureIn(root, 'linux', 's390x'), /^locktender has no build for linux-s390x; /)
 })
 
