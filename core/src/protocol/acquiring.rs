@@ -178,11 +178,10 @@ impl Acquiring {
     fn send(&mut self, number: u32, now: Now, context: &mut Context<'_>) {
         let recipe = context.recipe;
         let (given, random) = (self.owner.take(), context.rng.u128(..));
-        let owner = match self.started.as_micros() {
-            _ if let Some(given) = given => given,
+        let owner = given.unwrap_or_else(|| match self.started.as_micros() {
             started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
             _ => recipe.signature.owner(now.wall_us, random),
-        };
+        });
         let ttl = recipe.first_ttl();
         let tag = Tag { round: number, step: Step::Acquire, sent: now.tick };
         let deadline = validity::end(now.tick, ttl).min(now.tick.after(recipe.response_timeout));

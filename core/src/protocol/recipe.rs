@@ -99,15 +99,15 @@ impl Recipe {
 
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
     pub(crate) fn queue_key(&self) -> Cow<'_, str> {
-        match self.job {
-            None if self.keys.kind() == Kind::Read => Cow::from(self.keys.marks()),
+        match (&self.job, self.keys.kind()) {
+            (None, Kind::Read) => Cow::from(self.keys.marks()),
             // Who has another limit may have to wait where this one need not.
-            None if let Kind::Semaphore(limit) = self.keys.kind() => format!("{}/{limit}", self.keys.marks()).into(),
-            None if self.keys.kind() == Kind::Several => queue_key_of_several(&self.keys).into(),
-            None => Cow::from(self.keys.lock()),
-            Some(Terms { scheduled_time: None, .. }) => Cow::from(self.keys.record()),
+            (None, Kind::Semaphore(limit)) => format!("{}/{limit}", self.keys.marks()).into(),
+            (None, Kind::Several) => queue_key_of_several(&self.keys).into(),
+            (None, _) => Cow::from(self.keys.lock()),
+            (Some(Terms { scheduled_time: None, .. }), _) => Cow::from(self.keys.record()),
             // A later scheduled time may be left out while the earlier one is waited for.
-            Some(Terms { scheduled_time: Some(scheduled_time), .. }) => {
+            (Some(Terms { scheduled_time: Some(scheduled_time), .. }), _) => {
                 format!("{}@{}", self.keys.record(), scheduled_time.at_ms).into()
             }
         }
