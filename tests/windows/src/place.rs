@@ -30,9 +30,9 @@ pub(crate) fn quorum() -> Outcome<Vec<String>> {
     Ok(named("PLAY_QUORUM")?.split(' ').map(str::to_owned).collect())
 }
 
-/// A client that doesn't wait long for a server.
+/// A client that doesn't wait long for a server, but longer than one that was started again needs to vote: the max_ttl of 1 s.
 pub(crate) fn impatient(urls: &[String]) -> ClientBuilder {
-    Client::builder().urls(urls).unavailable_after(Duration::from_secs(1))
+    Client::builder().urls(urls).unavailable_after(Duration::from_secs(3))
 }
 
 /// Asks for a server to be stopped or started, by its URL, and waits until that is done.
