@@ -89,6 +89,13 @@ class Packages:
                 written = self.run("pasted.mjs", limit=limit, LOCKTENDER_URL=url).replace("\r\n", "\n")
                 assert re.fullmatch(printed, written), f"{page}: {written}"
 
+    def command(self, url, limit):
+        """The program of the package."""
+        program = "node_modules/locktender/bindings-node/dist/command.js"
+        assert re.fullmatch(r"locktender [\d.]+\s*", self.run(program, "--version", limit=limit))
+        assert "no lock is held" in self.run(program, "ls", limit=limit, LOCKTENDER_URL=url)
+        assert "this system doesn't have" in self.run(program, "run", "x", "--", "cmd", limit=limit, code=126, LOCKTENDER_URL=url)
+
     def contract(self):
         """The cases of tests/contract, but those of unix sockets, against servers of this machine."""
         words = ["node", ROOT / "tests/node/contract/servers.mjs"]
