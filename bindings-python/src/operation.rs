@@ -145,7 +145,8 @@ impl Operation {
     }
 
     fn start(&self, py: Python<'_>, start: Start, visit: Visit) -> PyResult<Py<PyAny>> {
-        let no_loop = || PyRuntimeError::new_err("no running event loop");
+        let no_loop =
+            || PyRuntimeError::new_err("no running event loop of asyncio; under trio, call the blocking methods in a thread");
         let event_loop = context::running_loop(py)?.ok_or_else(no_loop)?;
         let drain = drain_of(&event_loop)?;
         credentials::refresh(py)?;

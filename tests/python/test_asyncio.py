@@ -63,7 +63,7 @@ def test_a_forgotten_await_warns(each_client, name):
 
 def test_an_operation_is_awaited_once_and_needs_a_loop(each_client, name):
     operation = each_client.lock(name).inspect_async()
-    with pytest.raises(RuntimeError, match="no running event loop"):
+    with pytest.raises(RuntimeError, match="no running event loop of asyncio; under trio"):
         operation.send(None)
     with pytest.raises(RuntimeError, match="already awaited"):
         operation.send(None)
