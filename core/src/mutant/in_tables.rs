@@ -106,6 +106,7 @@ impl Mutant {
         Self::FirstExtensionByHash,
         Self::FirstReleaseByHash,
         Self::LongerRoundForgotten,
+        Self::UndoneOnceSilent,
         Self::PlaceExpiresWithKey,
         Self::HoldersPlaceExpiresWithKey,
         Self::ConfirmationSettlesAcquire,

@@ -365,6 +365,8 @@ mutants! {
     CloseLeavesSent,
     /// An acquire without an answer, on a connection that is left, is not undone there.
     LateAcquireKept,
+    /// What a silent socket may still carry is undone after half a second, when that socket may be given up.
+    UndoneOnceSilent,
     /// The first extension on a connection waits until the server has asked for the script.
     FirstExtensionByHash,
     /// The first release on a connection waits until the server has asked for the script.

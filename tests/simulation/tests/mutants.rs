@@ -48,7 +48,7 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::HealWithoutMajority, 4),
     (Mutant::HintDuringRoundLost, 15),
     (Mutant::HintMissed, 15),
-    (Mutant::LateAcquireKept, 339),
+    (Mutant::LateAcquireKept, 1_182),
     (Mutant::LateExtension, 14),
     (Mutant::LateEnqueueKept, 94),
     (Mutant::LateSuccessKept, 5),
