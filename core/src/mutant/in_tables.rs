@@ -8,6 +8,7 @@ impl Mutant {
         Self::ReplayedLater,
         Self::FastAcquireKept,
         Self::FastHoldNotConfirmed,
+        Self::FastPlaceBelieved,
         Self::LaterReaderEnters,
         Self::ReaderEntersAlone,
         Self::SeveralClaimsGivenUp,

@@ -7,6 +7,8 @@ mutants! {
     FastAcquireKept,
     /// A hold of the fast path isn't confirmed after a failover.
     FastHoldNotConfirmed,
+    /// The grant of a request without a place is believed to have put those who came behind it into the queue.
+    FastPlaceBelieved,
     /// A reader that comes behind a grant enters beside it, past a writer that waits.
     LaterReaderEnters,
     /// Of the readers of one place only one enters.
