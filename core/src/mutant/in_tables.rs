@@ -13,6 +13,7 @@ impl Mutant {
         Self::ReaderEntersAlone,
         Self::SeveralClaimsGivenUp,
         Self::SeveralHintKept,
+        Self::SeveralDeadNotPassedOn,
         Self::SeveralTakenKept,
         Self::EmptyGateJoined,
         Self::NewcomerJoinsPastWriter,

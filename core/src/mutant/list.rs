@@ -15,6 +15,8 @@ mutants! {
     ReaderEntersAlone,
     /// A waiter that was notified of one lock and can't use that, because another is busy, notifies nobody.
     SeveralHintKept,
+    /// A waiter that asks for several locks, and was dropped as a dead one at a free lock, notifies nobody of that.
+    SeveralDeadNotPassedOn,
     /// A waiter whose other lock is kept for another one gives up what is kept for it before that.
     SeveralClaimsGivenUp,
     /// A lock whose clock is broken refuses, and those before it stay taken.

@@ -134,6 +134,10 @@ const KEPT: &[(u64, &str)] = &[
         21853,
         "an acquire that a release on the other connection had overtaken lay in a silent socket, which was given up before anything undid it there",
     ),
+    (
+        49775,
+        "a waiter for several locks was dropped as a dead one of a free lock by its own acquire, and nobody was notified of that",
+    ),
     (307924, "a waiter came behind a transaction of its process, and was believed to be in the queue by that grant"),
 ];
 
