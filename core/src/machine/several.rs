@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use super::State;
 use super::exclusive::{AcquireArgs, Exclusive, find_free, inspect, take};
 use super::rules::Rules;
+use super::{State, queue};
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim};
@@ -94,6 +94,10 @@ fn leave_others(
         if (was_notified || stood) && !is_kept && !mutant!(SeveralHintKept) {
             let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };
             Exclusive.apply(state, &leave, now_us);
+        }
+        // Others of its client may stand there, for which it asks, too.
+        if !mutant!(SeveralLeftToDie) {
+            queue::lives_on(state, part, entry, now_us);
         }
     }
 }

@@ -14,6 +14,7 @@ impl Mutant {
         Self::SeveralClaimsGivenUp,
         Self::SeveralHintKept,
         Self::SeveralDeadNotPassedOn,
+        Self::SeveralLeftToDie,
         Self::SeveralTakenKept,
         Self::EmptyGateJoined,
         Self::NewcomerJoinsPastWriter,

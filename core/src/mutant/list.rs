@@ -17,6 +17,8 @@ mutants! {
     SeveralHintKept,
     /// A waiter that asks for several locks, and was dropped as a dead one at a free lock, notifies nobody of that.
     SeveralDeadNotPassedOn,
+    /// A client that asks for several locks doesn't keep its waiters alive that stand at another one of them.
+    SeveralLeftToDie,
     /// A waiter whose other lock is kept for another one gives up what is kept for it before that.
     SeveralClaimsGivenUp,
     /// A lock whose clock is broken refuses, and those before it stay taken.

@@ -256,6 +256,9 @@ impl World {
             self.room_is_taken(client, op, reply);
             self.prolonged((client, server), tag, op, reply);
             self.look_at_queue(server, (op, reply), Some(&*before), &messages);
+            if let (Some(place), Some(keys)) = (place, op.keys()) {
+                self.asked_among(server, keys, &place.entry);
+            }
             self.came(client, tag, op, reply, &messages);
         }
         self.published(at, messages);

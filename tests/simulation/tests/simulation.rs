@@ -138,6 +138,10 @@ const KEPT: &[(u64, &str)] = &[
         49775,
         "a waiter for several locks was dropped as a dead one of a free lock by its own acquire, and nobody was notified of that",
     ),
+    (
+        14391,
+        "a waiter for several locks died in the queue of one, though the first of its process asked, which stood at another one",
+    ),
     (307924, "a waiter came behind a transaction of its process, and was believed to be in the queue by that grant"),
 ];
 

@@ -19,6 +19,12 @@ for at, keys in ipairs(locks) do
       if other ~= at and not keeps and (was_notified or stood[other]) then
         release(others, { entry, entry })
       end
+      -- Others of its client may be there, for which it asks, too: that lives for three seconds more.
+      local client = other ~= at and string.match(entry, '^%a:([^:]*):')
+      local life = client and '-' .. string.format('%.0f', refusal[2] + 3000000)
+      if client and redis.pcall('ZADD', others[3], 'XX', 'CH', life, client) == 1 then
+        redis.pcall('PEXPIRE', others[3], 60000)
+      end
     end
     if not refusal.err then
       refusal[6], refusal[7], refusal[8], refusal[9] = refusal[6] or false, refusal[7] or false, false, at
