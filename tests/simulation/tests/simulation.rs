@@ -143,6 +143,7 @@ const KEPT: &[(u64, &str)] = &[
         "a waiter for several locks died in the queue of one, though the first of its process asked, which stood at another one",
     ),
     (307924, "a waiter came behind a transaction of its process, and was believed to be in the queue by that grant"),
+    (300387, "a waiter whose answers came after its ttl was expected to know that another library has the lock"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
