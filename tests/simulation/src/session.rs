@@ -5,7 +5,7 @@ use locktender::machine::Message;
 use locktender::op::{Op, Reply, Verb, Verdict};
 
 use super::brief::brief;
-use super::clock::{Instant, ms};
+use super::clock::{Instant, micros, ms};
 use super::node::Node;
 use super::queue::{Event, Way};
 use super::resp;
@@ -230,6 +230,9 @@ impl World {
         let Some(node) = self.node_mut(at) else { return String::new() };
         let (reply, verdict) = node.apply(op, known_as, now);
         let messages = node.state.take_published();
+        if let Verdict::Quarantine { left } = reply.verdict {
+            node.votes_at = now + micros(left);
+        }
         if op.keys().is_none() {
             return resp::reply(op, &reply);
         }
