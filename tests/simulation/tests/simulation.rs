@@ -145,6 +145,10 @@ const KEPT: &[(u64, &str)] = &[
     (307924, "a waiter came behind a transaction of its process, and was believed to be in the queue by that grant"),
     (300387, "a waiter whose answers came after its ttl was expected to know that another library has the lock"),
     (308538, "a server that nobody reached for long after its crash was expected to vote when its quarantine had just begun"),
+    (
+        314016,
+        "a lock was kept for a waiter for several, another one of which was kept for another waiter, and was expected to be passed on",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
