@@ -94,7 +94,8 @@ impl World {
         if session.read_until().is_some_and(|until| until < now) {
             return;
         }
-        let left_at = session.dead.as_ref().map(|dead| dead.broke_at).or(session.lingers_since);
+        // A socket that lingered was left then, also if it was closed since.
+        let left_at = session.lingers_since.or(session.dead.as_ref().map(|dead| dead.broke_at));
         let late = Late {
             overtaken: left_at.is_some_and(|at| at + STRAGGLES < now),
             orphan: session.dead.as_ref().is_some_and(|dead| dead.cut && dead.broke_at + STRAGGLES < now),

@@ -149,6 +149,7 @@ const KEPT: &[(u64, &str)] = &[
         314016,
         "a lock was kept for a waiter for several, another one of which was kept for another waiter, and was expected to be passed on",
     ),
+    (5139, "a socket had lingered, and was closed: what was read from it late was expected to come before any heal"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
