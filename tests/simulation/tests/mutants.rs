@@ -29,7 +29,7 @@ const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::GateOutlivesMarks, 26),
     (Mutant::JoinerHasOwnFence, 26),
     (Mutant::LapsedClaimNotNotified, 83),
-    (Mutant::LeaverStopsReaders, 83),
+    (Mutant::LeaverStopsReaders, 374),
     (Mutant::MarkShortened, 26),
     (Mutant::NewcomerJoinsPastWriter, 71),
     (Mutant::PermitTooMany, 26),
