@@ -218,6 +218,15 @@ pub(super) fn enqueue(state: &mut State, keys: &Keys, place: &QueuePlace, now_us
     Queued::At { rank, arrival }
 }
 
+/// Renews the life of a waiter's client where other waiters of it may be.
+pub(super) fn lives_on(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
+    let client = client_of(entry);
+    if state.members(keys.queue(), now_us).is_some_and(|members| members.score(client).is_some()) {
+        state.put_member(keys.queue(), client, -signed(now_us + ALIVE_MS * 1_000), now_us);
+        state.expire(keys.queue(), now_us, KEPT_MS);
+    }
+}
+
 /// Takes a waiter out of the queue.
 pub(super) fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) {
     state.drop_members(keys.queue(), &[entry], now_us);

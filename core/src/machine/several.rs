@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use super::State;
 use super::exclusive::{AcquireArgs, Exclusive, find_free, inspect, take};
 use super::rules::Rules;
+use super::{State, queue};
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim};
@@ -40,13 +40,15 @@ impl Rules for Several {
 fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
     let parts = op.keys.parts();
     let Some(args) = AcquireArgs::of(op) else { return Ok(inspect(state, &op.keys, now_us)) };
-    let was_notified = args.place.is_some_and(|place| is_notified(state, parts, place, now_us));
+    // Before the dead are dropped: its client may have been silent, and it stands behind nobody else.
+    let stood = |part| args.place.is_some_and(|place| stands(state, part, place, now_us));
+    let stood: Vec<bool> = parts.iter().map(|part| stood(part)).collect();
     for (at, part) in parts.iter().enumerate() {
         if let Err(refusal) = find_free(state, part, &args, now_us) {
             // After any other refusal the waiter gives up, and leaves.
             if let (Some(place), Verdict::Held { holder, .. }) = (args.place, &refusal.verdict) {
                 let keeps = if is_claim(holder) && !mutant!(SeveralClaimsGivenUp) { at } else { 0 };
-                leave_others(state, (parts, at), place, (was_notified, keeps), now_us);
+                leave_others(state, (parts, at), place, (&stood, keeps), now_us);
             }
             return Err(Reply { at, ..refusal });
         }
@@ -68,31 +70,34 @@ fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> 
     Ok(Reply { fences, ..Reply::new(Verdict::Vote, now_us, fence) })
 }
 
-/// Whether a server has taken this waiter out of the queue that it was in: it was notified there.
-fn is_notified(state: &State, parts: &[Arc<Keys>], place: &QueuePlace, now_us: u64) -> bool {
-    let stands = |part: &Arc<Keys>| state.members(part.queue(), now_us).is_some_and(|queue| queue.score(&place.entry).is_some());
-    place.arrival > 0 && !parts.iter().any(stands)
+/// Whether a waiter stands in the queue of a lock.
+fn stands(state: &State, part: &Keys, place: &QueuePlace, now_us: u64) -> bool {
+    state.members(part.queue(), now_us).is_some_and(|queue| queue.score(&place.entry).is_some())
 }
 
-/// Takes a waiter out of the queues of all locks but one. What another one kept for it, or notified it of, is the next waiter's; but the first
-/// `keeps` of them go on keeping themselves for it.
+/// Takes a waiter out of the queues of all locks but one; `stood` says in which it was. What another one kept for it, or notified it of, is
+/// the next waiter's; but the first `keeps` of them go on keeping themselves for it.
 fn leave_others(
     state: &mut State,
     (parts, at): (&[Arc<Keys>], usize),
     place: &QueuePlace,
-    (was_notified, keeps): (bool, usize),
+    (stood, keeps): (&[bool], usize),
     now_us: u64,
 ) {
     let entry = &place.entry;
+    // A server has taken it out of the queue that it was in: it was notified there.
+    let was_notified = place.arrival > 0 && !stood.contains(&true);
     for (other, part) in parts.iter().enumerate().filter(|(other, _)| *other != at) {
         let value = state.get(part.lock(), now_us).and_then(|lock| lock.text());
-        if other < keeps && value.is_some_and(|value| *value == *claim(entry)) {
-            continue;
-        }
-        let stood = state.members(part.queue(), now_us).is_some_and(|queue| queue.score(entry).is_some());
-        if (was_notified || stood) && !mutant!(SeveralHintKept) {
+        let is_kept = other < keeps && value.is_some_and(|value| *value == *claim(entry));
+        let stood = if mutant!(SeveralDeadNotPassedOn) { stands(state, part, place, now_us) } else { stood[other] };
+        if (was_notified || stood) && !is_kept && !mutant!(SeveralHintKept) {
             let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };
             Exclusive.apply(state, &leave, now_us);
+        }
+        // Others of its client may stand there, for which it asks, too.
+        if !mutant!(SeveralLeftToDie) {
+            queue::lives_on(state, part, entry, now_us);
         }
     }
 }

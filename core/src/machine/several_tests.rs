@@ -162,6 +162,41 @@ fn who_stands_behind_a_waiter_that_goes_to_another_queue_is_notified() {
     assert_eq!((bench.queued("a"), bench.notified()), (vec![WIDE.to_owned()], vec!["claim b2".to_owned()]));
 }
 
+fn who_stands_behind_a_waiter_that_counts_as_dead_and_asks_is_notified() {
+    let mut bench = Bench::new();
+    bench.acquire(Arc::new(one("a")), "them", None);
+    let came = arrival(&bench.acquire(both(), "us", Some((WIDE, 0))));
+    bench.now_us += TTL * 1_000 - 1_000_000;
+    bench.acquire(Arc::new(one("a")), "narrow", Some((NARROW, 0)));
+    bench.acquire(Arc::new(one("b")), "others", None);
+    bench.now_us += 1_001_000;
+    bench.notified();
+    assert_eq!((bench.value("a"), bench.queued("a").len()), (None, 2), "its holder has died, and the first waiter seems to have");
+    assert_eq!(bench.acquire(both(), "us", Some((WIDE, came))).at, 1);
+    assert_eq!((bench.queued("a"), bench.queued("b")), (vec![], vec![WIDE.to_owned()]));
+    assert_eq!(bench.notified(), ["claim b2"]);
+}
+
+fn who_asks_for_several_locks_keeps_its_clients_waiters_alive_at_each() {
+    const SECOND: &str = "b:wide:3 pid=1";
+    let mut bench = Bench::new();
+    bench.acquire(Arc::new(one("b")), "them", None);
+    bench.acquire(both(), "second", Some((SECOND, 0)));
+    bench.acquire(Arc::new(one("a")), "others", None);
+    let mut came = 0;
+    for _ in 0..3 {
+        came = arrival(&bench.acquire(both(), "us", Some((WIDE, came))));
+        bench.now_us += 2_000_000;
+    }
+    assert_eq!((bench.queued("a"), bench.queued("b")), (vec![WIDE.to_owned()], vec![SECOND.to_owned()]));
+    bench.notified();
+    bench.release(Arc::new(one("b")), "them");
+    assert_eq!((bench.notified(), bench.value("b")), (vec!["claim b3".to_owned()], Some(claim(SECOND))));
+    // Nobody is put where no waiter of its client is.
+    bench.acquire(both(), "us", Some((WIDE, came)));
+    assert!(bench.state.members(one("b").queue(), bench.now_us).is_none());
+}
+
 fn waiters_for_each_of_which_one_lock_is_kept_do_not_give_them_to_each_other_without_end() {
     let mut bench = Bench::new();
     for (name, owner) in [("a", "one"), ("b", "two")] {
@@ -195,6 +230,8 @@ fn what_a_waiter_leaves_behind() {
     what_is_kept_at_a_lock_that_is_not_taken_is_the_next_waiters();
     what_a_waiter_was_notified_of_and_cannot_use_the_next_one_is_notified_of();
     who_stands_behind_a_waiter_that_goes_to_another_queue_is_notified();
+    who_stands_behind_a_waiter_that_counts_as_dead_and_asks_is_notified();
+    who_asks_for_several_locks_keeps_its_clients_waiters_alive_at_each();
     waiters_for_each_of_which_one_lock_is_kept_do_not_give_them_to_each_other_without_end();
     none_stays_taken_if_the_clock_of_one_is_none();
 }
@@ -203,6 +240,8 @@ fn what_a_waiter_leaves_behind() {
 fn the_table_notices_what_is_left_out() {
     assert_noticed(Mutant::SeveralHintKept, what_is_kept_at_a_lock_that_is_not_taken_is_the_next_waiters);
     assert_noticed(Mutant::SeveralHintKept, what_a_waiter_was_notified_of_and_cannot_use_the_next_one_is_notified_of);
+    assert_noticed(Mutant::SeveralDeadNotPassedOn, who_stands_behind_a_waiter_that_counts_as_dead_and_asks_is_notified);
+    assert_noticed(Mutant::SeveralLeftToDie, who_asks_for_several_locks_keeps_its_clients_waiters_alive_at_each);
     let cycle = waiters_for_each_of_which_one_lock_is_kept_do_not_give_them_to_each_other_without_end;
     assert_noticed(Mutant::SeveralClaimsGivenUp, cycle);
     assert_noticed(Mutant::SeveralTakenKept, none_stays_taken_if_the_clock_of_one_is_none);

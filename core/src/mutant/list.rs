@@ -7,12 +7,18 @@ mutants! {
     FastAcquireKept,
     /// A hold of the fast path isn't confirmed after a failover.
     FastHoldNotConfirmed,
+    /// The grant of a request without a place is believed to have put those who came behind it into the queue.
+    FastPlaceBelieved,
     /// A reader that comes behind a grant enters beside it, past a writer that waits.
     LaterReaderEnters,
     /// Of the readers of one place only one enters.
     ReaderEntersAlone,
     /// A waiter that was notified of one lock and can't use that, because another is busy, notifies nobody.
     SeveralHintKept,
+    /// A waiter that asks for several locks, and was dropped as a dead one at a free lock, notifies nobody of that.
+    SeveralDeadNotPassedOn,
+    /// A client that asks for several locks doesn't keep its waiters alive that stand at another one of them.
+    SeveralLeftToDie,
     /// A waiter whose other lock is kept for another one gives up what is kept for it before that.
     SeveralClaimsGivenUp,
     /// A lock whose clock is broken refuses, and those before it stay taken.
@@ -365,6 +371,8 @@ mutants! {
     CloseLeavesSent,
     /// An acquire without an answer, on a connection that is left, is not undone there.
     LateAcquireKept,
+    /// What a silent socket may still carry is undone after half a second, when that socket may be given up.
+    UndoneOnceSilent,
     /// The first extension on a connection waits until the server has asked for the script.
     FirstExtensionByHash,
     /// The first release on a connection waits until the server has asked for the script.

@@ -342,6 +342,8 @@ impl FastPath {
         machine.handle(at(self.began.tick), Input::Start, &mut done);
         if sent_again {
             out.extend(done.drain(..).filter(|command| matches!(command, Command::Send { .. })));
+        } else {
+            machine.was_sent_without_place();
         }
         if let Some(failed_over) = self.failed_over {
             machine.handle(at(failed_over), Input::FailedOver(0), &mut done);

@@ -7,7 +7,7 @@ use crate::op::{Answer, Failure, FailureKind, LockOp, Op};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::Amount;
 use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
-use crate::wait::LocalQueues;
+use crate::wait::{LocalQueues, Role, Wakeup};
 
 /// An acquisition, with the queue of its process.
 struct Shell {
@@ -189,6 +189,26 @@ fn the_comparison_notices_mistakes() {
     for mutant in [Mutant::ReplayedLater, Mutant::FastAcquireKept, Mutant::FastHoldNotConfirmed] {
         assert_noticed(mutant, the_fast_path_does_as_the_state_machine);
     }
+}
+
+fn who_came_behind_a_request_without_a_place_asks_at_once() {
+    let recipe = Arc::new(Recipe { options: LockOptions { wait: Wait::Forever, ..LockOptions::default() }, ..recipe(1) });
+    let now = Now { tick: at(1_000), wall_us: 1_795_227_730_123_000, servers_us: 0 };
+    let mut shell = Shell::new(true, &recipe, now);
+    shell.bring(now, Input::Start);
+    shell.join();
+    shell.queues.join("l", 2, recipe.mode());
+    let (tag, mut out) = (shell.sent.remove(0), Vec::new());
+    shell.path.handle(now, Input::Answer { server: 0, tag, answer: Ok(vote(true)) }, &mut out);
+    let reason = out.iter().find_map(|command| if let Command::Quit(reason) = command { Some(*reason) } else { None });
+    let woken = shell.queues.quit("l", 1, reason.unwrap());
+    assert_eq!(woken, [Wakeup { waiter: 2, role: Role::First, at: None }], "it stands in no queue");
+}
+
+#[test]
+fn who_comes_behind_it_is_in_the_queue() {
+    who_came_behind_a_request_without_a_place_asks_at_once();
+    assert_noticed(Mutant::FastPlaceBelieved, who_came_behind_a_request_without_a_place_asks_at_once);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Removal: a release on N servers, or the undo of a round, deletes our value wherever it is or may be.
 
+mod concern;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use crate::protocol::overlap::Refused;
 use crate::protocol::release::{Outcome, Release};
 use crate::protocol::{Command, Quorum, Recipe, Step, Tag, leave, release};
 use crate::server::Request;
+
+pub(super) use concern::Concern;
 
 /// The progress of a removal on one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +176,10 @@ impl Removal {
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
         self.servers[server] = Progress::Asked { sent: now, unsure, late: false, until: now.after(recipe.response_timeout * 2) };
+        self.send(recipe, server, now, out);
+    }
+
+    fn send(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
         let (op, shown) = (self.request(recipe, now), self.shown.take());
         let tag = Tag { round: self.round, step: Step::Release, sent: now };
         // Without a connection it fails by then with the reason, before its caller gives up or another request takes another way.
@@ -229,19 +237,20 @@ impl Removal {
                     self.straggler(recipe, server, now, out);
                 }
             }
-            Err(failure) => self.suspect(recipe, server, now, failure),
-            Ok(_) => (),
+            // The server may still read the write. A silent socket stays open only for a while, and there nothing can come before
+            // this. Elsewhere the write may be read behind it. After a close, the connection itself undoes the write.
+            Err(failure) if failure.maybe_applied && failure.kind != FailureKind::Closed => {
+                self.prolong(recipe, now);
+                match self.servers[server] {
+                    _ if mutant!(UndoneOnceSilent) => (),
+                    Progress::Asked { .. } | Progress::Again { .. } => self.ask(recipe, server, now, true, out),
+                    // What it has answered stays its answer.
+                    _ => self.send(recipe, server, now, out),
+                }
+                self.stragglers[server] = now.after(STRAGGLER);
+            }
+            Ok(_) | Err(_) => (),
         }
-    }
-
-    /// Notes a write of the value whose connection broke: the server may still read the write. After a close, the connection
-    /// itself undoes it.
-    fn suspect(&mut self, recipe: &Recipe, server: usize, now: Tick, failure: &Failure) {
-        if !failure.maybe_applied || failure.kind == FailureKind::Closed {
-            return;
-        }
-        self.stragglers[server] = now.after(STRAGGLER);
-        self.prolong(recipe, now);
     }
 
     /// Takes a server's answer.
@@ -382,17 +391,6 @@ impl Removal {
             })
             .collect()
     }
-}
-
-/// The part of a server in a removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Concern {
-    /// None: nothing of ours is there.
-    None,
-    /// One request: something of ours is there, or may be.
-    Ask,
-    /// Two requests: our acquire was on a connection that broke, and the server may still read it.
-    AskTwice,
 }
 
 #[cfg(test)]

@@ -105,6 +105,35 @@ fn vote_whose_answer_nobody_reads_is_removed(kind: FailureKind, unsure: bool) {
     assert_eq!((removal.wake_at().is_some(), !removal.is_over()), (unsure, unsure), "it may yet be read from its connection");
 }
 
+fn what_a_silent_socket_may_still_carry_is_undone_while_it_is_open_and_once_more() {
+    let (recipe, mut out) = (recipe(3), Vec::new());
+    let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
+    let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+    removal.await_writes(&recipe, |server| server == 2, SENT);
+    (0..3).for_each(|server| removal.answer((server, SENT), SENT, &answer_with(gone())));
+    // The removal was answered on another connection than the one that has the acquire.
+    out.clear();
+    let now = SENT.after(Duration::from_millis(200));
+    removal.late_write(&recipe, 2, now, &Err(Failure::unknown(FailureKind::Timeout, "late")), &mut out);
+    for at in [now, now.after(STRAGGLER)] {
+        removal.wake(&recipe, at, &mut out);
+        let [Command::Send { server: 2, tag: Tag { sent, .. }, request }] = &out[..] else { panic!("{out:?}") };
+        assert!(matches!(&request.op, Op::Lock(LockOp { verb: Verb::Release { .. }, .. })), "{request:?}");
+        assert_eq!(*sent, at);
+        out.clear();
+        removal.answer((2, at), at, &answer_with(gone()));
+    }
+    assert!(removal.is_over());
+}
+
+#[test]
+fn what_a_silent_socket_may_still_carry_is_undone() {
+    use crate::mutant::{Mutant, assert_noticed};
+    let table = what_a_silent_socket_may_still_carry_is_undone_while_it_is_open_and_once_more;
+    table();
+    assert_noticed(Mutant::UndoneOnceSilent, table);
+}
+
 fn a_place_that_an_acquire_may_have_taken_late_is_left_however_short_the_ttl() {
     // The waiter leaves with the removal, or while it continues. In between the acquire ended without an answer.
     for leaves_at_once in [true, false] {

@@ -163,6 +163,12 @@ impl World {
         *excused = (*excused).max(self.now + LOOK + ms(5));
     }
 
+    /// A lock stays kept for a waiter that can't use it yet: another one of its locks is only kept for another waiter.
+    pub(super) fn stays_kept(&mut self, name: usize) {
+        let excused = self.watch.handover.excused_until.entry(name).or_default();
+        *excused = (*excused).max(self.now + ms(CLAIM_MS + 5));
+    }
+
     /// The locks that a client waits for, once for each of its waiters.
     pub(super) fn waits_for(&self, client: usize) -> Vec<usize> {
         let process = &self.processes[client];

@@ -38,6 +38,8 @@ pub(super) struct Node {
     pub(super) troubled_at: Instant,
     /// The time when it became a primary again, and closed no connection.
     pub(super) returned_at: Instant,
+    /// The end of the quarantine that it named last. That begins with the first acquire which reaches it.
+    pub(super) votes_at: Instant,
     snapshots: VecDeque<(Instant, State)>,
     /// The gates whose marks were deleted.
     pub(super) bereft: Vec<Bereft>,
@@ -62,6 +64,7 @@ impl Node {
             forgot_at: None,
             troubled_at: 0,
             returned_at: 0,
+            votes_at: 0,
             snapshots: VecDeque::new(),
             bereft: Vec::new(),
         }

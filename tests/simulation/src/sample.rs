@@ -95,8 +95,8 @@ impl World {
     /// Whether a server of a quorum came back only a short time ago. Then it may not vote yet, or waiters may not know that it
     /// votes again.
     pub(super) fn may_be_in_quarantine(&self, node: &Node) -> bool {
-        let lasts = micros(self.plan.max_ttl) * 2 + ms(1_500);
-        quorum_of(&self.plan).is_some() && node.troubled_at > 0 && node.troubled_at + lasts > self.now
+        let ends = (node.troubled_at + micros(self.plan.max_ttl) * 2).max(node.votes_at);
+        quorum_of(&self.plan).is_some() && node.troubled_at > 0 && ends + ms(1_500) > self.now
     }
 
     fn has_settled(&self, at: Instant) -> bool {

@@ -5,7 +5,7 @@ use locktender::machine::Message;
 use locktender::op::{Op, Reply, Verb, Verdict};
 
 use super::brief::brief;
-use super::clock::{Instant, ms};
+use super::clock::{Instant, micros, ms};
 use super::node::Node;
 use super::queue::{Event, Way};
 use super::resp;
@@ -94,7 +94,8 @@ impl World {
         if session.read_until().is_some_and(|until| until < now) {
             return;
         }
-        let left_at = session.dead.as_ref().map(|dead| dead.broke_at).or(session.lingers_since);
+        // A socket that lingered was left then, also if it was closed since.
+        let left_at = session.lingers_since.or(session.dead.as_ref().map(|dead| dead.broke_at));
         let late = Late {
             overtaken: left_at.is_some_and(|at| at + STRAGGLES < now),
             orphan: session.dead.as_ref().is_some_and(|dead| dead.cut && dead.broke_at + STRAGGLES < now),
@@ -230,6 +231,9 @@ impl World {
         let Some(node) = self.node_mut(at) else { return String::new() };
         let (reply, verdict) = node.apply(op, known_as, now);
         let messages = node.state.take_published();
+        if let Verdict::Quarantine { left } = reply.verdict {
+            node.votes_at = now + micros(left);
+        }
         if op.keys().is_none() {
             return resp::reply(op, &reply);
         }
@@ -256,6 +260,9 @@ impl World {
             self.room_is_taken(client, op, reply);
             self.prolonged((client, server), tag, op, reply);
             self.look_at_queue(server, (op, reply), Some(&*before), &messages);
+            if let (Some(place), Some(keys)) = (place, op.keys()) {
+                self.asked_among(server, keys, &place.entry);
+            }
             self.came(client, tag, op, reply, &messages);
         }
         self.published(at, messages);

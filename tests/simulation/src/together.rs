@@ -150,6 +150,20 @@ impl World {
         }
     }
 
+    /// A waiter has asked for several locks, of which this is one: its client lives wherever it is known. The lock may stay kept for it.
+    pub(super) fn asked_among(&mut self, server: usize, keys: &Keys, entry: &str) {
+        let client = entry.split(':').nth(1).unwrap_or_default();
+        let (Some(name), node) = (self.name_of(keys.lock()), &self.nodes[server]) else { return };
+        let now_us = node.wall_us(self.now);
+        let is_known = node.state.members(keys.queue(), now_us).is_some_and(|queue| queue.score(client).is_some());
+        if node.lock(keys, self.now).is_some_and(|(holder, _)| holder == claim(entry)) {
+            self.stays_kept(name);
+        }
+        if is_known {
+            self.watch.signs.entry((server, name)).or_default().insert(client.to_owned(), now_us);
+        }
+    }
+
     /// A server has done an operation on several locks: it has taken all of them or none, and its waiter stands in one queue.
     pub(super) fn look_at_all(&mut self, server: usize, (op, reply): (&Op, &Reply), before: &[Standing], messages: &[Message]) {
         let Op::Lock(LockOp { keys, by, verb }) = op else { return };

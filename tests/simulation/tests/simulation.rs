@@ -130,6 +130,26 @@ const KEPT: &[(u64, &str)] = &[
         210846,
         "one of several locks was lost, and another one, no longer renewed, was expected to be written again behind a return",
     ),
+    (
+        21853,
+        "an acquire that a release on the other connection had overtaken lay in a silent socket, which was given up before anything undid it there",
+    ),
+    (
+        49775,
+        "a waiter for several locks was dropped as a dead one of a free lock by its own acquire, and nobody was notified of that",
+    ),
+    (
+        14391,
+        "a waiter for several locks died in the queue of one, though the first of its process asked, which stood at another one",
+    ),
+    (307924, "a waiter came behind a transaction of its process, and was believed to be in the queue by that grant"),
+    (300387, "a waiter whose answers came after its ttl was expected to know that another library has the lock"),
+    (308538, "a server that nobody reached for long after its crash was expected to vote when its quarantine had just begun"),
+    (
+        314016,
+        "a lock was kept for a waiter for several, another one of which was kept for another waiter, and was expected to be passed on",
+    ),
+    (5139, "a socket had lingered, and was closed: what was read from it late was expected to come before any heal"),
 ];
 
 fn number(variable: &str) -> Option<u64> {

@@ -9,6 +9,15 @@ use crate::protocol::state::State;
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
 
 impl Acquisition {
+    /// The request of the round under way had no place, though others wait in ours since: its vote puts that into no queue.
+    pub(in crate::protocol) fn was_sent_without_place(&mut self) {
+        if let State::Acquiring(acquiring) = &mut self.state
+            && let Some(round) = &mut acquiring.round
+        {
+            round.stays = mutant!(FastPlaceBelieved) && round.stays;
+        }
+    }
+
     /// Updates our place in the queues, also by an answer that comes after the others have decided. A server must not notify us
     /// in vain when we have the lock, or have given up.
     pub(super) fn track_queue_place(

@@ -1,10 +1,12 @@
 
 local entry, came = ARGV[4] or '', tonumber(ARGV[5] or '') or 0
 local waits = #entry > 1
--- Whether a server has taken the waiter out of the queue that it was in: it was notified there.
-local was_notified = waits and came > 0
-for _, keys in ipairs(was_notified and locks or {}) do
-  was_notified = was_notified and type(redis.pcall('ZSCORE', keys[3], entry)) ~= 'string'
+-- In which queues the waiter is, before the dead are dropped: its client may have been silent. If it is in none, a server has taken it out
+-- of the one that it was in: it was notified there.
+local stood, was_notified = {}, came > 0
+for at, keys in ipairs(waits and locks or {}) do
+  stood[at] = type(redis.pcall('ZSCORE', keys[3], entry)) == 'string'
+  was_notified = was_notified and not stood[at]
 end
 
 for at, keys in ipairs(locks) do
@@ -14,8 +16,14 @@ for at, keys in ipairs(locks) do
     local is_kept = string.sub(refusal[4] or '', 1, 6) == 'claim '
     for other, others in ipairs(waits and refusal[1] == 'held' and locks or {}) do
       local keeps = is_kept and other < at and redis.pcall('GETRANGE', others[1], 0, #entry + 6) == 'claim ' .. entry
-      if other ~= at and not keeps and (was_notified or redis.pcall('ZREM', others[3], entry) == 1) then
+      if other ~= at and not keeps and (was_notified or stood[other]) then
         release(others, { entry, entry })
+      end
+      -- Others of its client may be there, for which it asks, too: that lives for three seconds more.
+      local client = other ~= at and string.match(entry, '^%a:([^:]*):')
+      local life = client and '-' .. string.format('%.0f', refusal[2] + 3000000)
+      if client and redis.pcall('ZADD', others[3], 'XX', 'CH', life, client) == 1 then
+        redis.pcall('PEXPIRE', others[3], 60000)
       end
     end
     if not refusal.err then
