@@ -32,7 +32,7 @@ pub(super) struct Failover {
     skew: u64,
     /// The number of the old primary.
     node: u32,
-    /// Its clock, and by how much that is ahead.
+    /// Its clock, and by how much that was ahead in its last answer.
     clock: (Clock, u64),
 }
 
@@ -78,7 +78,7 @@ impl World {
         let mut next = self.nodes[server].replica(now, age, skew, drift);
         next.forgot_at = self.nodes[server].forgot_at.max(Some(now + lingers));
         let old = std::mem::replace(&mut self.nodes[server], next);
-        let (node, clock) = (old.number, (old.clock, old.ahead));
+        let (node, clock) = (old.number, (old.clock, old.ahead - old.unshown));
         self.failovers.past.push(Failover { at: now, until: now + lingers, skew: skew.unsigned_abs(), node, clock });
         self.failovers.old.push((server, old));
         self.forgot = true;
@@ -95,9 +95,9 @@ impl World {
         if !self.nodes[server].up {
             return;
         }
-        let Node { number: node, clock, ahead, .. } = self.nodes[server];
+        let Node { number: node, clock, ahead, unshown, .. } = self.nodes[server];
         self.nodes[server].go_and_return(now, age);
-        self.failovers.past.push(Failover { at: now, until: now, skew: 0, node, clock: (clock, ahead) });
+        self.failovers.past.push(Failover { at: now, until: now, skew: 0, node, clock: (clock, ahead - unshown) });
         self.forgot = true;
         (0..self.processes.len()).for_each(|client| self.disturb(client, server, 0));
     }

@@ -181,7 +181,10 @@ impl World {
             Fault::Restore { server, span, age } => self.crash(server, span, Some(age)),
             Fault::FailOver { server, promotion } => self.fail_over(server, promotion),
             Fault::Return { server, age } => self.go_and_return(server, age),
-            Fault::Jump { server, ahead } => self.nodes[server].ahead += ahead,
+            Fault::Jump { server, ahead } => {
+                self.nodes[server].ahead += ahead;
+                self.nodes[server].unshown += ahead;
+            }
             Fault::LoseMarks { name } => self.lose_marks(name),
         }
     }

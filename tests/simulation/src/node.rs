@@ -19,6 +19,8 @@ pub(super) struct Node {
     pub(super) clock: Clock,
     /// The sum of all jumps of the clock.
     pub(super) ahead: u64,
+    /// The part of it that no answer has shown yet.
+    pub(super) unshown: u64,
     server: usize,
     /// The number of this node among those that have answered for the server.
     pub(super) number: u32,
@@ -51,6 +53,7 @@ impl Node {
             state: State::new(),
             clock,
             ahead: 0,
+            unshown: 0,
             run: 1,
             server,
             number: 1,
@@ -93,6 +96,7 @@ impl Node {
     /// Does one operation of a client that knows this replication id, and gives an error if it changed a key that it had no right
     /// to change.
     pub(super) fn apply(&mut self, op: &Op, known_as: &str, now: Instant) -> (Reply, Result<(), String>) {
+        self.unshown = 0;
         let now_us = self.wall_us(now);
         let seen = |node: &Self, keys: &Keys| keys.each().map(|keys| Seen::of(node, keys, now_us)).collect::<Vec<_>>();
         let before = keys_of(op).map(|keys| seen(self, keys));
@@ -121,6 +125,7 @@ impl Node {
     /// Takes a free lock by a transaction; gives an error if it wasn't free.
     pub(super) fn take_free(&mut self, op: &Op, now: Instant) -> (bool, Option<(u64, u64)>, Result<(), String>) {
         let Op::Lock(LockOp { keys, by, verb: Verb::Acquire { ttl_ms, .. } }) = op else { return (false, None, Ok(())) };
+        self.unshown = 0;
         let now_us = self.wall_us(now);
         let before = Seen::of(self, keys, now_us);
         let env = Env { now_us, replid: &self.replid, known_as: &self.replid, is_renamed: false };

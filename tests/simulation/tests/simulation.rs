@@ -149,6 +149,10 @@ const KEPT: &[(u64, &str)] = &[
         314016,
         "a lock was kept for a waiter for several, another one of which was kept for another waiter, and was expected to be passed on",
     ),
+    (
+        33356,
+        "a clock jumped forward after its server's last answer, and the fence of the next server was expected to be above it",
+    ),
     (5139, "a socket had lingered, and was closed: what was read from it late was expected to come before any heal"),
 ];
 
