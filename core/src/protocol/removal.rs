@@ -237,17 +237,18 @@ impl Removal {
                     self.straggler(recipe, server, now, out);
                 }
             }
-            // The server may still read the write. A silent socket stays open only for a while, and there nothing can come before
-            // this. Elsewhere the write may be read behind it. After a close, the connection itself undoes the write.
+            // The server may still read the write. After a close, the connection itself undoes the write.
             Err(failure) if failure.maybe_applied && failure.kind != FailureKind::Closed => {
                 self.prolong(recipe, now);
-                match self.servers[server] {
-                    _ if mutant!(UndoneOnceSilent) => (),
-                    Progress::Asked { .. } | Progress::Again { .. } => self.ask(recipe, server, now, true, out),
-                    // What it has answered stays its answer.
-                    _ => self.send(recipe, server, now, out),
-                }
                 self.stragglers[server] = now.after(STRAGGLER);
+                // A silent socket stays open only for a while, and there nothing can be read before the write.
+                if failure.kind == FailureKind::Timeout && !mutant!(UndoneOnceSilent) {
+                    match self.servers[server] {
+                        Progress::Asked { .. } | Progress::Again { .. } => self.ask(recipe, server, now, true, out),
+                        // What it has answered stays its answer.
+                        _ => self.send(recipe, server, now, out),
+                    }
+                }
             }
             Ok(_) | Err(_) => (),
         }
