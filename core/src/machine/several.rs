@@ -41,8 +41,7 @@ fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> 
     let parts = op.keys.parts();
     let Some(args) = AcquireArgs::of(op) else { return Ok(inspect(state, &op.keys, now_us)) };
     // Before the dead are dropped: its client may have been silent, and it stands behind nobody else.
-    let stood = |part| args.place.is_some_and(|place| stands(state, part, place, now_us));
-    let stood: Vec<bool> = parts.iter().map(|part| stood(part)).collect();
+    let stood: Vec<_> = parts.iter().map(|part| args.place.is_some_and(|place| stands(state, part, place, now_us))).collect();
     for (at, part) in parts.iter().enumerate() {
         if let Err(refusal) = find_free(state, part, &args, now_us) {
             // After any other refusal the waiter gives up, and leaves.
