@@ -110,6 +110,7 @@ impl Mutant {
         Self::FirstReleaseByHash,
         Self::LongerRoundForgotten,
         Self::UndoneOnceSilent,
+        Self::SecondHealKept,
         Self::PlaceExpiresWithKey,
         Self::HoldersPlaceExpiresWithKey,
         Self::ConfirmationSettlesAcquire,

@@ -373,6 +373,8 @@ mutants! {
     LateAcquireKept,
     /// What a silent socket may still carry is undone after half a second, when that socket may be given up.
     UndoneOnceSilent,
+    /// A release that overtook a heal is over when it has undone an earlier one.
+    SecondHealKept,
     /// The first extension on a connection waits until the server has asked for the script.
     FirstExtensionByHash,
     /// The first release on a connection waits until the server has asked for the script.

@@ -232,6 +232,10 @@ impl Removal {
                 if let Progress::Asked { late, .. } = &mut self.servers[server] {
                     // Most likely the server read the request after the write. The answer will show it.
                     *late = true;
+                    // A heal may follow one that our request has undone.
+                    if reply.verdict == Verdict::Ok && !mutant!(SecondHealKept) {
+                        self.stragglers[server] = now;
+                    }
                     self.prolong(recipe, now);
                 } else {
                     self.straggler(recipe, server, now, out);
@@ -257,6 +261,7 @@ impl Removal {
     /// Takes a server's answer.
     pub(super) fn answer(&mut self, (server, sent): (usize, Tick), now: Tick, answer: &Answer) {
         let Progress::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
+        let is_done = matches!(self.ends, Some((Ending::Done { .. }, _)));
         // The failure of an earlier request is known: another request is on its way.
         if answer.is_err() && sent != last {
             return;
@@ -271,7 +276,7 @@ impl Removal {
             // the key away.
             Ok(_) if late => Progress::Again { at: now, unsure },
             // That the work is done is noted by the first request that says so, and by a repeated one again.
-            Ok(reply) if (unsure || reply.repeated) && self.within_validity && !self.is_done() => Progress::Deleted,
+            Ok(reply) if (unsure || reply.repeated) && self.within_validity && !is_done => Progress::Deleted,
             // An earlier request of ours, whose answer was lost, keeps the lock.
             Ok(reply) if reply.holder() == Some(&*kept(&self.owner)) => Progress::Deleted,
             // The key has a value that is no lock, and has no holder.
@@ -282,10 +287,6 @@ impl Removal {
                 Progress::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
             }
         };
-    }
-
-    fn is_done(&self) -> bool {
-        matches!(self.ends, Some((Ending::Done { .. }, _)))
     }
 
     /// Sends the requests that are due.

@@ -126,6 +126,28 @@ fn what_a_silent_socket_may_still_carry_is_undone_while_it_is_open_and_once_more
     assert!(removal.is_over());
 }
 
+fn a_heal_behind_one_that_the_release_undid_is_undone_too() {
+    let (recipe, mut out) = (recipe(1), Vec::new());
+    let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
+    let mut removal = Removal::begin(&recipe, value, SENT, None, SENT, |_| Concern::Ask, &mut out);
+    removal.await_writes(&recipe, |_| true, SENT);
+    removal.late_write(&recipe, 0, SENT, &answer_with(Verdict::Ok), &mut out);
+    removal.answer((0, SENT), SENT, &answer_with(Verdict::Ok));
+    assert!(!removal.is_over(), "the server may have done the release between the two");
+    let now = removal.wake_at().unwrap();
+    removal.wake(&recipe, now, &mut out);
+    removal.answer((0, now), now, &answer_with(Verdict::Ok));
+    assert!(removal.is_over());
+    assert_eq!((out.len(), removal.outcome(0, |_| false).map(|release| release.outcome)), (2, Some(Outcome::Released)));
+}
+
+#[test]
+fn a_second_heal_is_undone() {
+    use crate::mutant::{Mutant, assert_noticed};
+    a_heal_behind_one_that_the_release_undid_is_undone_too();
+    assert_noticed(Mutant::SecondHealKept, a_heal_behind_one_that_the_release_undid_is_undone_too);
+}
+
 #[test]
 fn what_a_silent_socket_may_still_carry_is_undone() {
     use crate::mutant::{Mutant, assert_noticed};
