@@ -256,7 +256,7 @@ def main(arguments):
     arguments = arguments[1:] if only_set_up else arguments
     if arguments[:1] == ["all"]:
         os.environ[LONG] = "1"
-        os.environ.setdefault("LOCKTENDER_CONTRACT_PLACES", "memory,redis,quorum,sentinel,cluster")
+        os.environ.setdefault("LOCKTENDER_CONTRACT_PLACES", "memory,redis,quorum,sentinel,cluster,one_node")
         arguments = arguments[1:]
     command, *rest = arguments or [None]
     if command is not None and command not in suites.SUITES:

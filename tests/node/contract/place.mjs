@@ -80,10 +80,8 @@ export class Places {
     return this.#start('sentinel', { config: [`sentinel monitor main 127.0.0.1 ${port} 1`] })
   }
   #tls = () => this.#start('tls')
-  #cluster = () => {
-    if (!this.#started.has('cluster')) this.#started.set('cluster', Cluster.start())
-    return this.#started.get('cluster')
-  }
+  #cluster = () => this.#startCluster('cluster', 3)
+  #oneNode = () => this.#startCluster('one_node', 1)
   #quorum = () => (this.#three ??= this.#startQuorum())
   #elsewhere = () => this.#start('elsewhere')
 
@@ -106,6 +104,7 @@ export class Places {
       const cluster = await this.#cluster()
       return { urls: [cluster.url], servers: cluster.nodes, cluster }
     },
+    one_node: async () => reached((await this.#oneNode()).nodes[0]),
     quorum: async () => {
       const servers = await this.#quorum()
       return { urls: servers.map(({ url }) => url), servers }
@@ -124,6 +123,11 @@ export class Places {
     refused: () => local('redis', 1),
     not_redis: async () => local('redis', await this.#listen((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))),
     silent: async () => local('redis', await this.#listen(() => {})),
+  }
+
+  #startCluster(name, primaries) {
+    if (!this.#started.has(name)) this.#started.set(name, Cluster.start({ primaries }))
+    return this.#started.get(name)
   }
 
   async #startQuorum() {

@@ -93,6 +93,7 @@ class Places:
             "redis": lambda: ([self._plain.url], [self._plain]),
             "sentinel": lambda: ([f"redis+sentinel://127.0.0.1:{self._sentinel.port}/main"], [self._plain]),
             "cluster": lambda: ([self._cluster.url], self._cluster.nodes),
+            "one_node": lambda: ([self._one_node.url], [self._one_node]),
             "quorum": lambda: ([server.url for server in self._quorum], self._quorum),
             "unix": lambda: ([self._plain.unix_url], [self._plain]),
             "password": lambda: ([self._guarded.url], [self._guarded]),
@@ -125,6 +126,10 @@ class Places:
     @functools.cached_property
     def _cluster(self) -> Cluster:
         return Cluster(self._start)
+
+    @functools.cached_property
+    def _one_node(self) -> RealServer:
+        return Cluster(self._start, primaries=1).nodes[0]
 
     @functools.cached_property
     def _quorum(self) -> list[RealServer]:

@@ -9,7 +9,7 @@ use std::{env, thread};
 
 use locktender::testing::ScriptedServer;
 use locktender::{Client, ClientOptions};
-use locktender_tests::{Cluster, RealServer, Reply, ServerOptions};
+use locktender_tests::{Cluster, ClusterOptions, RealServer, Reply, ServerOptions};
 use serde_json::Value;
 
 static PLAIN: LazyLock<RealServer> = LazyLock::new(RealServer::start);
@@ -30,6 +30,7 @@ static QUORUM: LazyLock<[RealServer; 3]> = LazyLock::new(|| {
 });
 
 static CLUSTER: LazyLock<Cluster> = LazyLock::new(Cluster::start);
+static ONE_NODE: LazyLock<Cluster> = LazyLock::new(|| ClusterOptions::new().primaries(1).start());
 
 /// The commands without a key, which every node of a cluster is asked.
 const KEYLESS: [&str; 2] = ["KEYS", "SCRIPT"];
@@ -121,6 +122,7 @@ impl Place {
                 let (urls, servers) = (vec![CLUSTER.url()], CLUSTER.nodes.iter().collect());
                 Self { urls, servers, cluster: Some(&CLUSTER), ..Self::default() }
             }
+            "one_node" => at(&ONE_NODE.nodes[0], ONE_NODE.nodes[0].url()),
             "quorum" => {
                 Self { urls: QUORUM.iter().map(RealServer::url).collect(), servers: QUORUM.iter().collect(), ..Self::default() }
             }
