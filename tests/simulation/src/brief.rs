@@ -1,5 +1,6 @@
 //! Brief: an operation in a line of the trace.
 
+use locktender::internals::name::Kind;
 use locktender::op::{LockOp, Op, Verb};
 
 /// An operation for the trace: its owner by the end of its id.
@@ -12,7 +13,8 @@ pub(super) fn brief(op: &Op) -> String {
             let place = place.as_ref().map_or(String::new(), |place| {
                 format!(" in {} since {}{}", waiter(&place.entry), place.arrival, if place.stays { " for more" } else { "" })
             });
-            let kind = if keys.kind().is_shared() { format!("{:?} ", keys.kind()) } else { String::new() };
+            let is_plain = matches!(keys.kind(), Kind::Exclusive | Kind::Quorum);
+            let kind = if is_plain { String::new() } else { format!("{:?} ", keys.kind()) };
             format!("acquire {kind}{} {} ttl={ttl_ms} proposal={proposal}{adopt}{place}", keys.name(), tail(owner))
         }
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Confirm { fence } }) => {
@@ -28,6 +30,10 @@ pub(super) fn brief(op: &Op) -> String {
         Op::Lock(LockOp { keys, by: owner, verb: Verb::Release { leave, .. } }) => {
             let leave = leave.as_ref().map_or(String::new(), |entry| format!(" leaving {}", waiter(entry)));
             format!("release {} {}{leave}", keys.name(), tail(owner))
+        }
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::EndAttempt { ending, leave, .. } }) => {
+            let leave = leave.as_ref().map_or(String::new(), |entry| format!(" leaving {}", waiter(entry)));
+            format!("end {} {} {ending:?}{leave}", keys.name(), tail(owner))
         }
         other => format!("{other:?}"),
     }

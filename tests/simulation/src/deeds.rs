@@ -34,8 +34,14 @@ impl World {
                 self.acquired(client, slot, Ok(Some(first)));
                 self.begin_holds(client, slot, &grant);
             }
-            Command::Acquired(result) => self.acquired(client, slot, result.map(granted)),
+            Command::Acquired(result) => {
+                let result = result.map(|answered| self.granted_to(client, slot, answered));
+                self.acquired(client, slot, result);
+            }
             Command::Extended(call, result) => self.extended(client, slot, call, result),
+            Command::Released(call, result) if self.ends_attempt(client, slot, call) => {
+                self.attempt_ended(client, slot, call, &result);
+            }
             Command::Released(call, result) => self.released(client, slot, call, result),
             Command::HandedOver(call, result) => self.handed_over(client, slot, call, result),
             Command::Lost(loss) => {
@@ -101,7 +107,7 @@ impl World {
     }
 
     /// Whether an operation that began at `since` may have taken until now.
-    fn in_time(&self, client: usize, since: Instant, stopped: u64, span: Duration) -> bool {
+    pub(super) fn in_time(&self, client: usize, since: Instant, stopped: u64, span: Duration) -> bool {
         let span = micros(span);
         let stopped = self.processes[client].stopped - stopped;
         // Answers that came during a stop of the process are waited for once more.
@@ -128,10 +134,13 @@ impl World {
         let waited = Duration::from_micros(self.processes[client].clock.at(self.now) - self.processes[client].clock.at(started));
         let fits = match &result {
             Ok(Some(_)) => true,
-            Ok(None) => recipe.busy_is_none,
+            Ok(None) => recipe.busy_is_none || self.processes[client].slots[slot].is_over,
             Err(error) => match error.code() {
                 Code::AcquireTimeout => {
-                    !recipe.busy_is_none && wait.is_some_and(|wait| waited >= wait) && error.holder().is_some()
+                    // Who waits for the next attempt of a job may wait for nobody.
+                    let waits_for_nobody = recipe.job.is_some();
+                    let has_waited = wait.is_some_and(|wait| waited >= wait);
+                    !recipe.busy_is_none && has_waited && (waits_for_nobody || error.holder().is_some())
                 }
                 Code::Unavailable => {
                     waited >= wait.unwrap_or(Duration::MAX).min(recipe.unavailable_after) && !error.servers().is_empty()
@@ -165,7 +174,7 @@ impl World {
         }
     }
 
-    fn end_call(&mut self, client: usize, slot: usize, id: CallId) -> Option<Pending> {
+    pub(super) fn end_call(&mut self, client: usize, slot: usize, id: CallId) -> Option<Pending> {
         let call = self.processes[client].slots[slot].end_call(id);
         if call.is_none() {
             self.violate(format!("c{client}.{slot}: an answer to no call, or a second one"));
@@ -236,10 +245,12 @@ impl World {
         }
         let unknown = matches!(&result, Err(error) if error.code() == Code::Unavailable);
         let entry = &mut self.processes[client].slots[slot];
+        let is_released = matches!(&result, Ok(release) if release.outcome == Outcome::Released);
+        entry.is_given_back |= is_released && entry.recipe.job.is_some() && entry.ending.is_none() && entry.loss.is_none();
         // The end of a body may be reported before the outcome is known.
         entry.released.1 |= !unknown && explicit;
         entry.left |= !explicit;
-        self.stats.releases += u64::from(matches!(&result, Ok(release) if release.outcome == Outcome::Released));
+        self.stats.releases += u64::from(is_released);
         self.worker_released(client, slot, unknown);
     }
 
@@ -275,9 +286,4 @@ fn field(ticket: &str, key: &str) -> Option<String> {
         plain.push_str(&part[2..]);
     }
     Some(plain)
-}
-
-/// The grant, if the lock was not busy. Jobs are not simulated.
-fn granted(answered: Answered) -> Option<Grant> {
-    if let Answered::Granted(grant) = answered { Some(grant) } else { None }
 }

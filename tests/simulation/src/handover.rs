@@ -111,6 +111,7 @@ impl World {
         let entry = match op {
             Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }) => &place.entry,
             Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
+            | Op::Lock(LockOp { verb: Verb::EndAttempt { leave: Some(entry), .. }, .. })
             | Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => entry,
             _ => return,
         };
@@ -161,6 +162,17 @@ impl World {
         let Some(name) = self.name_of(lock) else { return };
         let excused = self.watch.handover.excused_until.entry(name).or_default();
         *excused = (*excused).max(self.now + LOOK + ms(5));
+    }
+
+    /// No waiter need come for a lock until then.
+    pub(super) fn excuse(&mut self, name: usize, until: Instant) {
+        let excused = self.watch.handover.excused_until.entry(name).or_default();
+        *excused = (*excused).max(until);
+    }
+
+    /// Whether no waiter need come for a job's lock now: its next attempt may begin later.
+    pub(super) fn is_excused(&self, name: usize) -> bool {
+        self.plan.has_jobs && self.watch.handover.excused_until.get(&name).is_some_and(|until| *until > self.now)
     }
 
     /// A lock stays kept for a waiter that can't use it yet: another one of its locks is only kept for another waiter.

@@ -241,7 +241,9 @@ impl World {
             self.history.written.insert((server, owner.clone()), (self.now, late.orphan));
         }
         // No operation removes a value from a server that a valid hold counts on.
-        if let (Op::Lock(LockOp { by: owner, verb: Verb::Release { .. }, .. }), Verdict::Ok) = (op, &reply.verdict) {
+        if let (Op::Lock(LockOp { by: owner, verb: Verb::Release { .. } | Verb::EndAttempt { .. }, .. }), Verdict::Ok) =
+            (op, &reply.verdict)
+        {
             let Some(Whose { client, slot, .. }) = self.whose(op, owner) else { return };
             let entry = &self.processes[client].slots[slot];
             let tick = self.read_clocks(client).tick;

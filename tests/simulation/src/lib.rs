@@ -21,6 +21,8 @@ mod handover;
 mod history;
 mod holds;
 mod inside;
+mod jobs;
+mod ledger;
 mod letting_in;
 mod listening;
 mod lost_marks;

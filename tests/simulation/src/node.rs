@@ -241,7 +241,7 @@ fn keys_of(op: &Op) -> Option<&Keys> {
     match op {
         Op::Lock(LockOp { keys, verb: Verb::Acquire { .. } | Verb::Confirm { .. }, .. })
         | Op::Lock(LockOp { keys, verb: Verb::Extend { .. } | Verb::Heal { .. }, .. })
-        | Op::Lock(LockOp { keys, verb: Verb::Release { .. } | Verb::Leave, .. })
+        | Op::Lock(LockOp { keys, verb: Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }, .. })
         | Op::Lock(LockOp { keys, verb: Verb::Inspect, .. }) => Some(keys),
         _ => None,
     }
@@ -287,12 +287,13 @@ impl Seen {
             }),
             Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => before.is_none_or(|held| held == claim(entry)),
             Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
+            | Op::Lock(LockOp { verb: Verb::EndAttempt { leave: Some(entry), .. }, .. })
                 if before.is_none_or(|held| held == claim(entry)) =>
             {
                 true
             }
             Op::Lock(LockOp { by: owner, verb: Verb::Confirm { .. } | Verb::Extend { .. }, .. })
-            | Op::Lock(LockOp { by: owner, verb: Verb::Release { .. }, .. }) => before == Some(owner),
+            | Op::Lock(LockOp { by: owner, verb: Verb::Release { .. } | Verb::EndAttempt { .. }, .. }) => before == Some(owner),
             Op::Lock(LockOp { by: owner, verb: Verb::Heal { .. }, .. }) => {
                 before.is_none_or(|held| held == &**owner || is_claim(held))
             }

@@ -15,6 +15,9 @@ const TOGETHER: u64 = 0x5E81_CE15;
 /// By this number it is drawn in which runs locks that may be free are acquired on the fast path.
 const FAST_PATH: u64 = 0x1515_1848_F57A_03FE;
 
+/// By this number it is drawn in which runs users run jobs.
+const JOBS: u64 = 0x02C0_09AC;
+
 /// By this number it is drawn in which runs marks are deleted.
 const LOST_MARKS: u64 = 0x1057_3A94;
 
@@ -81,6 +84,8 @@ pub struct Plan {
     pub is_shared: bool,
     /// Whether some users of a single server acquire several locks at once.
     pub is_together: bool,
+    /// Whether most users of a single server run jobs of the locks' names.
+    pub has_jobs: bool,
     /// Whether a lock that may be free is acquired on the fast path.
     pub has_fast_path: bool,
     pub(super) faults: Vec<(u64, Fault)>,
@@ -131,6 +136,7 @@ impl Plan {
             quarantine: false,
             is_shared: false,
             is_together: false,
+            has_jobs: false,
             has_fast_path: false,
             faults: Vec::new(),
         };
@@ -154,6 +160,9 @@ impl Plan {
         // Or acquires several locks at once.
         let may_be_together = plan.servers == 1 && plan.names > 1;
         plan.is_together = may_be_together && fastrand::Rng::with_seed(seed ^ TOGETHER).u8(..3) == 0;
+        // Or runs jobs.
+        let may_have_jobs = plan.servers == 1 && !plan.is_shared && !plan.is_together;
+        plan.has_jobs = may_have_jobs && fastrand::Rng::with_seed(seed ^ JOBS).u8(..3) == 0;
         // Or has the fast path.
         plan.has_fast_path = plan.servers == 1 && fastrand::Rng::with_seed(seed ^ FAST_PATH).bool();
         // Or loses marks.

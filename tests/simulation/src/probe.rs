@@ -42,7 +42,7 @@ impl World {
             let mut options = LockOptions::default();
             options.ttl = std::time::Duration::from_millis(1_000);
             let plain = Arc::clone(&self.keys[name]);
-            self.acquire(client, name, name, options, false, (plain, None));
+            self.acquire(client, name, name, options, false, (plain, None, None));
         }
     }
 

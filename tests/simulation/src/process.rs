@@ -96,8 +96,13 @@ impl World {
             let ours = entry.grant.is_some() && !entry.decided && *sent >= self.granted_tick(client, slot);
             self.processes[client].slots[slot].release_refused |= ours && matches!(reply.verdict, Verdict::No { .. });
         }
-        if let Input::Answer { tag: Tag { step: Step::Acquire, .. }, answer: Err(failure), .. } = &input {
-            self.processes[client].slots[slot].unanswered |= failure.maybe_applied;
+        if let Input::Answer { tag: Tag { step, .. }, answer: Err(failure), .. } = &input {
+            let entry = &mut self.processes[client].slots[slot];
+            entry.unanswered |= *step == Step::Acquire && failure.maybe_applied;
+            entry.is_unsure |= *step == Step::Release && failure.maybe_applied;
+        }
+        if let Input::Answer { tag: Tag { step: Step::Release, .. }, answer, .. } = &input {
+            self.processes[client].slots[slot].is_unheard = answer.is_err();
         }
         if let Input::Answer { answer: Ok(Reply { verdict: Verdict::Logged(entries), .. }), .. } = &input {
             self.processes[client].slots[slot].shown = Arc::clone(entries);

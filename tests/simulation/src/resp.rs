@@ -7,10 +7,12 @@ use locktender::Remaining;
 use locktender::internals::name::{Keys, Kind};
 use locktender::internals::redis::Script;
 use locktender::machine::{UNKNOWN_REPLID, owner_of};
+use locktender::op::job::Ending;
 use locktender::op::{
     Adoption, Beside, HistoryEntry, HistoryNote, HoldState, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict,
 };
 
+use super::jobs;
 use super::several;
 
 /// The first command in these bytes, and its length in bytes; `None` if not all of it is there.
@@ -45,17 +47,20 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
         let of_lock = |kind| {
             let keys = Keys::new(kind, "", "any", true).map(Arc::new).ok()?;
             let (adopt, place, quorum_config) = (None, None, None);
+            let job = (kind == Kind::Job).then_some(jobs::ANY);
             let verbs = [
-                Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job: None },
+                Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job },
                 Verb::Confirm { fence },
                 Verb::Extend { ttl_ms, fence },
                 Verb::Heal { ttl_ms, fence },
                 Verb::Release { leave: None, kept_ms: 0 },
                 Verb::Inspect,
+                if job.is_some() { jobs::any_end() } else { Verb::Leave },
             ];
             Some(verbs.map(|verb| Op::Lock(LockOp { keys: Arc::clone(&keys), by: Arc::from(""), verb })))
         };
-        let of_locks = [Kind::Exclusive, Kind::Quorum, Kind::Read, Kind::Several].into_iter().filter_map(of_lock).flatten();
+        let of_locks =
+            [Kind::Exclusive, Kind::Quorum, Kind::Read, Kind::Several, Kind::Job].into_iter().filter_map(of_lock).flatten();
         let others = [Op::Greet { quorum_config: None }, Op::Trust { quorum_config: QuorumConfig { servers: 1, max_ttl_ms: 1 } }];
         let both = |op: Op| {
             let (script, name) = (Script::of(&op)?, name(&op));
@@ -84,7 +89,7 @@ pub(super) fn known_as(words: &[String]) -> &str {
 
 /// The name of an operation's script.
 fn name(op: &Op) -> &'static str {
-    if let Some(name) = several::name(op) {
+    if let Some(name) = jobs::name(op).or_else(|| several::name(op)) {
         return name;
     }
     let proposes = op.keys().is_some_and(|keys| keys.kind() == Kind::Quorum) && matches!(op.verb(), Some(Verb::Acquire { .. }));
@@ -200,7 +205,7 @@ pub(super) fn shown(reply: &Reply) -> String {
     format!("*{}\r\n{}", entries.len(), entries.iter().map(entry).collect::<String>())
 }
 
-fn bulk(text: &str) -> String {
+pub(super) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
@@ -224,6 +229,9 @@ fn number_of(op: &Op, reply: &Reply) -> Option<i64> {
         }
         (Op::Lock(LockOp { verb: Verb::Extend { .. }, .. }), Verdict::Ok) => number(reply.time_us).map(|time| -time),
         (Op::Lock(LockOp { verb: Verb::Release { .. }, .. }), Verdict::Ok) => Some(1),
+        (Op::Lock(LockOp { verb: Verb::EndAttempt { ending: Ending::Done { .. }, .. }, .. }), Verdict::Ok) => {
+            number(reply.time_us)
+        }
         _ => None,
     }
 }
@@ -244,7 +252,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         Verdict::Seen { holder, remaining, .. } => ("info", holder.as_deref(), *remaining),
         // After a release the lock has no owner; after all other operations it is ours.
         done => {
-            let is_gone = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave));
+            let is_gone = matches!(op.verb(), Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }));
             let tag = if *done == Verdict::Vote { "vote" } else { "ok" };
             (tag, op.owner().filter(|_| !is_gone).map(|owner| &**owner), nobody)
         }
@@ -286,6 +294,15 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         _ => (queued, more),
     };
     let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);
+    if matches!(op.verb(), Some(Verb::Acquire { job: Some(_), .. }))
+        && let Some(begun) = jobs::begun(reply, &queued)
+    {
+        return if reply.verdict == Verdict::Vote {
+            format!("*10\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{begun}")
+        } else {
+            begun
+        };
+    }
     format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)
 }
 

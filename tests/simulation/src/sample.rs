@@ -31,6 +31,7 @@ impl World {
         (0..self.plan.names).for_each(|name| self.look_for_open_rooms(name));
         self.look_for_forgotten_waiters();
         self.look_for_ghosts();
+        self.look_for_uncounted();
         self.look_for_handovers();
         self.look_for_trusting_waiters();
         self.look_for_believers();
@@ -132,7 +133,8 @@ impl World {
         };
         let has_waiter =
             |client: usize| self.processes[client].live.iter().any(|slot| waits(&self.processes[client].slots[*slot]));
-        let idle = (0..self.processes.len()).any(|client| self.is_reliable(client, &voting) && has_waiter(client));
+        let idle = !self.is_excused(name)
+            && (0..self.processes.len()).any(|client| self.is_reliable(client, &voting) && has_waiter(client));
         self.idle_since[name] = if idle { self.idle_since[name].min(self.now) } else { Instant::MAX };
         // A waiter at the front of its local queue looks within a second, even if messages were lost. On a quorum it may look in
         // vain.

@@ -237,6 +237,7 @@ impl World {
         if op.keys().is_none() {
             return resp::reply(op, &reply);
         }
+        self.enter_in_ledger(server, op, &reply, before.first().and_then(|before| before.holder.as_deref()));
         self.trace(|| format!("  c{client}>s{server} {} -> {:?} fence={}", brief(op), reply.verdict, reply.fence));
         if let Err(why) = verdict {
             self.violate(why);

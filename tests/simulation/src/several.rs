@@ -9,6 +9,7 @@ use locktender::internals::name::{Keys, Kind};
 use locktender::internals::wait::Mode;
 use locktender::op::{Adoption, LockOp, Op, QueuePlace, Verb};
 
+use super::jobs;
 use super::resp;
 use super::together;
 use super::worker::quorum_of;
@@ -26,7 +27,7 @@ impl World {
     /// The keys of a lock as one of this kind.
     pub(super) fn keys_of(&self, name: usize, kind: Kind) -> Arc<Keys> {
         let several = || Keys::new(kind, "", self.keys[name].name(), quorum_of(&self.plan).is_none()).ok();
-        let several = if kind.is_shared() { several() } else { None };
+        let several = if kind.is_shared() || kind == Kind::Job { several() } else { None };
         several.map_or_else(|| Arc::clone(&self.keys[name]), Arc::new)
     }
 
@@ -66,7 +67,11 @@ impl World {
     /// The operation of a script that is called with these words.
     pub(super) fn op_of(&self, script: &str, words: &[String]) -> Option<Op> {
         let of_several = || op(script, words, |by| self.keys_by(by, words.get(1)?));
-        resp::op(script, words, &self.keys).or_else(of_several).or_else(|| together::op(script, words, &self.keys))
+        // The keys of a job are one more.
+        let known = if words.first().is_some_and(|count| count == "6") { &self.job_keys } else { &self.keys };
+        let of_job = || jobs::op(script, words, &self.job_keys);
+        let of_any = resp::op(script, words, known).or_else(of_job).or_else(of_several);
+        of_any.or_else(|| together::op(script, words, &self.keys))
     }
 
     /// The keys of the acquisition with this owner value, or with this entry in the queue: words don't show the limit of every permit.
@@ -79,13 +84,17 @@ impl World {
 
 /// What the waiter of such a lock wants.
 pub(super) fn mode_of(keys: &Keys, fair: bool) -> Mode {
-    if keys.kind().is_shared() || keys.kind() == Kind::Several { Mode { kind: keys.kind(), fair } } else { Mode::from(fair) }
+    match keys.kind() {
+        Kind::Quorum => Mode::from(fair),
+        kind => Mode { kind, fair },
+    }
 }
 
 /// The local queue of a lock: readers, and those who want permits of one number, don't try for others.
 pub(super) fn queue_key(keys: &Keys) -> Cow<'_, str> {
     match keys.kind() {
         Kind::Read => keys.marks().into(),
+        Kind::Job => keys.record().into(),
         Kind::Semaphore(limit) => format!("{}/{limit}", keys.marks()).into(),
         Kind::Several => keys.each().map(|keys| format!("\0{}", keys.lock())).chain(["\0".to_owned()]).collect(),
         _ => keys.lock().into(),

@@ -8,6 +8,7 @@ use locktender::Loss;
 use locktender::internals::clock::Tick;
 use locktender::internals::protocol::{AcquirePath, CallId, Grant, Manner, Recipe};
 use locktender::op::HistoryEntry;
+use locktender::op::job::Ending;
 
 use super::clock::Instant;
 
@@ -19,6 +20,8 @@ pub(super) enum Kind {
         reach: Tick,
     },
     Release(Manner),
+    /// Of an attempt of a job.
+    End,
     HandOver,
 }
 
@@ -70,6 +73,16 @@ pub(super) struct Slot {
     pub(super) gone: Option<Gone>,
     /// Whether an explicit release was begun, and whether its outcome was reported.
     pub(super) released: (bool, bool),
+    /// How its user has ended an attempt of a job.
+    pub(super) ending: Option<Ending>,
+    /// Whether a release has had no answer, and may have been done.
+    pub(super) is_unsure: bool,
+    /// Whether its last release has had no answer.
+    pub(super) is_unheard: bool,
+    /// Whether its user was told that an attempt was given back.
+    pub(super) is_given_back: bool,
+    /// Whether its job was over.
+    pub(super) is_over: bool,
     /// Whether the release at the end of the body was answered.
     pub(super) left: bool,
     pub(super) calls: Vec<Pending>,
@@ -118,6 +131,11 @@ impl Slot {
             loss: None,
             gone: None,
             released: (false, false),
+            ending: None,
+            is_unsure: false,
+            is_unheard: false,
+            is_given_back: false,
+            is_over: false,
             left: false,
             calls: Vec::new(),
             next_call: 0,

@@ -79,7 +79,9 @@ impl World {
             self.idle_since[self.plan.names] = Instant::MAX;
         }
         // Those that may enter together are let in together, and come in any order.
-        let Some(place) = place.as_ref().filter(|_| *fair && !keys.kind().is_shared()) else { return };
+        let Some(place) = place.as_ref().filter(|_| *fair && !keys.kind().is_shared() && keys.kind() != Kind::Job) else {
+            return;
+        };
         let order = self.watch.order.entry(name).or_default();
         let at = order.iter().position(|entry| *entry == place.entry);
         match (&reply.verdict, &reply.queued) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use locktender::internals::name::{Keys, Kind as LockKind};
 use locktender::internals::protocol::{AcquirePath, Amount, Input, Manner, Recipe};
+use locktender::op::job::Terms;
 use locktender::op::{Adoption, QuorumConfig};
 use locktender::{LockOptions, Wait};
 
@@ -105,10 +106,13 @@ impl World {
         }
         let several = if adopted.is_none() { self.draw_together() } else { None };
         // Who waits for several locks waits for none of them alone: one that is free may be of no use to it, and checks of one leave it out.
-        let (name, wanted) = match several {
+        let job = if adopted.is_none() && several.is_none() { self.draw_job() } else { None };
+        let (name, (keys, adopt)) = match several {
             Some(keys) => (self.plan.names, (keys, None)),
+            None if job.is_some() => (name, (self.keys_of(name, LockKind::Job), None)),
             None => (name, self.draw_several(client, name, adopted)),
         };
+        let wanted = (keys, adopt, job);
         let slot = self.acquire(client, worker, name, options, one_shot, wanted);
         if matches!(self.processes[client].workers[worker].doing, Doing::Acquiring { .. }) && self.rng.u8(..8) == 0 {
             let after = self.rng.u64(..ms(300));
@@ -124,7 +128,7 @@ impl World {
         name: usize,
         options: LockOptions,
         one_shot: bool,
-        (keys, adopt): (Arc<Keys>, Option<Adoption>),
+        (keys, adopt, job): (Arc<Keys>, Option<Adoption>, Option<Terms>),
     ) -> usize {
         let recipe = Arc::new(Recipe {
             keys,
@@ -134,7 +138,7 @@ impl World {
             ask_all_first: false,
             busy_is_none: one_shot,
             adopt,
-            job: None,
+            job,
             history: true,
             signature: self.signature.clone(),
             response_timeout: self.plan.response_timeout,
@@ -221,6 +225,10 @@ impl World {
         let is_permit = matches!(self.processes[client].slots[slot].recipe.keys.kind(), LockKind::Semaphore(_));
         let is_alone = self.held_with(client, slot).is_empty();
         let ways = if self.processes[client].slots[slot].ttl() > Duration::from_secs(10) { 15 } else { 20 };
+        if self.end_attempt(client, slot, retry) {
+            return;
+        }
+        let is_attempt = self.processes[client].slots[slot].recipe.job.is_some();
         match self.rng.u8(..ways) {
             _ if retry => self.call_release(client, slot, Manner::Explicit),
             0..=8 => self.call_release(client, slot, Manner::Explicit),
@@ -229,8 +237,8 @@ impl World {
                 self.leave(client, slot, Gone::Released, Input::Release(0, Manner::Background));
                 self.rest(client, worker);
             }
-            // A permit can't be handed over, nor can several locks.
-            16..=18 if is_permit || !is_alone => self.call_release(client, slot, Manner::Explicit),
+            // A permit can't be handed over, nor can several locks, nor an attempt.
+            16..=18 if is_permit || !is_alone || is_attempt => self.call_release(client, slot, Manner::Explicit),
             16..=18 => {
                 let (now, stopped) = (self.now, self.processes[client].stopped);
                 let id = self.processes[client].slots[slot].call(Kind::HandOver, now, stopped);

@@ -14,6 +14,7 @@ use super::clock::{Clock, Instant, ms};
 use super::failover::Failovers;
 use super::foreign::Foreigner;
 use super::history::History;
+use super::ledger::Ledger;
 use super::node::Node;
 use super::plan::Plan;
 use super::probe::Probes;
@@ -75,6 +76,9 @@ pub(super) struct World {
     pub(super) effects: Vec<Effect>,
     pub(super) ended: Ended,
     pub(super) keys: Vec<Arc<Keys>>,
+    /// The same as of jobs.
+    pub(super) job_keys: Vec<Arc<Keys>>,
+    pub(super) jobs: Vec<Ledger>,
     pub(super) addresses: Arc<[String]>,
     pub(super) signature: Arc<Signature>,
     pub(super) tickets: Vec<Ticket>,
@@ -140,6 +144,9 @@ impl World {
         let keys = (0..plan.names).filter_map(|name| {
             Keys::new(Kind::of_lock(plan.servers), "", &format!("l{name}"), quorum_of(&plan).is_none()).ok().map(Arc::new)
         });
+        let is_single = quorum_of(&plan).is_none();
+        let job_keys =
+            (0..plan.names).filter_map(|name| Keys::new(Kind::Job, "", &format!("l{name}"), is_single).ok().map(Arc::new));
         let mut world = Self {
             rng,
             now: 0,
@@ -152,6 +159,8 @@ impl World {
             effects: Vec::new(),
             ended: Ended::default(),
             keys: keys.collect(),
+            job_keys: job_keys.collect(),
+            jobs: (0..plan.names).map(|_| Ledger::default()).collect(),
             addresses: (0..plan.servers).map(|server| format!("sim://{server}")).collect(),
             signature: Arc::new(signature),
             tickets: Vec::new(),

@@ -20,6 +20,12 @@ const BUDGET: [u64; 2] = [300, 2_000];
 /// Bugs that don't show in the first seeds, and a seed that showed each: it is tried first. A change of the simulation may change
 /// what it shows.
 const KNOWN: &[(Mutant, u64)] = &[
+    (Mutant::DoneRunsAgain, 52),
+    (Mutant::OneAttemptTooMany, 235),
+    (Mutant::RetryDelayIgnored, 133),
+    (Mutant::AnybodysAttemptEnded, 52),
+    (Mutant::LeaseDecides, 133),
+    (Mutant::LostAttemptGivenBack, 187),
     (Mutant::AdoptedEndKept, 32_355),
     (Mutant::AdopterKeepsPlace, 6_530),
     (Mutant::ClaimTakesPermit, 26),

@@ -153,6 +153,7 @@ const KEPT: &[(u64, &str)] = &[
         33356,
         "a clock jumped forward after its server's last answer, and the fence of the next server was expected to be above it",
     ),
+    (2347, "a release came between two heals on the server, and was over when it had undone the first"),
     (5139, "a socket had lingered, and was closed: what was read from it late was expected to come before any heal"),
 ];
 
