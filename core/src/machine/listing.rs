@@ -3,14 +3,14 @@
 use crate::machine::{Entry, State};
 use crate::name::Listed;
 use crate::op::holder::begins_as_ours;
-use crate::op::{Reply, Verdict};
+use crate::op::{Cursor, Reply, Verdict};
 
 /// All keys of this kind that contain `part`.
 pub(super) fn scan(state: &State, listed: Listed, part: &str, now_us: u64) -> Reply {
     let is_listed = |entry: &Entry| listed != Listed::Locks || entry.text().is_some();
     let keys = state.iter(now_us).filter(|(_, entry)| is_listed(entry)).map(|(key, _)| key);
     let keys = keys.filter(|key| listed.may_be(key) && key.contains(part));
-    Reply::new(Verdict::Scanned { next: 0, keys: keys.map(str::to_owned).collect() }, 0, 0)
+    Reply::new(Verdict::Scanned { next: Cursor::default(), keys: keys.map(str::to_owned).collect() }, 0, 0)
 }
 
 /// Whether the value of a key begins as one of this library.
@@ -33,7 +33,7 @@ mod tests {
         state.put("foreign", Value::Text("session".into()), 0, None);
         state.put("list", Value::Foreign("list".into()), 0, None);
         let found = |part: &str| match scan(&state, Listed::Locks, part, 10_000).verdict {
-            Verdict::Scanned { next: 0, keys } => keys,
+            Verdict::Scanned { keys, .. } => keys,
             other => panic!("{other:?}"),
         };
         assert_eq!(found(""), ["a", "b", "foreign"]);

@@ -15,7 +15,7 @@ pub(crate) use self::failure::Redirect;
 pub use self::failure::{Failure, FailureKind};
 pub use self::history::{Beside, HistoryEntry, HistoryNote, HoldState};
 pub use self::part::{Part, PartOp};
-pub use self::reply::{ClusterFacts, Inside, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
+pub use self::reply::{ClusterFacts, Cursor, Inside, Queued, Reply, SentinelFacts, ServerFacts, Verdict};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind, Listed, LockKind};
 use crate::op::job::{Ending, OpenAttempt, Terms};
@@ -47,8 +47,8 @@ pub enum Op {
     Scan {
         /// Which keys.
         listed: Listed,
-        /// Where the part begins: what the answer to the part before says, and 0 for the first one.
-        cursor: u64,
+        /// Where the part begins: what the answer to the part before says, and the default for the first one.
+        cursor: Cursor,
         /// A part of the lock's key. The server may leave out locks whose keys don't contain it.
         part: Arc<str>,
     },

@@ -9,6 +9,15 @@ use crate::op::HistoryEntry;
 use crate::op::holder;
 use crate::op::job::{AttemptNumber, EarlierRun, JobEnd, JobRecord};
 
+/// Where a part of a scan begins: at the default the first one does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// What the server says.
+    pub own: u64,
+    /// Where it counts, for a server of several nodes.
+    pub place: u64,
+}
+
 /// What the server decided, with what belongs to that. What another client may have written (a holder, what was found, a quorum) is
 /// shown up to its first [`SHOWN_BYTES`](crate::machine::SHOWN_BYTES).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +87,8 @@ pub enum Verdict {
     },
     /// Scan: this is a part of what there is.
     Scanned {
-        /// Where the next part begins; 0 after the last one.
-        next: u64,
+        /// Where the next part begins; the default after the last one.
+        next: Cursor,
         /// The keys. One may be there twice, and others, too.
         keys: Vec<String>,
     },

@@ -12,7 +12,7 @@ use wildmatch::WildMatch;
 use crate::error::{Code, Error, ServerFailure};
 use crate::io::call::Call;
 use crate::name::{Keys, Kind, Listed};
-use crate::op::{Answer, Failure, FailureKind, Op, Verdict};
+use crate::op::{Answer, Cursor, Failure, FailureKind, Op, Verdict};
 use crate::protocol::JobStatus;
 use crate::protocol::{LockInfo, Quorum, failures, inspect};
 use crate::session::Session;
@@ -88,7 +88,7 @@ impl Listing {
             Err(error) => Err(Failure::unknown(FailureKind::Other, error.to_string())),
         };
         let mut found = BTreeSet::new();
-        let mut cursor = 0;
+        let mut cursor = Cursor::default();
         loop {
             let Verdict::Scanned { next, keys } = ask(Op::Scan { listed, cursor, part: Arc::clone(&self.part) }).await? else {
                 return Err(Failure::unknown(FailureKind::Protocol, "a scan was answered with something else"));
@@ -100,7 +100,7 @@ impl Listing {
             } else {
                 found.extend(self.ours(session, server, names).await?);
             }
-            if next == 0 || found.len() >= self.limit {
+            if next == Cursor::default() || found.len() >= self.limit {
                 return Ok(found);
             }
             cursor = next;

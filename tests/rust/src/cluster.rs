@@ -259,6 +259,25 @@ impl Cluster {
         self.primary(slot)
     }
 
+    /// Has a replica take over from its primary as planned, and waits until all nodes that run name it for this slot.
+    pub fn hand_over(&self, slot: u16, replica: usize) {
+        self.nodes[replica].command(&["CLUSTER", "FAILOVER"]);
+        self.all_name(slot, replica);
+    }
+
+    /// Has a node without slots follow another primary, and waits until it has the same keys.
+    pub fn follow(&self, index: usize, primary: usize) {
+        let (node, id) = (&self.nodes[index], &self.ids[primary]);
+        let follows = || node.try_command(&["CLUSTER", "REPLICATE", id]).is_ok_and(|reply| !matches!(reply, Reply::Error(_)));
+        eventually("it becomes a replica", PATIENCE, follows);
+        let (port, is_up) = (self.nodes[primary].own_port(), "master_link_status:up");
+        let replication = || text(node, &["INFO", "replication"]);
+        eventually("the replica follows", PATIENCE, || {
+            let replication = replication();
+            replication.contains(&format!("master_port:{port}")) && replication.contains(is_up)
+        });
+    }
+
     fn running(&self) -> impl Iterator<Item = (usize, &RealServer)> {
         self.nodes.iter().enumerate().filter(|(_, node)| node.is_running())
     }

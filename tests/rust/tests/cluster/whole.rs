@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use locktender::{Client, Error};
-use locktender_tests::{Binary, Cluster, ClusterOptions, PATIENCE, ServerOptions, TTL, eventually};
+use locktender::{Client, Code, Error};
+use locktender_tests::{Binary, Cluster, ClusterOptions, PATIENCE, SLOTS, ServerOptions, TTL, eventually};
 
 use crate::everyday::names;
 use crate::tokens::connections;
@@ -31,6 +31,35 @@ fn locks_of_all_nodes_are_listed() {
     assert_eq!(other.locks_blocking("orders:*", 5).unwrap().len(), 5);
     held.into_iter().chain([elsewhere]).for_each(|held| drop(held.release_blocking().unwrap()));
     assert_eq!(other.locks_blocking("*", None).unwrap().len(), 0);
+}
+
+#[test]
+fn a_list_is_whole_though_the_map_of_its_client_is_old() {
+    let cluster = ClusterOptions::new().replicas(1).start();
+    let (client, other) = (client(&cluster), client(&cluster));
+    let names = names(&cluster, 4);
+    let held: Vec<_> = names.iter().map(|name| client.lock(name).acquire_blocking().unwrap()).collect();
+    assert_eq!(other.locks_blocking("orders:*", None).unwrap().len(), held.len());
+    let slot = cluster.slot(names.iter().find(|name| cluster.primary(cluster.slot(name)) == 0).unwrap());
+    cluster.hand_over(slot, 3);
+    // The old primary has the keys of another shard now, and lists them on the connection that the client has.
+    cluster.follow(0, 1);
+    assert_eq!(other.locks_blocking("orders:*", None).unwrap().len(), held.len());
+    assert!(held.iter().all(|held| held.is_valid()));
+}
+
+#[test]
+fn a_list_of_slots_without_a_node_is_an_error() {
+    let cluster = Cluster::start();
+    let first = client(&cluster);
+    let held: Vec<_> = names(&cluster, 1).iter().map(|name| first.lock(name).acquire_blocking().unwrap()).collect();
+    let slots: Vec<_> = (0..SLOTS).filter(|slot| cluster.primary(*slot) == 0).map(|slot| slot.to_string()).collect();
+    let words: Vec<_> = ["CLUSTER", "DELSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).collect();
+    cluster.nodes.iter().for_each(|node| drop(node.command(&words)));
+    let error = client(&cluster).locks_blocking("orders:*", None).unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    assert!(error.to_string().contains("no node of the cluster serves some of the slots"), "{error}");
+    drop(held);
 }
 
 #[test]

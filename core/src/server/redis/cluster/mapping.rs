@@ -38,6 +38,8 @@ pub(super) struct Mapping {
     seen: VecDeque<Address>,
     /// Whether nodes are being asked, or will be soon.
     asks: bool,
+    /// Whether their answers are under way: these say nothing of what happens from now on.
+    asking: bool,
     /// Whether the map has proved wrong since they were asked.
     again: bool,
     /// Whether they are asked only because a node fails.
@@ -49,8 +51,10 @@ pub(super) struct Mapping {
     /// The pauses as long as there is no map, and why there is none.
     backoff: Backoff,
     last_failure: Option<Failure>,
-    /// The operations that wait for the first map.
+    /// The operations that wait for the map that nodes are asked for, or will be.
     waiting: Vec<Routed>,
+    /// Those that came for a newer one than nodes are asked for.
+    behind: Vec<Routed>,
 }
 
 /// When nodes are asked again.
@@ -58,6 +62,8 @@ pub(super) struct Mapping {
 pub(super) enum Again {
     /// When a caller needs it.
     Never,
+    /// At once: an operation has come meanwhile that needs a newer map.
+    AtOnce,
     /// After a pause.
     Soon,
     /// After a pause, if a node still fails and nobody has asked before.
@@ -110,9 +116,9 @@ impl Mapping {
         Wait::Waits
     }
 
-    /// Has an operation wait for the next map.
+    /// Has an operation wait for a map that nodes are asked for from now on.
     pub(super) fn await_map(&mut self, routed: Routed) {
-        self.waiting.push(routed);
+        self.behind.push(routed);
     }
 
     /// How many slots no node serves.
@@ -120,15 +126,21 @@ impl Mapping {
         self.topology.as_ref().map_or(0, Topology::unserved)
     }
 
+    /// Whether there are slots that nobody serves, and that nobody was in charge of before.
+    pub(super) fn has_hole(&self) -> bool {
+        self.in_charge.as_ref().is_none_or(|in_charge| in_charge.unserved() > 0)
+    }
+
     /// Takes the operations that have waited until their deadline, with the reason why they end.
     pub(super) fn overdue(&mut self, now: Tick) -> (Vec<Routed>, Failure) {
-        let (late, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|routed| routed.request.deadline <= now);
-        self.waiting = waiting;
+        let is_late = |routed: &mut Routed| routed.request.deadline <= now;
+        let late = self.waiting.extract_if(.., is_late).chain(self.behind.extract_if(.., is_late)).collect();
         (late, no_connection(self.last_failure.as_ref()))
     }
 
     /// Takes the operations that wait.
     pub(super) fn take_waiting(&mut self) -> Vec<Routed> {
+        self.waiting.append(&mut self.behind);
         std::mem::take(&mut self.waiting)
     }
 
@@ -141,9 +153,18 @@ impl Mapping {
         Some(self.rests_until.max(now))
     }
 
+    /// An operation needs a newer map, without a rest: returns whether nodes have to be asked now, unless they are being asked. Whoever
+    /// would have asked them later need not.
+    pub(super) fn begins_at_once(&mut self) -> bool {
+        self.again |= self.asking;
+        self.asks = true;
+        !self.asking
+    }
+
     /// Nodes are asked now: some of those that the map names, in an order that changes.
     pub(super) fn some_primaries(&mut self) -> Vec<Address> {
-        self.again = false;
+        (self.again, self.asking) = (false, true);
+        self.waiting.append(&mut self.behind);
         let mut nodes = self.primaries().unwrap_or_default().to_vec();
         fastrand::shuffle(&mut nodes);
         nodes.truncate(ASKED);
@@ -201,13 +222,16 @@ impl Mapping {
             self.rests_until = if is_known { now.after(PAUSE) } else { self.backoff.until(Tick::default()) };
         }
         // Without a map the next operation asks.
-        self.asks = self.again && is_known;
+        self.asking = false;
+        let is_needed = !self.behind.is_empty();
+        self.asks = self.again && is_known || is_needed;
         let again = match (self.asks, fails && is_known) {
+            (true, _) if is_needed => Again::AtOnce,
             (true, _) => Again::Soon,
             (false, true) => Again::Watch,
             (false, false) => Again::Never,
         };
-        (self.take_waiting(), again)
+        (std::mem::take(&mut self.waiting), again)
     }
 
     /// The pause before nodes are asked again because one of them fails.

@@ -147,3 +147,41 @@ fn what_needs_the_first_map_waits_for_an_attempt_and_learns_why_the_last_one_fai
     assert_eq!(mapping.answered(&found(&[1]), false, after(91), 1.0).0.len(), 1);
     assert!(matches!(mapping.wait(extend(after(99)), after(92)), Wait::Known(_)));
 }
+
+#[test]
+fn what_needs_a_newer_map_than_nodes_are_being_asked_for_waits_for_the_next() {
+    let mut mapping = Mapping::default();
+    mapping.begins(START);
+    mapping.some_primaries();
+    mapping.await_map(extend(after(90)));
+    assert!(!mapping.begins_at_once(), "they are being asked");
+    let (waiting, again) = mapping.answered(&found(&[1]), false, START, 0.0);
+    assert_eq!((waiting.len(), again), (0, Again::AtOnce));
+    mapping.some_primaries();
+    mapping.await_map(extend(after(99)));
+    assert_eq!(mapping.answered(&found(&[1]), false, START, 0.0).0.len(), 1);
+    assert_eq!((mapping.overdue(after(98)).0.len(), mapping.overdue(after(99)).0.len()), (0, 1));
+    mapping.await_map(release());
+    assert_eq!(mapping.take_waiting().len(), 1);
+    mapping.some_primaries();
+    assert_eq!(mapping.answered(&found(&[1]), false, START, 0.0).1, Again::Never);
+    assert_eq!(mapping.begins(after(10)), Some(after(1_000)), "the map proves wrong");
+    assert!(mapping.begins_at_once(), "they rest until then");
+    mapping.some_primaries();
+    assert_eq!(mapping.answered(&found(&[1]), false, after(20), 0.0).1, Again::Never);
+}
+
+#[test]
+fn a_slot_that_nobody_was_ever_in_charge_of_is_a_hole() {
+    let whole = |port: i64, last: u16| {
+        let primary = Value::Array(vec![Value::BulkString("h".into()), Value::Int(port)]);
+        let range = Value::Array(vec![Value::Int(0), Value::Int(last.into()), primary]);
+        Ok(Topology::read(&Value::Array(vec![range]), &node(9)).unwrap())
+    };
+    let mut mapping = Mapping::default();
+    assert!(mapping.has_hole(), "there is no map");
+    for (found, has_hole) in [(whole(1, 16_382), true), (whole(1, 16_383), false), (whole(1, 7), false)] {
+        mapping.answered(&found, false, START, 0.0);
+        assert_eq!(mapping.has_hole(), has_hole);
+    }
+}

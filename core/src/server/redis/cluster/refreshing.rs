@@ -21,14 +21,23 @@ use crate::server::redis::listening::{Moved, place_channels};
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Cluster {
-    /// Asks nodes for the map, unless they are asked already.
+    /// Asks nodes for the map, unless they are asked already, or were just before: then in a moment.
     pub(super) fn refresh(self: &Arc<Self>) {
+        self.ask_from(Mapping::begins);
+    }
+
+    /// Asks nodes for the map from now on, whatever they were asked before.
+    pub(super) fn refresh_at_once(self: &Arc<Self>) {
+        self.ask_from(|mapping, now| mapping.begins_at_once().then_some(now));
+    }
+
+    fn ask_from(self: &Arc<Self>, begins: impl FnOnce(&mut Mapping, Tick) -> Option<Tick>) {
         let mut refreshing = self.refreshing.lock();
         if self.nodes.stage() == Stage::Closed {
             return;
         }
         let now = Tick::now();
-        let Some(due) = self.mapping.lock().begins(now) else { return };
+        let Some(due) = begins(&mut self.mapping.lock(), now) else { return };
         let weak = Arc::downgrade(self);
         let task = self.host.spawn(async move {
             sleep(due.since(now)).await;
@@ -36,6 +45,7 @@ impl Cluster {
                 let again = cluster.ask_once().await;
                 let pause = match again {
                     Again::Never => return,
+                    Again::AtOnce => Duration::ZERO,
                     Again::Soon => PAUSE,
                     Again::Watch => cluster.mapping.lock().watch_pause(),
                 };
@@ -46,7 +56,7 @@ impl Cluster {
                 }
             }
         });
-        // The one before has ended, or rests until it watches again: this one watches from now on.
+        // The one before has ended, or rests until it asks again: this one does so from now on.
         if let Some(before) = refreshing.replace(task.abort_handle()) {
             before.abort();
         }

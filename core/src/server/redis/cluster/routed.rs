@@ -4,7 +4,6 @@ use crate::io::reactor::Io;
 use crate::name::HISTORY;
 use crate::name::slot::slot_of;
 use crate::op::{Failure, Op};
-use crate::server::redis::cluster::scanned::Scanned;
 use crate::server::{Completion, Request};
 
 /// An operation on its way.
@@ -23,8 +22,6 @@ pub(super) enum Destination {
     Slot(u16),
     /// Any one.
     Any,
-    /// The one with this number, of all primaries.
-    Numbered(usize),
 }
 
 impl Routed {
@@ -50,7 +47,6 @@ impl Routed {
             Op::Publish { channel, .. } => Destination::Slot(slot_of(channel)),
             Op::Log(_) | Op::History { .. } => Destination::Slot(slot_of(HISTORY)),
             Op::Peek { key } => Destination::Slot(slot_of(key)),
-            Op::Scan { cursor, .. } => Destination::Numbered(Scanned::read(*cursor).node),
             _ => Destination::Any,
         }
     }

@@ -30,7 +30,7 @@ const HOPS: u8 = 5;
 const AGAIN: Pauses = Pauses { first: Duration::from_millis(5), longest: Duration::from_millis(50) };
 
 /// Nodes that are to announce hostnames, and have none, announce `?`.
-const UNSERVED: &str = "no node of the cluster serves this slot, or the nodes announce no hostname for it (?): then set \
+pub(super) const UNSERVED: &str = "no node of the cluster serves this slot, or the nodes announce no hostname for it (?): then set \
                         cluster-announce-hostname";
 
 impl Cluster {
@@ -44,15 +44,16 @@ impl Cluster {
         if routed.request.deadline <= Tick::now() {
             return routed.fail(too_late());
         }
-        if matches!(routed.request.op, Op::Examine) {
-            return self.examine(routed);
+        match routed.request.op {
+            Op::Examine => return self.examine(routed),
+            Op::Scan { cursor, .. } => return self.scan(Scanned::read(cursor), routed),
+            _ => {}
         }
         let destination = routed.destination();
         let mapping = self.mapping.lock();
         let found = mapping.primaries().map(|primaries| match destination {
             Destination::Slot(slot) => mapping.primary_of(slot),
             Destination::Any => (!primaries.is_empty()).then(|| primaries[fastrand::usize(..primaries.len())].clone()),
-            Destination::Numbered(number) => mapping.primaries_in_charge().get(number).cloned(),
         });
         drop(mapping);
         match found {
@@ -70,7 +71,7 @@ impl Cluster {
     }
 
     /// Has an operation wait for the first map, which may have come meanwhile. A client that closes has nothing to wait for.
-    fn wait_for_map(self: &Arc<Self>, routed: Routed) {
+    pub(super) fn wait_for_map(self: &Arc<Self>, routed: Routed) {
         if self.nodes.stage() >= Stage::Cancelled {
             return routed.fail(closed(false));
         }
@@ -86,7 +87,7 @@ impl Cluster {
     }
 
     /// Sends an operation to a node. `asking` says whether that serves it only because it is asked to.
-    fn send_to(self: &Arc<Self>, address: &Address, routed: Routed, asking: bool) {
+    pub(super) fn send_to(self: &Arc<Self>, address: &Address, routed: Routed, asking: bool) {
         let node = match self.node(address) {
             Ok(Some(node)) => node,
             Ok(None) => return routed.fail(closed(false)),
@@ -94,7 +95,7 @@ impl Cluster {
         };
         let (cluster, address, mut request) = (Arc::clone(self), address.clone(), routed.request.clone());
         if let Op::Scan { cursor, .. } = &mut request.op {
-            *cursor = Scanned::read(*cursor).cursor;
+            cursor.place = 0;
         }
         let completion = Completion::followed(move |answer, io| cluster.answered(&address, routed, answer, io));
         node.routes.send(InFlight { asking, ..InFlight::new(request, completion) });
@@ -116,7 +117,7 @@ impl Cluster {
     /// Takes the answer of a node.
     fn answered(self: &Arc<Self>, from: &Address, mut routed: Routed, answer: Answer, io: &Io) {
         let failure = match answer {
-            Ok(reply) => return routed.completion.complete_by(io, Ok(self.whole(&routed.request.op, reply))),
+            Ok(reply) => return routed.completion.complete_by(io, Ok(whole(&routed.request.op, reply))),
             Err(failure) => failure,
         };
         // The thread that reads the answer sends the operation on: an event loop at once, with no other.
@@ -132,6 +133,13 @@ impl Cluster {
             Some(Redirect::Ask { host, port }) => return self.send_on(&from.elsewhere(host, *port), routed, true),
             Some(Redirect::TryAgain) => return self.split(routed, failure),
             None => {}
+        }
+        if let (FailureKind::Disconnected, Op::Scan { cursor, .. }) = (failure.kind, &mut routed.request.op)
+            && routed.hops < HOPS
+        {
+            *cursor = Scanned::read(*cursor).over().write();
+            self.refresh();
+            return self.submit(Routed { hops: routed.hops + 1, ..routed });
         }
         use FailureKind::{Closed, ClusterDown, Disconnected, Dns, ReadOnly, Refused, Timeout};
         match failure.kind {
@@ -191,14 +199,6 @@ impl Cluster {
         });
     }
 
-    /// What a node's reply says of the whole cluster.
-    fn whole(&self, op: &Op, reply: Reply) -> Reply {
-        let (Op::Scan { cursor, .. }, Verdict::Scanned { next, keys }) = (op, &reply.verdict) else { return reply };
-        let nodes = self.mapping.lock().primaries_in_charge().len();
-        let next = Scanned::read(*cursor).next(*next, nodes);
-        Reply { verdict: Verdict::Scanned { next, keys: keys.clone() }, ..reply }
-    }
-
     /// Asks every primary what it is, by a map that the nodes have just given: an older one may name what fails.
     fn examine(self: &Arc<Self>, routed: Routed) {
         if routed.hops == 0 {
@@ -236,4 +236,12 @@ impl Cluster {
         let waiting = self.mapping.lock().take_waiting();
         waiting.into_iter().for_each(|routed| routed.fail(closed(false)));
     }
+}
+
+/// What a node's reply says of the whole cluster.
+fn whole(op: &Op, mut reply: Reply) -> Reply {
+    if let (Op::Scan { cursor, .. }, Verdict::Scanned { next, .. }) = (op, &mut reply.verdict) {
+        *next = Scanned::read(*cursor).behind(next.own).write();
+    }
+    reply
 }

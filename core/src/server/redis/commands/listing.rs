@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::op::holder::begins_as_ours;
-use crate::op::{Answer, Failure, FailureKind, Op, Reply, Verdict};
+use crate::op::{Answer, Cursor, Failure, FailureKind, Op, Reply, Verdict};
 use crate::server::redis::commands::refusal;
 
 /// The answer to `SCAN`.
@@ -14,7 +14,7 @@ pub(crate) fn scanned(op: &Op, parts: Vec<Value>) -> Answer {
 
 fn read(parts: Vec<Value>) -> Option<Verdict> {
     let [next, Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
-    let next = redis::from_redis_value(next).ok()?;
+    let next = Cursor { own: redis::from_redis_value(next).ok()?, place: 0 };
     // No lock of ours has a name that isn't UTF-8.
     let keys = keys.into_iter().filter_map(|key| redis::from_redis_value(key).ok()).collect();
     Some(Verdict::Scanned { next, keys })
@@ -42,10 +42,13 @@ mod tests {
 
     #[test]
     fn answers_are_read_and_others_refused() {
-        let scan = Op::Scan { listed: Listed::Records, cursor: 0, part: "".into() };
+        let scan = Op::Scan { listed: Listed::Records, cursor: Cursor::default(), part: "".into() };
         let keys = Value::Array(vec![text(b"{a}:~lt:job"), text(b"\xff:~lt:job")]);
         let reply = scanned(&scan, vec![text(b"17179869184"), keys.clone()]).unwrap();
-        assert_eq!(reply.verdict, Verdict::Scanned { next: 17_179_869_184, keys: vec!["{a}:~lt:job".into()] });
+        assert_eq!(
+            reply.verdict,
+            Verdict::Scanned { next: Cursor { own: 17_179_869_184, place: 0 }, keys: vec!["{a}:~lt:job".into()] }
+        );
         for parts in [vec![], vec![text(b"x"), keys.clone()], vec![keys], vec![text(b"1"), text(b"2")]] {
             assert_eq!(scanned(&scan, parts).unwrap_err().kind, FailureKind::Protocol);
         }

@@ -71,7 +71,11 @@ impl<'a> Words<'a> {
     fn plain(&mut self, op: &'a Op) {
         match op {
             Op::Scan { cursor, part, listed } => {
-                self.text("SCAN").number(*cursor).text("MATCH").0.push(Word::Made(listed.pattern(part)));
+                self.text("SCAN").0.extend([
+                    Word::Made(cursor.own.to_string()),
+                    Word::Text("MATCH"),
+                    Word::Made(listed.pattern(part)),
+                ]);
                 self.text("COUNT").number(SCANNED);
                 if *listed == Listed::Locks {
                     self.text("TYPE").text("string");
