@@ -93,12 +93,14 @@ impl Recipe {
     }
 
     /// What its waiter wants.
-    pub(crate) fn mode(&self) -> Mode {
+    #[must_use]
+    pub fn mode(&self) -> Mode {
         Mode { kind: self.keys.kind(), fair: self.options.fair }
     }
 
     /// The name of the local queue: waiters for a job and waiters for its lock alone don't try for each other.
-    pub(crate) fn queue_key(&self) -> Cow<'_, str> {
+    #[must_use]
+    pub fn queue_key(&self) -> Cow<'_, str> {
         match (&self.job, self.keys.kind()) {
             (None, Kind::Read) => Cow::from(self.keys.marks()),
             // Who has another limit may have to wait where this one need not.

@@ -1,10 +1,11 @@
-//! Jobs: some users of some runs run a job of the lock's name. What they do with an attempt, the words of its scripts, and what they get.
+//! Jobs: some users of some runs run a job of the lock's name, of every second one once per scheduled time. What they do with an attempt,
+//! the words of its scripts, and what they get.
 
 use std::sync::Arc;
 
 use locktender::internals::name::{Keys, Kind as LockKind};
 use locktender::internals::protocol::{Answered, CallId, Grant, Input};
-use locktender::op::job::{AttemptNumber, Ending, JobEnd, NotBegun, OpenAttempt, Terms};
+use locktender::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, NotBegun, OpenAttempt, ScheduledTime, Terms};
 use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 use locktender::{Code, Error, LossReason, Release};
 
@@ -12,6 +13,9 @@ use super::clock::{micros, ms};
 use super::resp;
 use super::slot::{Gone, Kind};
 use super::world::World;
+
+/// The time between two scheduled times.
+const PERIOD_MS: u64 = 700;
 
 /// The name of the script that begins an attempt.
 const BEGIN: &str = "begin";
@@ -36,8 +40,8 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
     match script {
         BEGIN => {
             let (args, terms) = words.split_at(words.len().checked_sub(3)?);
-            let terms =
-                Terms { max_attempts: terms[0].parse().ok()?, retention_ms: terms[1].parse().ok()?, scheduled_time: None };
+            let scheduled_time = if terms[2].is_empty() { None } else { Some(scheduled_time(&terms[2])?) };
+            let terms = Terms { max_attempts: terms[0].parse().ok()?, retention_ms: terms[1].parse().ok()?, scheduled_time };
             let Op::Lock(mut begin) = resp::op("acquire", args, known)? else { return None };
             if let Verb::Acquire { job, .. } = &mut begin.verb {
                 *job = Some(terms);
@@ -55,15 +59,31 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
                 _ => return None,
             };
             let mut known = text(6).split(' ').map(|number| number.parse::<u64>().unwrap_or_default());
-            let mut small = || known.next().and_then(|number| u16::try_from(number).ok()).unwrap_or_default();
+            let mut small = || u16::try_from(known.next().unwrap_or_default()).unwrap_or_default();
             let number = AttemptNumber { number: small(), max: small(), failures: small() };
+            let scheduled_time_ms = known.next().unwrap_or_default();
             let (fence, retention_ms) = (text(2).parse().ok()?, text(3).parse().unwrap_or_default());
-            let attempt = OpenAttempt { fence, number, retention_ms, scheduled_time_ms: 0 };
+            let attempt = OpenAttempt { fence, number, retention_ms, scheduled_time_ms };
             let leave = Some(text(7)).filter(|leave| !leave.is_empty()).map(Arc::from);
             Some(Op::Lock(LockOp { keys, by: text(0).into(), verb: Verb::EndAttempt { ending, attempt, leave } }))
         }
         _ => None,
     }
+}
+
+/// The scheduled time of the last word of an acquire.
+fn scheduled_time(word: &str) -> Option<ScheduledTime> {
+    let mut parts = word.split(' ');
+    let at_ms = parts.next()?.parse().ok()?;
+    let max_lateness_ms = parts.next()?.parse().ok()?;
+    Some(ScheduledTime { at_ms, max_lateness_ms, waits: parts.next()? == "w" })
+}
+
+/// The run that a later scheduled time has left behind, as the last field.
+fn left_behind(run: &EarlierRun) -> String {
+    let EarlierRun { scheduled_time_ms, attempts, by, error, retention_ms } = run;
+    let (by, error) = (resp::bulk(by), resp::bulk(error));
+    format!("*5\r\n:{scheduled_time_ms}\r\n:{attempts}\r\n{by}{error}:{retention_ms}\r\n")
 }
 
 /// The answer of the script that begins an attempt, behind the fields of an acquire: `queued` are the sixth and the seventh.
@@ -74,7 +94,8 @@ pub(super) fn begun(reply: &Reply, queued: &str) -> Option<String> {
         Verdict::Vote => {
             let AttemptNumber { number, max, failures } = reply.attempt?;
             let queued = if queued.is_empty() { &nobody } else { queued };
-            Some(format!("{queued}:{number}\r\n:{max}\r\n:{failures}\r\n"))
+            let earlier = reply.earlier.as_deref().map_or_else(|| "$-1\r\n".to_owned(), left_behind);
+            Some(format!("{queued}:{number}\r\n:{max}\r\n:{failures}\r\n{earlier}"))
         }
         Verdict::Over(end) => {
             let (why, text, by) = (resp::bulk(end.why.as_str()), resp::bulk(&end.text), resp::bulk(&end.by));
@@ -91,12 +112,19 @@ pub(super) fn begun(reply: &Reply, queued: &str) -> Option<String> {
 
 impl World {
     /// Whether a user runs a job, and by which terms.
-    pub(super) fn draw_job(&mut self) -> Option<Terms> {
-        (self.plan.has_jobs && self.rng.u8(..8) > 0).then(|| Terms {
-            max_attempts: self.rng.u32(1..=4),
-            retention_ms: self.rng.u64(1_000..3_000),
-            scheduled_time: None,
-        })
+    pub(super) fn draw_job(&mut self, client: usize, name: usize) -> Option<Terms> {
+        if !self.plan.has_jobs || self.rng.u8(..8) == 0 {
+            return None;
+        }
+        let max_attempts = self.rng.u32(1..=4);
+        if name.is_multiple_of(2) {
+            return Some(Terms { max_attempts, retention_ms: self.rng.u64(1_000..3_000), scheduled_time: None });
+        }
+        let wall_ms = self.read_clocks(client).wall_us / 1_000;
+        let (at_ms, max_lateness_ms) = (wall_ms - wall_ms % PERIOD_MS, self.rng.u64(PERIOD_MS..5_000));
+        let scheduled_time = Some(ScheduledTime { at_ms, max_lateness_ms, waits: self.rng.bool() });
+        // The record outlives the scheduled time.
+        Some(Terms { max_attempts, retention_ms: max_lateness_ms + 86_400_000, scheduled_time })
     }
 
     /// Ends an attempt in one of the ways of its user, or asks again how it ended; says whether it did.
@@ -190,10 +218,11 @@ impl World {
         let entry = &mut self.processes[client].slots[slot];
         entry.is_over = true;
         let (name, is_job) = (entry.name, entry.recipe.job.is_some());
+        let is_scheduled = entry.recipe.job.is_some_and(|terms| terms.scheduled_time.is_some());
         let is_so = self.jobs.get(name).is_some_and(|ledger| match end.why {
             NotBegun::Done => ledger.had_result(&end.text),
             NotBegun::Dead => ledger.has_died(),
-            _ => false,
+            NotBegun::Running | NotBegun::Missed | NotBegun::TooLate | NotBegun::TooEarly => is_scheduled,
         });
         if !is_job || !is_so && !self.forgot {
             self.violate(format!("c{client}.{slot}: a job is over, and it isn't so: {end:?}"));

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use locktender::LossReason;
-use locktender::op::job::{Ending, NotBegun, Terms};
+use locktender::machine::is_claim;
+use locktender::op::job::{Ending, NotBegun, ScheduledTime, Terms};
 use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 
 use super::world::World;
@@ -35,6 +36,8 @@ pub(super) struct Ledger {
     not_before_ms: u64,
     ends_ms: Option<u64>,
     retention_ms: u64,
+    /// The scheduled time that began last, milliseconds; 0 for none.
+    scheduled_ms: u64,
     /// How the attempt of each owner ended, and whether the record that said so is gone.
     noted: HashMap<Arc<str>, (Ending, bool)>,
     /// The owner of the last attempt.
@@ -70,16 +73,49 @@ impl Ledger {
     /// A record that is over is forgotten at its end.
     fn pass(&mut self, now_ms: u64) {
         if self.ends_ms.is_some_and(|ends| ends < now_ms) {
-            self.noted.values_mut().for_each(|(_, is_forgotten)| *is_forgotten = true);
-            let (noted, counted) = (std::mem::take(&mut self.noted), std::mem::take(&mut self.counted));
-            let (results, deaths) = (std::mem::take(&mut self.results), self.deaths);
-            *self = Self { noted, counted, results, deaths, ..Self::default() };
+            self.forget();
         }
     }
 
-    fn begin(&mut self, by: &Arc<str>, terms: &Terms, reply: &Reply) -> Result<(), String> {
+    fn forget(&mut self) {
+        self.noted.values_mut().for_each(|(_, is_forgotten)| *is_forgotten = true);
+        let (noted, counted) = (std::mem::take(&mut self.noted), std::mem::take(&mut self.counted));
+        let (results, deaths) = (std::mem::take(&mut self.results), self.deaths);
+        *self = Self { noted, counted, results, deaths, ..Self::default() };
+    }
+
+    /// A request for a scheduled time: a later one begins the record again, and nothing runs for an earlier one, or too early, or too late.
+    fn schedule(&mut self, by: &Arc<str>, time: &ScheduledTime, reply: &Reply, holder: Option<&str>) -> Result<(), String> {
+        let ScheduledTime { at_ms, max_lateness_ms, .. } = *time;
+        let now_ms = reply.time_us / 1_000;
+        let is_early = at_ms > now_ms + ScheduledTime::MAX_AHEAD_MS;
+        let (is_late, is_earlier) = (at_ms + max_lateness_ms < now_ms, at_ms < self.scheduled_ms);
+        let is_right = match &reply.verdict {
+            Verdict::Vote if is_early || is_earlier || is_late => false,
+            Verdict::Vote if at_ms > self.scheduled_ms => {
+                self.forget();
+                self.scheduled_ms = at_ms;
+                true
+            }
+            Verdict::Over(end) => match end.why {
+                NotBegun::Missed => is_earlier,
+                NotBegun::TooLate => is_late,
+                NotBegun::TooEarly => is_early,
+                NotBegun::Running => holder.is_some_and(|holder| *holder != **by && !is_claim(holder)),
+                NotBegun::Done | NotBegun::Dead => at_ms == self.scheduled_ms,
+            },
+            _ => true,
+        };
+        let (last, verdict) = (self.scheduled_ms, &reply.verdict);
+        if is_right { Ok(()) } else { Err(format!("{time:?} at {now_ms}, behind {last}: {verdict:?}")) }
+    }
+
+    fn begin(&mut self, by: &Arc<str>, terms: &Terms, reply: &Reply, holder: Option<&str>) -> Result<(), String> {
         let now_ms = reply.time_us / 1_000;
         self.pass(now_ms);
+        if let Some(time) = &terms.scheduled_time {
+            self.schedule(by, time, reply, holder)?;
+        }
         let max = if self.max == 0 { terms.max_attempts } else { self.max };
         match &reply.verdict {
             Verdict::Vote if self.stand == Stand::Running(Arc::clone(by)) => (),
@@ -117,6 +153,7 @@ impl Ledger {
     fn is_over(&mut self, why: NotBegun, max: u32, now_ms: u64) -> Result<(), String> {
         match (why, &self.stand) {
             (NotBegun::Done, Stand::Done) | (NotBegun::Dead, Stand::Dead(_)) => Ok(()),
+            (NotBegun::Running | NotBegun::Missed | NotBegun::TooLate | NotBegun::TooEarly, _) => Ok(()),
             // The last attempt has died.
             (NotBegun::Dead, stand) if self.attempts >= max => {
                 let by = if let Stand::Running(by) = stand { Some(Arc::clone(by)) } else { None };
@@ -182,7 +219,7 @@ impl World {
         let Some(ledger) = self.jobs.get_mut(name) else { return };
         let before = ledger.not_before_ms;
         let verdict = match verb {
-            Verb::Acquire { job: Some(terms), .. } => ledger.begin(by, terms, reply),
+            Verb::Acquire { job: Some(terms), .. } => ledger.begin(by, terms, reply, holder),
             Verb::EndAttempt { ending, .. } => ledger.end(by, ending, holder == Some(&**by), reply),
             _ => Ok(()),
         };

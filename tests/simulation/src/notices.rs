@@ -1,12 +1,13 @@
 //! Notices: the notices of servers for waiters and the loss of some, failovers, and faults on the way.
 
+use std::sync::Arc;
+
 use locktender::internals::protocol::{Input, Step, Tag};
 use locktender::internals::wait::{Hinted, LeaveReason, Wakeup};
 use locktender::op::{LockOp, Op, Verb};
 use locktender::server::Request;
 
 use super::queue::Event;
-use super::several::queue_key;
 use super::world::World;
 
 impl World {
@@ -66,14 +67,14 @@ impl World {
     }
 
     pub(super) fn quit(&mut self, client: usize, slot: usize, departure: LeaveReason) {
-        let lock = self.processes[client].slots[slot].recipe.keys.clone();
-        let wakeups = self.processes[client].local_queues.quit(&queue_key(&lock), slot as u64, departure);
+        let recipe = Arc::clone(&self.processes[client].slots[slot].recipe);
+        let wakeups = self.processes[client].local_queues.quit(&recipe.queue_key(), slot as u64, departure);
         self.wake_up(client, wakeups);
     }
 
     pub(super) fn pass(&mut self, client: usize, slot: usize) {
-        let lock = self.processes[client].slots[slot].recipe.keys.clone();
-        let wakeups = self.processes[client].local_queues.pass(&queue_key(&lock), slot as u64);
+        let recipe = Arc::clone(&self.processes[client].slots[slot].recipe);
+        let wakeups = self.processes[client].local_queues.pass(&recipe.queue_key(), slot as u64);
         self.wake_up(client, wakeups);
     }
 

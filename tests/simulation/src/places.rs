@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use locktender::internals::protocol::Recipe;
 
-use super::several::{mode_of, queue_key};
 use super::world::World;
 
 impl World {
@@ -26,8 +25,7 @@ impl World {
     pub(super) fn take_place(&mut self, client: usize, slot: usize) {
         let process = &mut self.processes[client];
         let entry = &mut process.slots[slot];
-        let (keys, fair) = (&entry.recipe.keys, entry.recipe.options.fair);
-        let waiter = process.local_queues.join(&queue_key(keys), slot as u64, mode_of(keys, fair));
+        let waiter = process.local_queues.join(&entry.recipe.queue_key(), slot as u64, entry.recipe.mode());
         let place = Arc::clone(waiter.slot.entry());
         entry.machine.take_place(waiter);
         self.joins_queue(&place, client, slot);

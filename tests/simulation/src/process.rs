@@ -102,7 +102,9 @@ impl World {
             entry.is_unsure |= *step == Step::Release && failure.maybe_applied;
         }
         if let Input::Answer { tag: Tag { step: Step::Release, .. }, answer, .. } = &input {
-            self.processes[client].slots[slot].is_unheard = answer.is_err();
+            let entry = &mut self.processes[client].slots[slot];
+            entry.is_unheard = answer.is_err();
+            entry.is_unsure |= answer.as_ref().is_ok_and(|reply| reply.repeated);
         }
         if let Input::Answer { answer: Ok(Reply { verdict: Verdict::Logged(entries), .. }), .. } = &input {
             self.processes[client].slots[slot].shown = Arc::clone(entries);

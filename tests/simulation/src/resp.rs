@@ -298,7 +298,7 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         && let Some(begun) = jobs::begun(reply, &queued)
     {
         return if reply.verdict == Verdict::Vote {
-            format!("*10\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{begun}")
+            format!("*11\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{begun}")
         } else {
             begun
         };

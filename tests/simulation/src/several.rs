@@ -1,12 +1,10 @@
 //! Several: readers and permits, which users of some runs ask for, and the scripts of both kinds.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::internals::clock::Tick;
 use locktender::internals::name::{Keys, Kind};
-use locktender::internals::wait::Mode;
 use locktender::op::{Adoption, LockOp, Op, QueuePlace, Verb};
 
 use super::jobs;
@@ -79,25 +77,6 @@ impl World {
         let of_owner = self.history.whose(self.name_of(lock)?, by).map(|whose| (whose.client, whose.slot));
         let (client, slot) = of_owner.or_else(|| self.watch.users.get(by)?.first().copied())?;
         Some(Arc::clone(&self.processes[client].slots[slot].recipe.keys))
-    }
-}
-
-/// What the waiter of such a lock wants.
-pub(super) fn mode_of(keys: &Keys, fair: bool) -> Mode {
-    match keys.kind() {
-        Kind::Quorum => Mode::from(fair),
-        kind => Mode { kind, fair },
-    }
-}
-
-/// The local queue of a lock: readers, and those who want permits of one number, don't try for others.
-pub(super) fn queue_key(keys: &Keys) -> Cow<'_, str> {
-    match keys.kind() {
-        Kind::Read => keys.marks().into(),
-        Kind::Job => keys.record().into(),
-        Kind::Semaphore(limit) => format!("{}/{limit}", keys.marks()).into(),
-        Kind::Several => keys.each().map(|keys| format!("\0{}", keys.lock())).chain(["\0".to_owned()]).collect(),
-        _ => keys.lock().into(),
     }
 }
 

@@ -106,7 +106,7 @@ impl World {
         }
         let several = if adopted.is_none() { self.draw_together() } else { None };
         // Who waits for several locks waits for none of them alone: one that is free may be of no use to it, and checks of one leave it out.
-        let job = if adopted.is_none() && several.is_none() { self.draw_job() } else { None };
+        let job = if adopted.is_none() && several.is_none() { self.draw_job(client, name) } else { None };
         let (name, (keys, adopt)) = match several {
             Some(keys) => (self.plan.names, (keys, None)),
             None if job.is_some() => (name, (self.keys_of(name, LockKind::Job), None)),
