@@ -182,6 +182,8 @@ def install(program, name):
 def build_rust_programs():
     """Programs in Rust that tests and the demo start. The Rust tests' own build is made of the same parts."""
     heading("rust programs")
+    # Tests ask cargo for crates of other systems too, without the network.
+    run("cargo", "fetch", "--locked")
     run("cargo", "build", "--locked", "--profile", "test", "--workspace", "--bins", "--examples")
     target = build_directory()
     for program in (target / "locktender-proxy", target / "examples/locktender-peer", target / "examples/milten"):
