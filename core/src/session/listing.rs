@@ -18,6 +18,9 @@ use crate::protocol::{LockInfo, Quorum, failures, inspect};
 use crate::session::Session;
 use crate::session::ask_all::{AskAll, ask_one};
 
+/// How often a list may begin.
+const MOST: u32 = 10;
+
 /// How many locks are inspected at the same time.
 const AT_ONCE: usize = 64;
 
@@ -84,15 +87,29 @@ impl Listing {
     async fn names_on(&self, session: &Arc<Session>, server: usize, listed: Listed) -> Result<BTreeSet<String>, Failure> {
         let timeout = session.options.connect_timeout + session.response_timeout();
         let ask = async |op| match ask_one(session, server, op, timeout).await {
-            Ok(answer) => answer.map(|reply| reply.verdict),
+            Ok(answer) => answer,
             Err(error) => Err(Failure::unknown(FailureKind::Other, error.to_string())),
         };
         let mut found = BTreeSet::new();
-        let mut cursor = Cursor::default();
+        let (mut cursor, mut from, mut begun) = (Cursor::default(), None, 1);
         loop {
-            let Verdict::Scanned { next, keys } = ask(Op::Scan { listed, cursor, part: Arc::clone(&self.part) }).await? else {
+            let reply = ask(Op::Scan { listed, cursor, part: Arc::clone(&self.part) }).await?;
+            let Verdict::Scanned { next, keys } = reply.verdict else {
                 return Err(Failure::unknown(FailureKind::Protocol, "a scan was answered with something else"));
             };
+            // To a server that was restarted, or to another node in its place, the cursor means nothing.
+            if cursor.own != 0 && from != reply.run_id {
+                begun += 1;
+                if begun > MOST {
+                    return Err(Failure::not_applied(
+                        FailureKind::Other,
+                        "it was another server again and again during the list",
+                    ));
+                }
+                cursor = Cursor::default();
+                continue;
+            }
+            from = reply.run_id;
             let names = keys.iter().filter_map(|key| listed.name_of(key, &session.options.prefix));
             let names: Vec<String> = names.filter(|name| self.pattern.matches(name)).map(str::to_owned).collect();
             if listed == Listed::Records {
@@ -170,3 +187,7 @@ fn look(session: &Arc<Session>, name: String) -> Call<Option<LockInfo>> {
         None
     })
 }
+
+#[cfg(test)]
+#[path = "listing_tests.rs"]
+mod tests;
