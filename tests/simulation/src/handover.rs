@@ -150,8 +150,7 @@ impl World {
         for name in 0..self.plan.names {
             let is_alone = waited.iter().filter(|waits_for| **waits_for == name).count() < 2;
             let until = arrives.min(self.now + if is_alone { ms(CLAIM_MS) } else { LOOK } + ms(5));
-            let excused = self.watch.handover.excused_until.entry(name).or_default();
-            *excused = (*excused).max(until);
+            self.excuse(name, until);
         }
     }
 
@@ -160,8 +159,7 @@ impl World {
     /// lock is free until a waiter looks.
     pub(super) fn notice_is_kept(&mut self, lock: &str) {
         let Some(name) = self.name_of(lock) else { return };
-        let excused = self.watch.handover.excused_until.entry(name).or_default();
-        *excused = (*excused).max(self.now + LOOK + ms(5));
+        self.excuse(name, self.now + LOOK + ms(5));
     }
 
     /// No waiter need come for a lock until then.
@@ -177,8 +175,7 @@ impl World {
 
     /// A lock stays kept for a waiter that can't use it yet: another one of its locks is only kept for another waiter.
     pub(super) fn stays_kept(&mut self, name: usize) {
-        let excused = self.watch.handover.excused_until.entry(name).or_default();
-        *excused = (*excused).max(self.now + ms(CLAIM_MS + 5));
+        self.excuse(name, self.now + ms(CLAIM_MS + 5));
     }
 
     /// The locks that a client waits for, once for each of its waiters.

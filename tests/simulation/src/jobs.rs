@@ -9,9 +9,10 @@ use locktender::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, NotBegun, O
 use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 use locktender::{Code, Error, LossReason, Release};
 
-use super::clock::{micros, ms};
+use super::clock::micros;
 use super::resp;
 use super::slot::{Gone, Kind};
+use super::waiters::LOOK;
 use super::world::World;
 
 /// The time between two scheduled times.
@@ -167,9 +168,10 @@ impl World {
         };
         let (is_known, limit) = (entry.released.1, entry.recipe.unavailable_after);
         let noted = self.jobs.get(entry.name).and_then(|ledger| ledger.noted(&owner));
+        let is_unsure = self.processes[client].slots[slot].is_unsure;
         let fits = match result {
-            // Behind a request without an answer another attempt may have begun, whatever became of that: a failure may be noted.
-            Ok(_) if matches!(ending, Ending::Failed { .. }) && self.processes[client].slots[slot].is_unsure => true,
+            // Behind a request without an answer another attempt may have begun, whatever became of that: a failure may be noted, or not.
+            _ if matches!(ending, Ending::Failed { .. }) && is_unsure => true,
             Ok(_) => self.forgot || noted.is_some_and(|(noted, _)| *noted == ending),
             Err(error) => match error.code() {
                 Code::LockLost => self.forgot || noted.is_none_or(|(_, is_forgotten)| is_forgotten),
@@ -235,8 +237,8 @@ impl World {
     }
 
     /// The next attempt of a job may begin later: its waiters don't come before.
-    pub(super) fn comes_later(&mut self, name: usize, retry_in_ms: u64) {
-        let until = self.now + ms(retry_in_ms) + ms(1_000) + self.moment() + micros(self.plan.response_timeout);
+    pub(super) fn comes_later(&mut self, name: usize, after: u64) {
+        let until = self.now + after + LOOK + self.moment() + micros(self.plan.response_timeout);
         self.excuse(name, until);
     }
 }

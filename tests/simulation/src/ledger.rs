@@ -10,6 +10,7 @@ use locktender::machine::is_claim;
 use locktender::op::job::{Ending, NotBegun, ScheduledTime, Terms};
 use locktender::op::{LockOp, Op, Reply, Verb, Verdict};
 
+use super::clock::{micros, ms};
 use super::world::World;
 
 /// How a job stands.
@@ -215,18 +216,20 @@ impl World {
     /// A server has done an operation on a job.
     pub(super) fn enter_in_ledger(&mut self, server: usize, op: &Op, reply: &Reply, holder: Option<&str>) {
         let Op::Lock(LockOp { keys, by, verb }) = op else { return };
-        let Some(name) = self.name_of(keys.lock()).filter(|_| self.plan.has_jobs && !self.forgot) else { return };
-        let Some(ledger) = self.jobs.get_mut(name) else { return };
-        let before = ledger.not_before_ms;
+        let Some(name) = self.name_of(keys.lock()).filter(|_| self.plan.has_jobs) else { return };
+        match (verb, &reply.verdict) {
+            (Verb::EndAttempt { ending: Ending::Failed { retry_in_ms: Some(retry_in_ms), .. }, .. }, Verdict::Ok) => {
+                self.comes_later(name, ms(*retry_in_ms));
+            }
+            (_, Verdict::Later { left, .. }) => self.comes_later(name, micros(*left)),
+            _ => (),
+        }
+        let Some(ledger) = self.jobs.get_mut(name).filter(|_| !self.forgot) else { return };
         let verdict = match verb {
             Verb::Acquire { job: Some(terms), .. } => ledger.begin(by, terms, reply, holder),
             Verb::EndAttempt { ending, .. } => ledger.end(by, ending, holder == Some(&**by), reply),
             _ => Ok(()),
         };
-        let (later, now_ms) = (ledger.not_before_ms, reply.time_us / 1_000);
-        if later > now_ms && later != before {
-            self.comes_later(name, later - now_ms);
-        }
         let gives_back = matches!(verb, Verb::EndAttempt { ending: Ending::GivenBack, .. });
         let is_lost = gives_back && self.was_lost(name, by);
         if let Err(why) = if is_lost { Err("a lost attempt was given back".to_owned()) } else { verdict } {
