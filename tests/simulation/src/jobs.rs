@@ -87,8 +87,9 @@ fn left_behind(run: &EarlierRun) -> String {
     format!("*5\r\n:{scheduled_time_ms}\r\n:{attempts}\r\n{by}{error}:{retention_ms}\r\n")
 }
 
-/// The answer of the script that begins an attempt, behind the fields of an acquire: `queued` are the sixth and the seventh.
-pub(super) fn begun(reply: &Reply, queued: &str) -> Option<String> {
+/// The answer of the script that begins an attempt, if it isn't that of an acquire: behind `granted`, its first five fields, or in their
+/// place. `queued` are the sixth and the seventh.
+pub(super) fn begun(reply: &Reply, granted: &str, queued: &str) -> Option<String> {
     let (time, fence) = (reply.time_us, reply.fence);
     let nobody = "$-1\r\n".repeat(2);
     match &reply.verdict {
@@ -96,7 +97,7 @@ pub(super) fn begun(reply: &Reply, queued: &str) -> Option<String> {
             let AttemptNumber { number, max, failures } = reply.attempt?;
             let queued = if queued.is_empty() { &nobody } else { queued };
             let earlier = reply.earlier.as_deref().map_or_else(|| "$-1\r\n".to_owned(), left_behind);
-            Some(format!("{queued}:{number}\r\n:{max}\r\n:{failures}\r\n{earlier}"))
+            Some(format!("*11\r\n{granted}{queued}:{number}\r\n:{max}\r\n:{failures}\r\n{earlier}"))
         }
         Verdict::Over(end) => {
             let (why, text, by) = (resp::bulk(end.why.as_str()), resp::bulk(&end.text), resp::bulk(&end.by));
@@ -167,15 +168,16 @@ impl World {
             return self.violate(format!("c{client}.{slot}: an end of nothing"));
         };
         let (is_known, limit) = (entry.released.1, entry.recipe.unavailable_after);
-        let noted = self.jobs.get(entry.name).and_then(|ledger| ledger.noted(&owner));
-        let is_unsure = self.processes[client].slots[slot].is_unsure;
+        let ledger = self.jobs.get(entry.name);
+        let noted = ledger.and_then(|ledger| ledger.noted(&owner));
+        // Behind a request without an answer another attempt has begun, whatever became of that: the failure may be noted, or not.
+        let is_followed = ledger.is_some_and(|ledger| !ledger.is_last(&owner));
+        let is_unknowable = self.forgot || matches!(ending, Ending::Failed { .. }) && entry.is_unsure && is_followed;
         let fits = match result {
-            // Behind a request without an answer another attempt may have begun, whatever became of that: a failure may be noted, or not.
-            _ if matches!(ending, Ending::Failed { .. }) && is_unsure => true,
-            Ok(_) => self.forgot || noted.is_some_and(|(noted, _)| *noted == ending),
+            Ok(_) => is_unknowable || noted.is_some_and(|(noted, _)| *noted == ending),
             Err(error) => match error.code() {
-                Code::LockLost => self.forgot || noted.is_none_or(|(_, is_forgotten)| is_forgotten),
-                Code::NotHeld => is_known || entry.left || entry.loss.is_some(),
+                Code::LockLost => is_unknowable || noted.is_none_or(|(_, is_forgotten)| is_forgotten),
+                Code::NotHeld => is_known || entry.left,
                 Code::Unavailable => true,
                 _ => false,
             },

@@ -54,6 +54,11 @@ impl Ledger {
         self.noted.get(owner).map(|(ending, is_forgotten)| (ending, *is_forgotten))
     }
 
+    /// Whether no attempt has begun since the one of this owner, and its record isn't gone.
+    pub(super) fn is_last(&self, owner: &Arc<str>) -> bool {
+        self.last.as_ref() == Some(owner)
+    }
+
     pub(super) fn counted(&self, owner: &Arc<str>) -> Option<u32> {
         self.counted.get(owner).copied()
     }
@@ -166,7 +171,7 @@ impl Ledger {
         }
     }
 
-    fn end(&mut self, by: &Arc<str>, ending: &Ending, owns: bool, reply: &Reply) -> Result<(), String> {
+    fn end(&mut self, by: &Arc<str>, ending: &Ending, reply: &Reply) -> Result<(), String> {
         let now_ms = reply.time_us / 1_000;
         let is_noted = reply.verdict == Verdict::Ok;
         self.pass(now_ms);
@@ -180,11 +185,10 @@ impl Ledger {
             return Ok(());
         }
         // A record that is gone while its attempt holds the lock is written again: here none is gone so soon.
-        let is_last = self.last.as_ref() == Some(by);
         let is_again =
-            is_last && self.noted.get(by).is_some_and(|(noted, is_forgotten)| same_kind(noted, ending) && !is_forgotten);
+            self.is_last(by) && self.noted.get(by).is_some_and(|(noted, is_forgotten)| same_kind(noted, ending) && !is_forgotten);
         if is_noted != (is_open || is_again) {
-            return Err(format!("{ending:?} of {by} was noted: {is_noted}, and the job is {:?}, owned: {owns}", self.stand));
+            return Err(format!("{ending:?} of {by} was noted: {is_noted}, and the job is {:?}", self.stand));
         }
         if !is_open {
             return Ok(());
@@ -227,7 +231,7 @@ impl World {
         let Some(ledger) = self.jobs.get_mut(name).filter(|_| !self.forgot) else { return };
         let verdict = match verb {
             Verb::Acquire { job: Some(terms), .. } => ledger.begin(by, terms, reply, holder),
-            Verb::EndAttempt { ending, .. } => ledger.end(by, ending, holder == Some(&**by), reply),
+            Verb::EndAttempt { ending, .. } => ledger.end(by, ending, reply),
             _ => Ok(()),
         };
         let gives_back = matches!(verb, Verb::EndAttempt { ending: Ending::GivenBack, .. });

@@ -294,16 +294,12 @@ pub(super) fn reply(op: &Op, reply: &Reply) -> String {
         _ => (queued, more),
     };
     let (tag, time, fence) = (bulk(tag), reply.time_us, reply.fence);
-    if matches!(op.verb(), Some(Verb::Acquire { job: Some(_), .. }))
-        && let Some(begun) = jobs::begun(reply, &queued)
-    {
-        return if reply.verdict == Verdict::Vote {
-            format!("*11\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{begun}")
-        } else {
-            begun
-        };
+    let fields = format!("{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n");
+    let begins = matches!(op.verb(), Some(Verb::Acquire { job: Some(_), .. }));
+    if let Some(begun) = jobs::begun(reply, &fields, &queued).filter(|_| begins) {
+        return begun;
     }
-    format!("*{}\r\n{tag}:{time}\r\n:{fence}\r\n{holder}:{remaining}\r\n{queued}", 5 + more)
+    format!("*{}\r\n{fields}{queued}", 5 + more)
 }
 
 /// A server's answer to a subscription.
