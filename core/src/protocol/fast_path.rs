@@ -166,6 +166,7 @@ impl AcquirePath {
             Self::Full(machine) => machine.handle(now, input, out),
             Self::Fast(_) if mutant!(FastAcquireKept) && matches!(input, Input::Cancel) => (),
             Self::Fast(_) if mutant!(FastHoldNotConfirmed) && matches!(input, Input::FailedOver(_)) => (),
+            Self::Fast(_) if mutant!(FastHoldNotClosed) && matches!(input, Input::Close) => (),
             Self::Fast(path) if path.knows(now.tick, &input) => path.handle(now, input, out),
             Self::Fast(path) => {
                 let sent_again = path.was_refused(&input);
@@ -352,7 +353,7 @@ impl FastPath {
             let tag = self.tag(Step::Acquire, self.began.tick);
             machine.handle(at(granted), Input::Answer { server: 0, tag, answer: Ok(reply) }, &mut done);
         }
-        if let Some((call, manner, sent)) = self.release {
+        if let Some((call, manner, sent)) = self.release.filter(|_| !mutant!(FastReleaseForgotten)) {
             machine.handle(at(sent), Input::Release(call, manner), &mut done);
             if let Some(ended) = self.ended {
                 let (tag, reply) = (self.tag(Step::Release, sent), Reply::new(Verdict::Ok, 0, 0));

@@ -122,7 +122,7 @@ fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command
 pub type CallId = u64;
 
 /// An input of an acquisition.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Input {
     /// The acquire begins.
     Start,

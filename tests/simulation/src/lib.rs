@@ -40,6 +40,7 @@ mod route;
 mod sample;
 mod session;
 mod several;
+mod shadow;
 mod sharing;
 mod slot;
 mod standing;

@@ -124,7 +124,14 @@ impl World {
             self.take_place(client, slot);
         }
         let entry = &mut self.processes[client].slots[slot];
+        let shadow = entry.shadow.take().and_then(|shadow| shadow.before(&entry.machine, &input));
         entry.machine.handle(now, input, &mut commands);
+        match shadow.map(|shadow| shadow.after(now, &entry.machine, &commands)) {
+            Some(Ok(shadow)) => entry.shadow = shadow,
+            Some(Err(why)) => return self.violate(format!("c{client}.{slot}: {why}")),
+            None => (),
+        }
+        let entry = &mut self.processes[client].slots[slot];
         let wake_at = entry.machine.wake_at();
         if wake && due && commands.is_empty() && wake_at <= now.tick {
             self.violate(format!("c{client}.{slot}: a wake that changes nothing, and is due again"));

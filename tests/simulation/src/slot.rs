@@ -11,6 +11,7 @@ use locktender::op::HistoryEntry;
 use locktender::op::job::Ending;
 
 use super::clock::Instant;
+use super::shadow::Shadow;
 
 /// The kind of a holder's call, with its promise.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,8 @@ pub(super) enum Gone {
 
 pub(super) struct Slot {
     pub(super) machine: AcquirePath,
+    /// Of one that began on the fast path.
+    pub(super) shadow: Option<Shadow>,
     pub(super) recipe: Arc<Recipe>,
     pub(super) name: usize,
     pub(super) worker: usize,
@@ -112,6 +115,7 @@ impl Slot {
     pub(super) fn new(recipe: Arc<Recipe>, machine: AcquirePath, name: usize, worker: usize, now: Instant, stopped: u64) -> Self {
         Self {
             machine,
+            shadow: None,
             recipe,
             name,
             worker,

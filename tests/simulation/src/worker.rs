@@ -12,6 +12,7 @@ use locktender::{LockOptions, Wait};
 use super::clock::{Instant, micros, ms};
 use super::plan::Plan;
 use super::queue::Event;
+use super::shadow::Shadow;
 use super::slot::{Gone, Kind, Slot};
 use super::world::World;
 
@@ -153,7 +154,8 @@ impl World {
             false => AcquirePath::full(recipe.clone(), seed, now),
         };
         process.live.push(slot);
-        process.slots.push(Slot::new(recipe, machine, name, worker, self.now, process.stopped));
+        let shadow = is_fast.then(|| Shadow::new(&recipe, seed, now));
+        process.slots.push(Slot { shadow, ..Slot::new(recipe, machine, name, worker, self.now, process.stopped) });
         process.workers[worker].doing = Doing::Acquiring { slot };
         process.workers[worker].planned += 1;
         self.stats.acquires += 1;

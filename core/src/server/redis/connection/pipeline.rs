@@ -7,6 +7,7 @@ use std::time::Duration;
 use redis::{RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
+use crate::mutant::mutant;
 use crate::op::{Answer, Op, Reply, Verb};
 use crate::server::redis::commands::codec;
 use crate::server::redis::commands::handshake_facts::HandshakeFacts;
@@ -52,6 +53,13 @@ struct Command {
     probes: Option<&'static Script>,
     /// Whether its answer counts whenever it comes, though the response timeout has passed.
     counts_late: bool,
+}
+
+impl Command {
+    fn new(form: Form, at: Tick, reads: u64) -> Self {
+        let (pending, undo, question, probes) = (None, None, None, None);
+        Self { pending, form, undo, question, is_login: false, at, reads, probes, counts_late: false }
+    }
 }
 
 /// The result of a look at the response timeouts.
@@ -148,21 +156,12 @@ impl Pipeline {
         self.known.extend(new);
         let probes = new.filter(|_| form == Form::BySha);
         self.probes += usize::from(probes.is_some());
-        let (undo, question, reads) = (None, None, self.reads);
-        let (is_login, counts_late) = (false, false);
         // The time in which the server keeps the answer back doesn't count as silence.
         let at = now.after(pending.request.op.waits_for());
-        self.commands.push_back(Command {
-            pending: Some(pending),
-            form,
-            undo,
-            question,
-            is_login,
-            at,
-            reads,
-            probes,
-            counts_late,
-        });
+        self.commands.push_back(Command { pending: Some(pending), probes, ..Command::new(form, at, self.reads) });
+        if mutant!(AnswersExchanged) && self.commands.len() > 1 {
+            self.commands.swap(0, 1);
+        }
     }
 
     /// Notes a question that is sent now.
@@ -177,9 +176,8 @@ impl Pipeline {
 
     /// Notes a command of the connection itself: a question, or new credentials.
     fn push_own(&mut self, question: Option<Question>, now: Tick) {
-        let (pending, form, undo, probes, reads) = (None, Form::ByText, None, None, self.reads);
-        let (is_login, counts_late) = (question.is_none(), false);
-        self.commands.push_back(Command { pending, form, undo, question, is_login, at: now, reads, probes, counts_late });
+        let is_login = question.is_none();
+        self.commands.push_back(Command { question, is_login, ..Command::new(Form::ByText, now, self.reads) });
     }
 
     /// Whether an answer is to come that may say: send this command again.

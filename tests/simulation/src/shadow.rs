@@ -1,0 +1,85 @@
+//! Shadow: the state machine beside an acquisition on the fast path. It takes the same inputs, and has to give the same commands.
+//!
+//! It stands in a local queue of its own, so it knows nobody that comes behind it. While the lock is neither granted nor refused that
+//! makes no difference, and afterwards only to an acquisition that goes on waiting: that one is left alone then.
+
+use std::sync::Arc;
+
+use locktender::internals::clock::{Now, Tick};
+use locktender::internals::protocol::{AcquirePath, Command, Input, Recipe};
+use locktender::internals::wait::LocalQueues;
+use locktender::op::{LockOp, Op, Verb, Verdict};
+
+/// The state machine, and what it has to be brought next.
+pub(super) struct Shadow {
+    machine: AcquirePath,
+    input: Option<Input>,
+}
+
+impl Shadow {
+    /// That of an acquisition on the fast path, which has the same `seed`.
+    pub(super) fn new(recipe: &Arc<Recipe>, seed: u64, now: Now) -> Self {
+        let mut machine = AcquirePath::full(Arc::clone(recipe), seed, now);
+        if recipe.waits_in_queues() {
+            let mut queues = LocalQueues::new("shadow", "w", 1);
+            machine.take_place(queues.join(&recipe.queue_key(), 0, recipe.mode()));
+        }
+        Self { machine, input: None }
+    }
+
+    /// Notes what the other one takes now; gives `None` if from here on they may differ.
+    pub(super) fn before(self, other: &AcquirePath, input: &Input) -> Option<Self> {
+        let is_refusal =
+            matches!(input, Input::Answer { answer: Ok(reply), .. } if matches!(reply.verdict, Verdict::Held { .. }));
+        (!(other.is_asking() && is_refusal)).then(|| Self { input: Some(input.clone()), ..self })
+    }
+
+    /// Compares the commands, and what both say of themselves. Gives what differs; or itself, as long as there is something to compare.
+    pub(super) fn after(mut self, now: Now, other: &AcquirePath, commands: &[Command]) -> Result<Option<Self>, String> {
+        let mut own = Vec::new();
+        if let Some(input) = self.input.take() {
+            self.machine.handle(now, input, &mut own);
+        }
+        let [ours, theirs] = [&own, commands].map(|commands| commands.iter().filter_map(text).collect::<Vec<_>>());
+        let [our_state, their_state] = [&self.machine, other].map(|machine| state(machine, now.tick));
+        if ours != theirs || our_state != their_state {
+            return Err(format!("the fast path gives {theirs:?}, {their_state}\nand the state machine {ours:?}, {our_state}"));
+        }
+        if other.wake_at() > self.machine.wake_at() {
+            return Err(format!(
+                "the fast path wakes at {:?}, the state machine at {:?}",
+                other.wake_at(),
+                self.machine.wake_at()
+            ));
+        }
+        let is_granted = other.valid_until() > Tick::default();
+        Ok((matches!(other, AcquirePath::Fast(_)) || is_granted).then_some(self))
+    }
+}
+
+/// A command in words; `None` for those about the local queue.
+fn text(command: &Command) -> Option<String> {
+    match command {
+        Command::Send { tag, request, .. } => {
+            let (deadline, value) = (Some(request.deadline), &request.value);
+            let (op, deadline) = match &request.op {
+                // A place in the queue is only of use where the lock is not free.
+                Op::Lock(LockOp { by, verb: Verb::Acquire { ttl_ms, proposal, .. }, .. }) => {
+                    (format!("acquire {by} {ttl_ms} {proposal}"), deadline)
+                }
+                // It is left by the last of the process in it, and who leaves tries that for longer.
+                Op::Lock(LockOp { by, verb: Verb::Release { kept_ms, .. }, .. }) => {
+                    (format!("release {by} {kept_ms}"), deadline.filter(|_| value.is_some()))
+                }
+                other => (format!("{other:?}"), deadline),
+            };
+            Some(format!("{tag:?} {op} by {deadline:?} of {value:?}"))
+        }
+        Command::Quit(_) | Command::Listen => None,
+        other => Some(format!("{other:?}")),
+    }
+}
+
+fn state(machine: &AcquirePath, now: Tick) -> String {
+    format!("{:?} {:?} {}", machine.valid_until(), machine.check(now), machine.is_finished())
+}
