@@ -31,6 +31,8 @@ CPU = [
     Row("server CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: a permit without contention / a plain pair", "rust", "permit-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: a reader without contention / a plain pair", "rust", "reader-50x16", ("plain-50x16",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: a permit without contention / a lock by two scripts", "rust", "permit-50x16", ("scripted-50x16",), "server_cpu_us_per_pair"),
+    Row("server CPU per pair: a reader without contention / a lock by two scripts", "rust", "reader-50x16", ("scripted-50x16",), "server_cpu_us_per_pair"),
     Row("server CPU per pair: a reader beside 10,000 / beside 100", "rust", "reader-beside-10000", ("reader-beside-100",), "server_cpu_us_per_pair"),
     Row("server CPU: a job that nobody contends / a lock's pair", "rust", "job-64", ("async-64",), "server_cpu_us_per_pair"),
     Row("client CPU per pair: Rust async, 64 callers / rslock", "rust", "async-64", ("rslock-64",), "cpu_us_per_pair"),

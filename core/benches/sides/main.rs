@@ -42,6 +42,7 @@ fn main() {
         "raw-1" => raw::one_at_a_time(first, span, &Work::pair(urls, |client| client.lock(name(0)))),
         "raw-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(name(0))), 50, 16),
         "raw-new-50x16" => raw::pipelined(first, span, &Work::pair(urls, |client| client.lock(new_name())), 50, 16),
+        "scripted-50x16" => raw::pipelined(first, span, &Work::scripted(first), 50, 16),
         "permit-50x16" => {
             raw::pipelined(first, span, &Work::pair(urls, |client| client.semaphore(format!("{}:permits", name(0)), 5)), 50, 16)
         }

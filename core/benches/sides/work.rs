@@ -50,6 +50,34 @@ impl Work {
         Self { first: Vec::new(), steps: vec![acquire, release], is_done: |number| number >= 0 }
     }
 
+    /// The same two by the library's scripts: as where the user may use neither transactions nor commands that compare, and a
+    /// client waits.
+    pub fn scripted(url: &str) -> Self {
+        let mut stream = BufReader::new(TcpStream::connect(url.trim_start_matches("redis://")).unwrap());
+        let mut tell = |command: &[&str]| {
+            stream.get_mut().write_all(&words(command)).unwrap();
+            // A server doesn't know each of the commands.
+            assert_ne!(stream.read_line(&mut String::new()).unwrap(), 0);
+        };
+        ["-multi", "-delifeq", "-delex"].iter().for_each(|rule| tell(&["ACL", "SETUSER", "default", rule]));
+        let recorder = Recorder::before(url);
+        let client = Client::open(recorder.urls.as_str()).unwrap();
+        let lock = client.lock(name(0));
+        let mut sent = [Vec::new(), Vec::new()];
+        // On a new connection scripts go as text.
+        for _ in 0..3 {
+            let held = lock.acquire_blocking().unwrap();
+            let acquire = recorder.next();
+            tell(&["APPEND", &name(0), " waiters=1"]);
+            held.release().blocking().unwrap();
+            sent = [acquire, recorder.next()];
+        }
+        client.close_blocking().unwrap();
+        tell(&["ACL", "SETUSER", "default", "+@all"]);
+        let steps = sent.iter().map(|sent| last_script(sent)).collect();
+        Self { first: Vec::new(), steps, is_done: |number| number >= 0 }
+    }
+
     /// A renewal of a lock that is held.
     pub fn renewal(urls: &str) -> Self {
         // Its locks stay until they expire, so no other side has them.
@@ -113,6 +141,13 @@ impl Batch {
         }
         &self.bytes
     }
+}
+
+/// The last command among these, a script.
+fn last_script(sent: &[u8]) -> Vec<u8> {
+    let name = sent.windows(9).rposition(|word| word == b"\r\nEVALSHA").unwrap();
+    let begin = sent[..name].iter().rposition(|byte| *byte == b'*').unwrap();
+    sent[begin..].to_vec()
 }
 
 /// Has so many readers inside of a lock.

@@ -28,9 +28,11 @@ if value and not last and not (waits and value == 'claim ' .. entry) then
   return held()
 end
 
+-- Most often there is neither a queue nor a mark.
+local is_bare = not value and redis.call('EXISTS', KEYS[3], marks) == 0
 local first, is_next, enqueue, wake
 local head, arrival, _
-if not downgrades and redis.call('EXISTS', KEYS[3]) == 1 then
+if not is_bare and not downgrades and redis.call('EXISTS', KEYS[3]) == 1 then
   first, is_next, enqueue, wake = queue()
   head, _, arrival = first(now)
   -- Who was notified has left the queue, but names the arrival it had.

@@ -1,6 +1,6 @@
 local fence = number
 if not (last and kind == 'read') then
-  local is_foreign = not last and redis.call('EXISTS', marks) == 1 and redis.call('TYPE', marks).ok
+  local is_foreign = not (last or is_bare) and redis.call('EXISTS', marks) == 1 and redis.call('TYPE', marks).ok
   if is_foreign and is_foreign ~= 'zset' then
     return { 'conflict', now, 0, is_foreign .. ' at ' .. marks, -2 }
   end
@@ -24,16 +24,20 @@ if last then
     redis.call('SET', KEYS[1], 'permits ' .. whole(limit), 'KEEPTTL')
   end
 else
-  redis.call('DEL', marks)
+  if not is_bare then
+    redis.call('DEL', marks)
+  end
   redis.call('ZADD', marks, whole(ends), ARGV[1])
   redis.call('PEXPIREAT', marks, whole(ends))
   redis.call('SET', KEYS[1], mine .. ' ' .. whole(limit or fence), 'PXAT', whole(ends))
 end
 local reply = { 'vote', now, fence, ARGV[1], ends - ms }
-if waits then
-  redis.pcall('ZREM', KEYS[3], entry)
+if not is_bare then
+  if waits then
+    redis.pcall('ZREM', KEYS[3], entry)
+  end
+  admit(mine, limit)
 end
-admit(mine, limit)
 if waits and ARGV[7] == '1' then
   enqueued(reply, entry, 0, now)
 end

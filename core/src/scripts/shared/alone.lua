@@ -4,10 +4,6 @@
 -- ARGV     as release
 -- returns  as release, without the last fence and the sixth
 
-local function queue()
-  return nil, nil, nil, function() end
-end
-
 local function admit() end
 
 local function last_fence()

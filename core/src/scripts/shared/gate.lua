@@ -17,12 +17,13 @@ local function gate_of(value)
   end
 end
 
--- The end and the owner of the last mark to end, if it lives.
+-- The end and the owner of the last mark to end, if it lives; and whether there is no mark at all.
 local function last_mark()
   local last = redis.pcall('ZREVRANGE', marks, 0, 0, 'WITHSCORES')
   if last[2] and tonumber(last[2]) > ms then
     return tonumber(last[2]), last[1]
   end
+  return nil, nil, not last[1] and not last.err
 end
 
 -- The first owner among these marks, each with its end, that lives. What is kept for a waiter is shown only if there is nothing else.

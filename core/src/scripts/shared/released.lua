@@ -1,3 +1,13 @@
+-- The lock is free.
+local function free()
+  redis.call('DEL', KEYS[1])
+  if KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 then
+    local _, _, _, wake = queue()
+    return wake(now, true, false) or false
+  end
+  return false
+end
+
 local kind, number = gate_of(value)
 local all = ARGV[1] == ''
 local owned = kind == mine and (all or living(ARGV[1]))
@@ -20,9 +30,9 @@ else
 end
 if kind then
   if owned or freed or leaves ~= '' then
-    drop_ended()
-    local last = last_mark()
+    local last, _, is_empty = last_mark()
     if last then
+      drop_ended()
       if owned or freed then
         end_at(last)
       end
@@ -30,15 +40,15 @@ if kind then
         reply[6] = admit(kind, number) or false
       end
     elseif owned or freed then
-      redis.call('DEL', KEYS[1])
-      clear()
-      local _, _, _, wake = queue()
-      reply[6] = wake(now, true, false) or false
+      if not is_empty then
+        clear()
+      end
+      reply[6] = free()
+    else
+      drop_ended()
     end
   end
 elseif leaves ~= '' and (not value or value == 'claim ' .. leaves) then
-  redis.call('DEL', KEYS[1])
-  local _, _, _, wake = queue()
-  reply[6] = wake(now, true, false) or false
+  reply[6] = free()
 end
 return reply
