@@ -7,8 +7,9 @@ import select
 import struct
 import termios
 from contextlib import suppress
+from pathlib import Path
 
-from support.observe import PATIENCE
+from support.observe import PATIENCE, until
 
 
 class Terminal:
@@ -35,6 +36,20 @@ class Terminal:
         self.type(f"{word}\n")
         self.shows(word)
         self.shows(word)
+
+    def is_the_shells(self) -> None:
+        """Waits until all that the shell has started is stopped. Until then a program that reads may get what is typed next."""
+
+        def states() -> set[str]:
+            found = set()
+            for stat in Path("/proc").glob("[0-9]*/stat"):
+                with suppress(OSError):
+                    # The name of the program may have any letters.
+                    state, _, _, session, *_ = stat.read_text().rpartition(")")[2].split()
+                    found |= {state} if int(session) == self.pid and int(stat.parent.name) != self.pid else set()
+            return found
+
+        until(lambda: states() <= {"T"}, PATIENCE)
 
     def has_size(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self._file, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
