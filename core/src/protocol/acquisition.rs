@@ -255,7 +255,7 @@ impl Acquisition {
                     Ok(Some(end)) => Some(ending::over(recipe, end, waited)),
                     Ok(None) => None,
                 };
-                out.extend(event.map(Command::Emit));
+                out.extend(event.map(Command::emit));
                 self.state = State::Ended;
                 out.push(Command::Acquired(result.map(|end| end.map_or(Answered::Busy, Answered::Over))));
             }
@@ -283,12 +283,12 @@ impl Acquisition {
     ) {
         let mut hold = Hold::begin(recipe, round, fence, now, out);
         hold.met_busy = met_busy;
-        out.extend(ending::unfinished(recipe, &hold).map(Command::EmitOfAnother));
+        out.extend(ending::unfinished(recipe, &hold).map(Box::new).map(Command::EmitOfAnother));
         let mut event = hold.event(recipe, EventKind::Acquired);
         event.took = Some(waited);
         event.notified_ago = notified_at.map(|at| now.since(at));
-        out.push(Command::Emit(event));
-        out.extend(ending::other_terms(recipe, &hold).map(Command::Emit));
+        out.push(Command::emit(event));
+        out.extend(ending::other_terms(recipe, &hold).map(Command::emit));
         let grant = Grant { owner: Arc::clone(hold.owner()), fence, attempt: hold.round.attempt };
         out.push(Command::Acquired(Ok(Answered::Granted(grant))));
         self.state = State::Held(hold);
@@ -300,7 +300,7 @@ impl Acquisition {
             State::Acquiring(mut acquiring) => {
                 let mut context = Context { recipe, rng: &mut self.rng, removals: &mut self.removals, out };
                 acquiring.abandon(now, &mut context);
-                out.push(Command::Emit(ending::cancelled(recipe, closed, now.since(acquiring.started))));
+                out.push(Command::emit(ending::cancelled(recipe, closed, now.since(acquiring.started))));
             }
             other => self.state = other,
         }
@@ -327,7 +327,7 @@ impl Acquisition {
         event.reason = Some(loss.reason);
         event.next_owner.clone_from(&loss.next_owner);
         (event.next_fence, event.message) = (loss.next_fence, loss.finding());
-        out.push(Command::Emit(event));
+        out.push(Command::emit(event));
         for call in hold.stop() {
             out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
         }
@@ -368,7 +368,7 @@ impl Acquisition {
         let text = ticket(recipe, hold, now);
         let mut event = hold.event(recipe, EventKind::HandedOver);
         event.took = Some(now.since(hold.granted));
-        out.push(Command::Emit(event));
+        out.push(Command::emit(event));
         let waiting = hold.stop();
         self.state = State::HandedOver;
         for extend in waiting {
@@ -379,7 +379,7 @@ impl Acquisition {
 
     fn abandon(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         if let State::Held(hold) = &mut self.state {
-            out.push(Command::Emit(ending::dropped(recipe, hold, now)));
+            out.push(Command::emit(ending::dropped(recipe, hold, now)));
             let not_held = || Error::not_held(recipe.name(), "its handle was dropped");
             out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
         }

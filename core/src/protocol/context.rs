@@ -16,6 +16,6 @@ impl Context<'_> {
     pub(super) fn emit(&mut self, kind: EventKind, fill: impl FnOnce(&mut LockEvent)) {
         let mut event = LockEvent::of(kind, &self.recipe.keys);
         fill(&mut event);
-        self.out.push(Command::Emit(event));
+        self.out.push(Command::emit(event));
     }
 }

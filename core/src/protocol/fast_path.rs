@@ -13,13 +13,15 @@ use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
-use crate::event::{EventKind, LockEvent};
+use crate::event::EventKind;
 use crate::mutant::mutant;
 use crate::op::holder::with_fence;
 use crate::op::{Queued, Reply, Verb, Verdict};
 use crate::options::wire_millis;
 use crate::protocol::hold::KEEP_WARM_DIVISOR;
-use crate::protocol::{Acquisition, Answered, CallId, Command, Grant, Input, Manner, Recipe, Release, Step, Tag, release};
+use crate::protocol::{
+    Acquisition, Answered, CallId, Command, Grant, Input, Manner, PlainEvent, Recipe, Release, Step, Tag, release,
+};
 use crate::server::Request;
 use crate::validity;
 use crate::wait::Waiter;
@@ -287,7 +289,7 @@ impl FastPath {
         self.began = now;
         let owner = recipe.signature.owner(now.wall_us, fastrand::Rng::with_seed(self.seed).u128(..));
         self.owner = Some(Arc::clone(&owner));
-        out.push(Command::Emit(self.event(EventKind::Round, None)));
+        out.push(Command::EmitPlain(self.event(EventKind::Round, None)));
         let deadline = validity::end(now.tick, recipe.first_ttl()).min(now.tick.after(recipe.response_timeout));
         let ttl_ms = wire_millis(recipe.key_ttl());
         let (adopt, place, quorum_config, job) = (None, None, None, None);
@@ -304,7 +306,7 @@ impl FastPath {
         let Some(owner) = self.owner.clone() else { return };
         let fence = reply.fence;
         self.grant = Some((reply, now));
-        out.push(Command::Emit(self.event(EventKind::Acquired, Some(now.since(self.began.tick)))));
+        out.push(Command::EmitPlain(self.event(EventKind::Acquired, Some(now.since(self.began.tick)))));
         out.push(Command::Acquired(Ok(Answered::Granted(Grant { owner, fence, attempt: None }))));
     }
 
@@ -321,16 +323,13 @@ impl FastPath {
 
     fn released(&mut self, now: Tick, out: &mut Vec<Command>) {
         let (Some((call, ..)), Some((_, granted))) = (self.release, &self.grant) else { return };
-        out.push(Command::Emit(self.event(EventKind::Released, Some(now.since(*granted)))));
+        out.push(Command::EmitPlain(self.event(EventKind::Released, Some(now.since(*granted)))));
         self.ended = Some(now);
         out.push(Command::Released(call, Ok(Release::ours(Duration::ZERO, Duration::ZERO))));
     }
 
-    fn event(&self, kind: EventKind, took: Option<Duration>) -> LockEvent {
-        let mut event = LockEvent::of(kind, &self.recipe.keys);
-        (event.owner, event.took) = (self.owner.clone(), took);
-        event.fence = self.grant.as_ref().map(|(reply, _)| reply.fence);
-        event
+    fn event(&self, kind: EventKind, took: Option<Duration>) -> PlainEvent {
+        PlainEvent { kind, took, owner: self.owner.clone(), fence: self.grant.as_ref().map(|(reply, _)| reply.fence) }
     }
 
     /// The state machine after the same inputs. What it would have done for them is done; a refused request is `sent_again`.

@@ -64,6 +64,7 @@ impl Shell {
                 None
             }
             Command::Listen => None,
+            Command::EmitPlain(event) => Some(format!("{:?}", Command::emit(event.clone().of(&self.recipe.keys)))),
             other => Some(format!("{other:?}")),
         }
     }

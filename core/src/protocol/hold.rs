@@ -339,7 +339,7 @@ impl Hold {
         let mut event = self.event(recipe, kind);
         (event.took, event.remaining) = (Some(now.since(extension.sent)), Some(remaining));
         // Before the answers: an event of what a caller does next must not overtake this one.
-        out.push(Command::Emit(event));
+        out.push(Command::emit(event));
         out.extend(fulfilled.into_iter().map(|call| Command::Extended(call, Ok(()))));
         if !std::mem::replace(&mut self.is_noted, true) {
             out.extend(self.note(recipe, HoldState::Holds).map(Command::Log));

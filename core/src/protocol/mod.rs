@@ -64,9 +64,10 @@ pub(crate) use tally::SEVERAL_SLOTS;
 
 use crate::clock::Tick;
 use crate::error::{Error, Loss, ServerFailure};
-use crate::event::LockEvent;
+use crate::event::{EventKind, LockEvent};
 use crate::machine::ALIVE_MS;
 use crate::mutant::mutant;
+use crate::name::Keys;
 use crate::op::job::{AttemptNumber, Ending, JobEnd};
 use crate::op::{Answer, HistoryNote, Op, Verb};
 use crate::options::wire_millis;
@@ -286,9 +287,11 @@ pub enum Command {
     /// Warn that a server's clock jumped, unless another hold has seen that jump.
     Jumped(Jump),
     /// Emit an event.
-    Emit(LockEvent),
+    Emit(Box<LockEvent>),
+    /// Emit an event that says no more than this.
+    EmitPlain(PlainEvent),
     /// Emit an event about an attempt of another worker that was not reported. It belongs to no acquire and no hold of this client.
-    EmitOfAnother(LockEvent),
+    EmitOfAnother(Box<LockEvent>),
     /// End the acquire.
     Acquired(Result<Answered, Error>),
     /// End an extend.
@@ -299,6 +302,31 @@ pub enum Command {
     HandedOver(CallId, Result<String, Error>),
     /// Report the loss of the hold. Given once.
     Lost(Loss),
+}
+
+impl Command {
+    fn emit(event: LockEvent) -> Self {
+        Self::Emit(Box::new(event))
+    }
+}
+
+/// An event of a lock that is acquired and released with nothing else to say. A whole event is large, and would be moved from hand to
+/// hand.
+#[derive(Clone, Debug)]
+pub struct PlainEvent {
+    /// What has happened.
+    pub kind: EventKind,
+    owner: Option<Arc<str>>,
+    fence: Option<u64>,
+    took: Option<Duration>,
+}
+
+impl PlainEvent {
+    /// The event of the lock with these keys.
+    #[must_use]
+    pub fn of(self, keys: &Keys) -> LockEvent {
+        LockEvent { owner: self.owner, fence: self.fence, took: self.took, ..LockEvent::of(self.kind, keys) }
+    }
 }
 
 /// The errors of the servers that failed to answer.

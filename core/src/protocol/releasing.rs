@@ -208,9 +208,9 @@ impl Releasing {
             event.took = Some(now.since(self.hold.granted));
             event.overrun = Some(release.overrun).filter(|_| kind != EventKind::Released);
             event.is_excluded = release.is_excluded;
-            out.push(Command::Emit(event));
+            out.push(Command::emit(event));
         }
-        out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::Emit));
+        out.extend(self.end_of_attempt(recipe, release.outcome, now).map(Command::emit));
         let released = Released {
             release,
             loss: self.loss.clone(),
@@ -267,7 +267,7 @@ impl Releasing {
                 let mut event = self.hold.event(recipe, EventKind::Warning);
                 event.message =
                     Some("the release is not confirmed yet; it continues in the background until the key expires".to_owned());
-                out.push(Command::Emit(event));
+                out.push(Command::emit(event));
                 Ok(nothing_to_do())
             }
         };

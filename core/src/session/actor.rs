@@ -326,7 +326,8 @@ impl LockActor {
             Command::Jumped(jump) => self.session.warn_of_jump(&jump),
             Command::Yield => self.session.let_others_try(&self.recipe.queue_key(), self.id, io),
             Command::Quit(reason) => self.session.leave_queue(&self.recipe, self.id, reason, io),
-            Command::Emit(event) => self.emit(event),
+            Command::Emit(mut event) => self.emit(&mut event),
+            Command::EmitPlain(event) => self.emit(&mut event.of(&self.recipe.keys)),
             Command::EmitOfAnother(event) => self.emit_of_another(&event),
             Command::Acquired(result) => self.acquired(result),
             Command::Extended(call, result) => {

@@ -16,19 +16,24 @@ use super::world::World;
 const LATE: u64 = ms(12);
 
 impl World {
+    fn emitted(&mut self, client: usize, slot: usize, kind: EventKind) {
+        match kind {
+            EventKind::Renewed => self.stats.renewals += 1,
+            EventKind::Released | EventKind::Expired | EventKind::Overlapped => {
+                self.processes[client].slots[slot].decided = true;
+            }
+            EventKind::Lost if self.processes[client].slots[slot].loss.is_some() => {
+                self.violate(format!("c{client}.{slot}: a second event of the loss"));
+            }
+            _ => (),
+        }
+    }
+
     /// Gives a user the result of an acquisition.
     pub(super) fn give_result(&mut self, client: usize, slot: usize, command: Command) {
         match command {
-            Command::Emit(event) | Command::EmitOfAnother(event) => match event.kind {
-                EventKind::Renewed => self.stats.renewals += 1,
-                EventKind::Released | EventKind::Expired | EventKind::Overlapped => {
-                    self.processes[client].slots[slot].decided = true;
-                }
-                EventKind::Lost if self.processes[client].slots[slot].loss.is_some() => {
-                    self.violate(format!("c{client}.{slot}: a second event of the loss"));
-                }
-                _ => (),
-            },
+            Command::Emit(event) | Command::EmitOfAnother(event) => self.emitted(client, slot, event.kind),
+            Command::EmitPlain(event) => self.emitted(client, slot, event.kind),
             Command::Acquired(Ok(Answered::Several(grant))) => {
                 let first = Grant { owner: Arc::clone(&grant.owner), fence: grant.fences[0], attempt: None };
                 self.acquired(client, slot, Ok(Some(first)));

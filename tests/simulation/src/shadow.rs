@@ -12,6 +12,7 @@ use locktender::op::{LockOp, Op, Verb, Verdict};
 
 /// The state machine, and what it has to be brought next.
 pub(super) struct Shadow {
+    recipe: Arc<Recipe>,
     machine: AcquirePath,
     input: Option<Input>,
 }
@@ -24,7 +25,7 @@ impl Shadow {
             let mut queues = LocalQueues::new("shadow", "w", 1);
             machine.take_place(queues.join(&recipe.queue_key(), 0, recipe.mode()));
         }
-        Self { machine, input: None }
+        Self { recipe: Arc::clone(recipe), machine, input: None }
     }
 
     /// Notes what the other one takes now; gives `None` if from here on they may differ.
@@ -40,7 +41,8 @@ impl Shadow {
         if let Some(input) = self.input.take() {
             self.machine.handle(now, input, &mut own);
         }
-        let [ours, theirs] = [&own, commands].map(|commands| commands.iter().filter_map(text).collect::<Vec<_>>());
+        let [ours, theirs] =
+            [&own, commands].map(|commands| commands.iter().filter_map(|command| self.text(command)).collect::<Vec<_>>());
         let [our_state, their_state] = [&self.machine, other].map(|machine| state(machine, now.tick));
         if ours != theirs || our_state != their_state {
             return Err(format!("the fast path gives {theirs:?}, {their_state}\nand the state machine {ours:?}, {our_state}"));
@@ -55,28 +57,29 @@ impl Shadow {
         let is_granted = other.valid_until() > Tick::default();
         Ok((matches!(other, AcquirePath::Fast(_)) || is_granted).then_some(self))
     }
-}
 
-/// A command in words; `None` for those about the local queue.
-fn text(command: &Command) -> Option<String> {
-    match command {
-        Command::Send { tag, request, .. } => {
-            let (deadline, value) = (Some(request.deadline), &request.value);
-            let (op, deadline) = match &request.op {
-                // A place in the queue is only of use where the lock is not free.
-                Op::Lock(LockOp { by, verb: Verb::Acquire { ttl_ms, proposal, .. }, .. }) => {
-                    (format!("acquire {by} {ttl_ms} {proposal}"), deadline)
-                }
-                // It is left by the last of the process in it, and who leaves tries that for longer.
-                Op::Lock(LockOp { by, verb: Verb::Release { kept_ms, .. }, .. }) => {
-                    (format!("release {by} {kept_ms}"), deadline.filter(|_| value.is_some()))
-                }
-                other => (format!("{other:?}"), deadline),
-            };
-            Some(format!("{tag:?} {op} by {deadline:?} of {value:?}"))
+    /// A command in words; `None` for those about the local queue.
+    fn text(&self, command: &Command) -> Option<String> {
+        match command {
+            Command::Send { tag, request, .. } => {
+                let (deadline, value) = (Some(request.deadline), &request.value);
+                let (op, deadline) = match &request.op {
+                    // A place in the queue is only of use where the lock is not free.
+                    Op::Lock(LockOp { by, verb: Verb::Acquire { ttl_ms, proposal, .. }, .. }) => {
+                        (format!("acquire {by} {ttl_ms} {proposal}"), deadline)
+                    }
+                    // It is left by the last of the process in it, and who leaves tries that for longer.
+                    Op::Lock(LockOp { by, verb: Verb::Release { kept_ms, .. }, .. }) => {
+                        (format!("release {by} {kept_ms}"), deadline.filter(|_| value.is_some()))
+                    }
+                    other => (format!("{other:?}"), deadline),
+                };
+                Some(format!("{tag:?} {op} by {deadline:?} of {value:?}"))
+            }
+            Command::Quit(_) | Command::Listen => None,
+            Command::EmitPlain(event) => Some(format!("{:?}", Command::Emit(Box::new(event.clone().of(&self.recipe.keys))))),
+            other => Some(format!("{other:?}")),
         }
-        Command::Quit(_) | Command::Listen => None,
-        other => Some(format!("{other:?}")),
     }
 }
 

@@ -18,12 +18,12 @@ impl LockActor {
     }
 
     /// Emits an event of this acquisition.
-    pub(super) fn emit(&self, mut event: LockEvent) {
+    pub(super) fn emit(&self, event: &mut LockEvent) {
         event.trace = self.trace;
         // Before the event, so that a listener who reads the metrics finds it counted.
-        self.measured.note(&event, self.recipe.options.ttl);
-        self.spans.around(&event, || self.session.emit(&event));
-        announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, &event);
+        self.measured.note(event, self.recipe.options.ttl);
+        self.spans.around(event, || self.session.emit(event));
+        announce(&self.session.servers, self.session.response_timeout(), &self.recipe.keys, event);
     }
 
     /// Emits the event of an attempt that was another worker's.
