@@ -266,7 +266,8 @@ impl Connection {
         let mut left = self.under_way().checked_div(self.parts).map_or(usize::MAX, |part| part.max(1));
         self.has_replies = false;
         while let State::Up(conversation) = &mut self.state {
-            if left == 0 {
+            // Behind the last answer there is none: one more would be taken for that of the next operation.
+            if left == 0 && conversation.pipeline.len() > 0 {
                 self.has_replies = true;
                 return;
             }

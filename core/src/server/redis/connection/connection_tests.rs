@@ -54,6 +54,18 @@ fn what_is_sent_between_two_parts_of_the_replies_is_written_before_the_second() 
 }
 
 #[test]
+fn an_answer_that_comes_twice_is_found_before_a_caller_sends_the_next_operation() {
+    let mut test = Test::connected();
+    test.connection.parts = 2;
+    let received = ["one", "two"].map(|owner| test.submit(release(owner, None)));
+    test.wrote();
+    test.replies(&released().repeat(3));
+    test.bring(Input::Read(Role::Operations, 0));
+    assert_eq!(test.effects(), ["complete", "complete", "drop"]);
+    assert!(received.iter().all(|received| received.try_recv().unwrap().is_ok()));
+}
+
+#[test]
 fn a_script_that_the_server_does_not_know_is_sent_as_text_and_only_in_time() {
     let mut test = Test::connected();
     // A connection's first release is sent as text.
