@@ -124,12 +124,12 @@ impl World {
             self.take_place(client, slot);
         }
         let entry = &mut self.processes[client].slots[slot];
-        let shadow = entry.shadow.take().and_then(|shadow| shadow.before(&entry.machine, &input));
-        entry.machine.handle(now, input, &mut commands);
-        match shadow.map(|shadow| shadow.after(now, &entry.machine, &commands)) {
-            Some(Ok(shadow)) => entry.shadow = shadow,
-            Some(Err(why)) => return self.violate(format!("c{client}.{slot}: {why}")),
-            None => (),
+        match entry.shadow.take() {
+            Some(shadow) => match shadow.handle(&mut entry.machine, now, input, &mut commands) {
+                Ok(shadow) => entry.shadow = shadow,
+                Err(why) => return self.violate(format!("c{client}.{slot}: {why}")),
+            },
+            None => entry.machine.handle(now, input, &mut commands),
         }
         let entry = &mut self.processes[client].slots[slot];
         let wake_at = entry.machine.wake_at();

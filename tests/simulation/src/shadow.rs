@@ -10,11 +10,10 @@ use locktender::internals::protocol::{AcquirePath, Command, Input, Recipe};
 use locktender::internals::wait::LocalQueues;
 use locktender::op::{LockOp, Op, Verb, Verdict};
 
-/// The state machine, and what it has to be brought next.
+/// The state machine, in a local queue of its own.
 pub(super) struct Shadow {
     recipe: Arc<Recipe>,
     machine: AcquirePath,
-    input: Option<Input>,
 }
 
 impl Shadow {
@@ -25,34 +24,36 @@ impl Shadow {
             let mut queues = LocalQueues::new("shadow", "w", 1);
             machine.take_place(queues.join(&recipe.queue_key(), 0, recipe.mode()));
         }
-        Self { recipe: Arc::clone(recipe), machine, input: None }
+        Self { recipe: Arc::clone(recipe), machine }
     }
 
-    /// Notes what the other one takes now; gives `None` if from here on they may differ.
-    pub(super) fn before(self, other: &AcquirePath, input: &Input) -> Option<Self> {
+    /// Has both take an input, and compares the commands and what both say of themselves. Gives what differs; or itself, as long as there
+    /// is something to compare.
+    pub(super) fn handle(
+        mut self,
+        other: &mut AcquirePath,
+        now: Now,
+        input: Input,
+        commands: &mut Vec<Command>,
+    ) -> Result<Option<Self>, String> {
         let is_refusal =
-            matches!(input, Input::Answer { answer: Ok(reply), .. } if matches!(reply.verdict, Verdict::Held { .. }));
-        (!(other.is_asking() && is_refusal)).then(|| Self { input: Some(input.clone()), ..self })
-    }
-
-    /// Compares the commands, and what both say of themselves. Gives what differs; or itself, as long as there is something to compare.
-    pub(super) fn after(mut self, now: Now, other: &AcquirePath, commands: &[Command]) -> Result<Option<Self>, String> {
-        let mut own = Vec::new();
-        if let Some(input) = self.input.take() {
-            self.machine.handle(now, input, &mut own);
+            matches!(&input, Input::Answer { answer: Ok(reply), .. } if matches!(reply.verdict, Verdict::Held { .. }));
+        if other.is_asking() && is_refusal {
+            other.handle(now, input, commands);
+            return Ok(None);
         }
+        let mut own = Vec::new();
+        other.handle(now, input.clone(), commands);
+        self.machine.handle(now, input, &mut own);
         let [ours, theirs] =
-            [&own, commands].map(|commands| commands.iter().filter_map(|command| self.text(command)).collect::<Vec<_>>());
-        let [our_state, their_state] = [&self.machine, other].map(|machine| state(machine, now.tick));
+            [&own, &*commands].map(|commands| commands.iter().filter_map(|command| self.text(command)).collect::<Vec<_>>());
+        let [our_state, their_state] = [&self.machine, &*other].map(|machine| state(machine, now.tick));
         if ours != theirs || our_state != their_state {
             return Err(format!("the fast path gives {theirs:?}, {their_state}\nand the state machine {ours:?}, {our_state}"));
         }
-        if other.wake_at() > self.machine.wake_at() {
-            return Err(format!(
-                "the fast path wakes at {:?}, the state machine at {:?}",
-                other.wake_at(),
-                self.machine.wake_at()
-            ));
+        let (fast, full) = (other.wake_at(), self.machine.wake_at());
+        if fast > full {
+            return Err(format!("the fast path wakes at {fast:?}, the state machine at {full:?}"));
         }
         let is_granted = other.valid_until() > Tick::default();
         Ok((matches!(other, AcquirePath::Fast(_)) || is_granted).then_some(self))
