@@ -41,12 +41,13 @@ class Terminal:
         """Waits until all that the shell has started is stopped. Until then a program that reads may get what is typed next."""
 
         def states() -> set[str]:
-            found = set()
+            found: set[str] = set()
             for stat in Path("/proc").glob("[0-9]*/stat"):
                 with suppress(OSError):
                     # The name of the program may have any letters.
                     state, _, _, session, *_ = stat.read_text().rpartition(")")[2].split()
-                    found |= {state} if int(session) == self.pid and int(stat.parent.name) != self.pid else set()
+                    if int(session) == self.pid and int(stat.parent.name) != self.pid:
+                        found.add(state)
             return found
 
         until(lambda: states() <= {"T"}, PATIENCE)
