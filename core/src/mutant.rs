@@ -30,7 +30,7 @@ pub(crate) use mutant;
 pub(crate) use planted::is_planted;
 
 #[cfg(test)]
-pub(crate) use planted::assert_noticed;
+pub(crate) use planted::{assert_each_noticed, assert_noticed};
 
 /// Whether a bug has this mark in the list, the only one there is.
 #[cfg(any(test, feature = "mutants"))]
@@ -105,8 +105,16 @@ mod planted {
     /// Asserts that a table passes, and fails with a bug planted.
     #[cfg(test)]
     pub fn assert_noticed(mutant: Mutant, table: fn()) {
-        assert!(mutant.is_in_tables(), "{mutant:?} is left to the simulation");
+        assert_each_noticed([mutant], table);
+    }
+
+    /// Asserts that a table passes, and fails with each of these bugs planted.
+    #[cfg(test)]
+    pub fn assert_each_noticed(mutants: impl IntoIterator<Item = Mutant>, table: fn()) {
         table();
-        assert!(std::panic::catch_unwind(|| plant(mutant, table)).is_err(), "{mutant:?} is not noticed");
+        for mutant in mutants {
+            assert!(mutant.is_in_tables(), "{mutant:?} is left to the simulation");
+            assert!(std::panic::catch_unwind(|| plant(mutant, table)).is_err(), "{mutant:?} is not noticed");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::tests::Bench;
-use crate::mutant::{Mutant, assert_noticed};
+use crate::mutant::{Mutant, assert_each_noticed, assert_noticed};
 use crate::name::Kind;
 
 /// What a client believes: the number of its acquire, until when it is inside, and its fence. It ends the hold before that millisecond.
@@ -126,9 +126,7 @@ fn no_sequence_of_steps_gives_more_permits_than_the_limit() {
 
 #[test]
 fn what_is_left_out_shows_in_some_sequence() {
-    for mutant in [Mutant::MarkShortened, Mutant::EndedMarkLives, Mutant::GateNotOfLast] {
-        assert_noticed(mutant, every_sequence_of_readers);
-    }
+    assert_each_noticed([Mutant::MarkShortened, Mutant::EndedMarkLives, Mutant::GateNotOfLast], every_sequence_of_readers);
     assert_noticed(Mutant::PermitTooMany, every_sequence_of_permits);
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Remaining;
 use crate::machine::{CLAIM_MS, Env, State, Value, apply, claim};
-use crate::mutant::{Mutant, assert_noticed};
+use crate::mutant::{Mutant, assert_each_noticed, assert_noticed};
 use crate::name::{Keys, Kind};
 use crate::op::holder::named::{in_short, named};
 use crate::op::{Adoption, Inside, LockOp, Op, QueuePlace, Queued, QuorumConfig, Reply, Verb, Verdict};
@@ -268,9 +268,10 @@ fn a_look_shows_those_inside_and_no_claim() {
 #[test]
 fn a_patient_waiter_for_a_permit_has_one_kept_for_it() {
     permits_are_kept_for_patient_waiters();
-    for mutant in [Mutant::ClaimTakesPermit, Mutant::LeaverKeepsPermit, Mutant::GateOutlivesMarks] {
-        assert_noticed(mutant, permits_are_kept_for_patient_waiters);
-    }
+    assert_each_noticed(
+        [Mutant::ClaimTakesPermit, Mutant::LeaverKeepsPermit, Mutant::GateOutlivesMarks],
+        permits_are_kept_for_patient_waiters,
+    );
 }
 
 fn permits_are_kept_for_patient_waiters() {

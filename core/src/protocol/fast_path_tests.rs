@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Tick;
-use crate::mutant::{Mutant, assert_noticed};
+use crate::mutant::{Mutant, assert_each_noticed, assert_noticed};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::Amount;
@@ -174,9 +174,10 @@ fn it_does_as_the_state_machine() {
 #[test]
 fn the_comparison_notices_mistakes() {
     let of_holds = [Mutant::FastHoldNotConfirmed, Mutant::FastHoldNotClosed, Mutant::FastReleaseForgotten];
-    for mutant in of_holds.into_iter().chain([Mutant::ReplayedLater, Mutant::FastAcquireKept]) {
-        assert_noticed(mutant, the_fast_path_does_as_the_state_machine);
-    }
+    assert_each_noticed(
+        of_holds.into_iter().chain([Mutant::ReplayedLater, Mutant::FastAcquireKept]),
+        the_fast_path_does_as_the_state_machine,
+    );
 }
 
 fn who_came_behind_a_request_without_a_place_asks_at_once() {

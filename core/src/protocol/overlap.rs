@@ -76,7 +76,7 @@ impl Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutant::{Mutant, assert_noticed};
+    use crate::mutant::{Mutant, assert_each_noticed, assert_noticed};
     use crate::op::Verdict;
 
     /// The fence that is proved by entries of lock `a` behind our fence 5,000 of `us`, who took over from `old`: the owner, the fence, the
@@ -135,9 +135,7 @@ mod tests {
     fn the_history_proves_the_next_hold_of_another() {
         only_a_later_hold_of_another_proves();
         only_who_excludes_it_proves();
-        for mutant in [Mutant::LostEntryProves, Mutant::ClockAheadProves] {
-            assert_noticed(mutant, only_a_later_hold_of_another_proves);
-        }
+        assert_each_noticed([Mutant::LostEntryProves, Mutant::ClockAheadProves], only_a_later_hold_of_another_proves);
         assert_noticed(Mutant::ReaderProvesToReader, only_who_excludes_it_proves);
     }
 
@@ -175,8 +173,9 @@ mod tests {
     #[test]
     fn a_clock_that_gave_no_fence_since_excludes_another_hold() {
         a_clock_that_stood_still_excludes_others();
-        for mutant in [Mutant::LostClockExcludes, Mutant::AnotherServerExcludes, Mutant::OldServerExcludes] {
-            assert_noticed(mutant, a_clock_that_stood_still_excludes_others);
-        }
+        assert_each_noticed(
+            [Mutant::LostClockExcludes, Mutant::AnotherServerExcludes, Mutant::OldServerExcludes],
+            a_clock_that_stood_still_excludes_others,
+        );
     }
 }

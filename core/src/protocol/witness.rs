@@ -148,10 +148,11 @@ mod tests {
 
     #[test]
     fn the_table_notices_what_is_left_out() {
-        use crate::mutant::{Mutant, assert_noticed};
-        for mutant in [Mutant::OwnVoteAccused, Mutant::LoneVoteProves, Mutant::HigherFenceIgnored] {
-            assert_noticed(mutant, only_votes_of_others_by_a_majority_prove_a_hold);
-        }
+        use crate::mutant::{Mutant, assert_each_noticed, assert_noticed};
+        assert_each_noticed(
+            [Mutant::OwnVoteAccused, Mutant::LoneVoteProves, Mutant::HigherFenceIgnored],
+            only_votes_of_others_by_a_majority_prove_a_hold,
+        );
         assert_noticed(Mutant::UnansweredVoteAccused, an_acquire_of_our_own_that_had_no_answer_may_be_the_higher_vote);
     }
 }

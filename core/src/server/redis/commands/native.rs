@@ -139,7 +139,7 @@ fn is_of_use_by_script(failure: &Failure) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutant::{Mutant, assert_noticed};
+    use crate::mutant::{Mutant, assert_each_noticed};
 
     fn value(bytes: &str) -> Value {
         redis::parse_redis_value(bytes.replace('|', "\r\n").as_bytes()).unwrap()
@@ -165,9 +165,10 @@ mod tests {
     #[test]
     fn every_answer_has_a_meaning() {
         answers_have_meanings();
-        for mutant in [Mutant::RefusedTransactionBelieved, Mutant::FenceOverflows, Mutant::FloorIgnored] {
-            assert_noticed(mutant, answers_have_meanings);
-        }
+        assert_each_noticed(
+            [Mutant::RefusedTransactionBelieved, Mutant::FenceOverflows, Mutant::FloorIgnored],
+            answers_have_meanings,
+        );
     }
 
     #[test]

@@ -226,10 +226,8 @@ mod tests {
 
     #[test]
     fn a_replid_that_comes_back_at_once_or_without_quarantine_is_noticed() {
-        use crate::mutant::{Mutant, assert_noticed};
-        for mutant in [Mutant::LeftReplidReturns, Mutant::LeftReplidVotes] {
-            assert_noticed(mutant, a_replid_that_was_left_stays_left);
-        }
+        use crate::mutant::{Mutant, assert_each_noticed};
+        assert_each_noticed([Mutant::LeftReplidReturns, Mutant::LeftReplidVotes], a_replid_that_was_left_stays_left);
     }
 
     #[test]
