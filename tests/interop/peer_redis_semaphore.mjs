@@ -12,7 +12,7 @@ let key
 const answers = {
   async try({ name, ttl_ms: ttlMs }) {
     key = name
-    mutex = new Mutex(redis, name.replace(/^mutex:/, ''), { lockTimeout: ttlMs, refreshInterval: 0 })
+    mutex = new Mutex(redis, name.replace(/^mutex:/, ''), { lockTimeout: ttlMs, refreshInterval: 0, acquireAttemptsLimit: 1 })
     return { owner: (await mutex.tryAcquire()) ? mutex.identifier : null }
   },
   async release() {

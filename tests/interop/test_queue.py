@@ -74,7 +74,7 @@ def test_a_release_that_nobody_tells_is_noticed_as_soon_as_a_peer_would(
 def test_an_expiry_is_noticed_at_once(server: RealServer, peers: Peers, name: str, order: Path, ours: str, foreign: str):
     late = []
     for _ in range(3):
-        peers[foreign].ask("try", name=name, ttl_ms=2_500)
+        peers[foreign].ask("try", name=name, ttl_ms=1_300)
         peers[ours].send("turn", name=name, file=str(order), fair=False, who=ours)
         until(lambda: server.line(name))
         expires = time.monotonic() + server.command("PTTL", name) / 1e3

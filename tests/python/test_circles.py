@@ -39,11 +39,19 @@ def rust_modules(sources):
 
 def circles(modules):
     """Each set of modules that lead to one another."""
-    reached = {module: set(found) for module, found in modules.items()}
-    for _ in modules:
-        for found in reached.values():
-            found.update(*(reached[other] for other in list(found)))
+    reached = {module: reached_from(module, modules) for module in modules}
     return {frozenset(other for other in found if module in reached[other]) for module, found in reached.items() if module in found}
+
+
+def reached_from(module, modules):
+    """The modules to which this one leads."""
+    found, unseen = set(), list(modules[module])
+    while unseen:
+        other = unseen.pop()
+        if other not in found:
+            found.add(other)
+            unseen += modules[other]
+    return found
 
 
 def test_circles_are_found():
