@@ -51,6 +51,8 @@ SCRIPTS = ROOT / "bindings-python/data/scripts"
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
 AXUM = "examples/rust/axum_orders"
+# Builds that run beside tests leave the processors to these.
+GENTLY = ("nice", "-n", "19")
 ENDS_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/ends.py", "core/src/server/redis"]
 
 
@@ -200,12 +202,12 @@ def build_python():
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(build_directory() / "locktender", SCRIPTS)
     features = "extension-module,workspace"
-    run(PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
+    run(*GENTLY, PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
 
 
 def build_node():
-    run("npm", "run", "--silent", "build:native", "--", "--features", "workspace", "--", "--locked")
-    run("npm", "run", "--silent", "build:facade")
+    run(*GENTLY, "npm", "run", "--silent", "build:native", "--", "--features", "workspace", "--", "--locked")
+    run(*GENTLY, "npm", "run", "--silent", "build:facade")
 
 
 def check_features():
@@ -217,7 +219,10 @@ def check_features():
 
 
 def set_up(wanted):
-    """Whatever these suites need; interop needs all three languages. Packages are fetched beside Rust's build."""
+    """Whatever Rust's tests need of what these suites need; the rest is done by the function that it returns.
+
+    Interop needs all three languages. Packages are fetched beside Rust's build.
+    """
     languages = {"python", "node"} if {"interop", "site"} & set(wanted) else set()
     languages |= set(wanted)
     with ThreadPoolExecutor() as pool:
@@ -232,6 +237,8 @@ def set_up(wanted):
             build_rust_programs()
         if npm_packages is not None:
             npm_packages.result()
+
+    def set_up_bindings():
         if "node" in languages:
             step("node package", fingerprint(NODE_SOURCES, NODE_PRODUCTS), build_node, NODE_PRODUCTS)
             if LONG in os.environ:
@@ -241,6 +248,8 @@ def set_up(wanted):
         if "rust" in languages and LONG in os.environ:
             step("each feature alone", fingerprint(CORE), check_features)
             step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
+
+    return set_up_bindings
 
 
 def main(arguments):
@@ -274,7 +283,10 @@ def main(arguments):
     # napi names the target of its builds. Crates that are built for a named one are not those that are built for none.
     os.environ.setdefault("CARGO_BUILD_TARGET", host())
     try:
-        set_up((command,) if command else suites.SUITES)
+        set_up_bindings = set_up((command,) if command else suites.SUITES)
+        if command is None and not only_set_up:
+            return 0 if suites.pass_all(set_up_bindings) else 1
+        set_up_bindings()
     except Failed as failure:
         print(f"tests/run: {failure}", file=sys.stderr)
         return 1

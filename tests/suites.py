@@ -57,15 +57,26 @@ class Rust:
                 words = ["--no-fail-fast", "--locked", "--profile", profile, *part, *arguments, *ignored]
                 run("cargo", "test", *words, RUST_TEST_THREADS=threads)
             return []
-        failed = self.nextest(parts, *arguments, *(["--run-ignored", "all"] if LONG in os.environ else []))
-        if not arguments:
-            run("cargo", "test", "--locked", "--workspace", "--doc")
+        ignored = ["--run-ignored", "all"] if LONG in os.environ else []
+        if arguments:
+            return self.nextest(parts, *arguments, *ignored)
+        failed = self.nextest({"test": parts["test"]}, *ignored)
+        if not self.pass_in_one_process(parts["dev"]):
+            failed += self.nextest({"dev": parts["dev"]}, *ignored)
+        run("cargo", "test", "--locked", "--workspace", "--doc")
         return failed
 
     def look_again(self, failed):
         each = (name.partition(" ") for name in failed)
         chosen = " + ".join(f"(binary_id(={binary}) & test(={test}))" for binary, _, test in each)
         return self.nextest(PROFILES, "--run-ignored", "all", "--test-threads", "1", "-E", chosen)
+
+    @staticmethod
+    def pass_in_one_process(part):
+        """Whether these tests pass in threads of one process, which takes half the time. If not, nextest says which ones fail."""
+        ignored = ["--include-ignored"] if LONG in os.environ else []
+        words = ["--locked", "--quiet", "--profile", "dev", *part, "--", "--test-threads", "16", *ignored]
+        return run("cargo", "test", *words, red=101)
 
     @staticmethod
     def parts(arguments):
@@ -97,7 +108,7 @@ class Rust:
 class Python:
     """pytest; what is chosen runs one by one, and can be debugged."""
 
-    def __init__(self, *directories, chosen_from=(), workers=6):
+    def __init__(self, *directories, chosen_from=(), workers=8):
         self.directories = directories
         self.chosen_from = chosen_from
         # Tests mostly wait: more at a time than there are cores. 0: one at a time, in this process.
@@ -194,17 +205,20 @@ def tried(work, *arguments):
     return failed, time.monotonic() - began
 
 
-def run_all():
+def run_all(set_up_bindings):
     """The results of all suites, each also after another failed.
 
-    The tests in Python and in Node mostly wait. So they run side by side, and Node's output is shown afterwards.
+    The bindings are built beside Rust's tests, of which most wait. The tests in Python and in Node mostly wait, too. So they run side by
+    side, and Node's output is shown afterwards.
     """
     results = {}
     with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        bindings = pool.submit(set_up_bindings)
         for name, suite in all_suites().items():
-            heading(f"{name} tests")
             if name == BOTH:
+                bindings.result()
                 node = pool.submit(tried, ALL["node"].test, (), output)
+            heading(f"{name} tests")
             results[name] = node.result() if name == "node" else tried(suite.test, ())
         output.seek(0)
         shutil.copyfileobj(output, sys.stdout)
@@ -222,10 +236,18 @@ def second_look(name, suite, failed):
     return again, [each for each in failed if each not in again]
 
 
-def passes(name=None, arguments=()):
-    """Runs one suite, or all, with a second look and a summary; whether all passed."""
-    suites = {name: SUITES[name]} if name else all_suites()
-    results = {name: tried(SUITES[name].test, arguments)} if name else run_all()
+def passes(name, arguments):
+    """Runs some tests of one suite, or all of it; whether they passed."""
+    return sum_up({name: SUITES[name]}, {name: tried(SUITES[name].test, arguments)})
+
+
+def pass_all(set_up_bindings):
+    """Runs all suites, and before those that need the bindings what sets them up; whether all passed."""
+    return sum_up(all_suites(), run_all(set_up_bindings))
+
+
+def sum_up(suites, results):
+    """Has a second look at what failed, and prints a summary; whether all passed."""
     looked = {each: second_look(each, suites[each], failed) for each, (failed, _) in results.items()}
     heading("summary")
     for each, (red, unsteady) in looked.items():
