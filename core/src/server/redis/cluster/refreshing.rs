@@ -82,19 +82,20 @@ impl Cluster {
             let all = self.mapping.lock().all_nodes(&self.target.seeds);
             found = self.ask_in_time(all).await;
         }
-        let mut mapping = self.mapping.lock();
+        let mapping = self.mapping.lock();
         let is_another = found.as_ref().is_ok_and(|(topology, _)| mapping.is_foreign(topology));
         let used = |node: &Address| self.nodes.used(node).is_some();
         let successors = found.as_ref().map_or_else(|_| Vec::new(), |(topology, _)| mapping.successors(topology, used));
         let in_charge = found.as_ref().ok().map(|(topology, _)| mapping.in_charge(topology));
         let replaced = in_charge.as_ref().map_or_else(Vec::new, |in_charge| self.replaced(&mapping, in_charge));
-        let (waiting, again) = mapping.answered(&found, self.nodes.are_failing(), Tick::now(), fastrand::f64());
         drop(mapping);
+        // Before an operation goes there by the new map: what a connection shows that is up by then is not compared again.
+        self.replace(&replaced);
+        let (waiting, again) = self.mapping.lock().answered(&found, self.nodes.are_failing(), Tick::now(), fastrand::f64());
         if let Some(in_charge) = &in_charge {
             self.retire(in_charge.primaries());
             place_channels(self, Moved::Map);
         }
-        self.replace(&replaced);
         self.handshake_with(&successors);
         if is_another {
             // The URL leads to another cluster by now. Whatever is held may be gone. A cluster has no replication id.
