@@ -277,8 +277,9 @@ def main(arguments):
     for setting in ("LOCKTENDER_URL", "LOCKTENDER_APP"):
         os.environ.pop(setting, None)
     if os.environ.get("CI"):
-        # Nothing will be changed and built again there.
+        # Nothing will be changed and built again there, nor looked at in a debugger.
         os.environ.setdefault("CARGO_INCREMENTAL", "0")
+        os.environ.setdefault("CARGO_PROFILE_DEV_DEBUG", "none")
     check_tools()
     # napi names the target of its builds. Crates that are built for a named one are not those that are built for none.
     os.environ.setdefault("CARGO_BUILD_TARGET", host())
