@@ -72,7 +72,7 @@ mod waiting;
 mod wake;
 
 /// The native module.
-// Nobody has tried it without the GIL.
+// Its tests have never run without the GIL.
 #[pyo3::pymodule(gil_used = true)]
 mod _native {
     use pyo3::prelude::*;
