@@ -38,7 +38,7 @@ def reported(report: Path) -> dict[str, Any]:
 
 def test_three_languages_fight_and_nobody_overlaps(tmp_path: Path):
     shared, report = tmp_path / "shared.jsonl", tmp_path / "report.html"
-    fight = demo("--seconds", "3", "--keep", shared, "--report", report)
+    fight = demo("--seconds", "8", "--keep", shared, "--report", report)
     assert fight.returncode == 0, fight.stdout + fight.stderr
     assert len([row for row in fight.stdout.splitlines() if row.startswith(WHO)]) == 3
     assert "no two of them valid at once" in fight.stdout
