@@ -51,8 +51,6 @@ SCRIPTS = ROOT / "bindings-python/data/scripts"
 NODE_SOURCES = [*CORE, "package.json", "bindings-node"]
 NODE_PRODUCTS = ("bindings-node/dist", "bindings-node/native")
 AXUM = "examples/rust/axum_orders"
-# Builds that run beside tests leave the processors to these.
-GENTLY = ("nice", "-n", "19")
 ENDS_SOURCES = ["Cargo.toml", "Cargo.lock", "tests/ends.py", "core/src/server/redis"]
 
 
@@ -192,8 +190,13 @@ def build_rust_programs():
         install(program, program.name)
 
 
+def run_gently(*command, **environment):
+    """Runs a build that may be beside tests: it leaves the processors to these."""
+    return run("nice", "-n", "19", *command, **environment)
+
+
 def build_axum():
-    run("cargo", "build", "--locked", "--manifest-path", f"{AXUM}/Cargo.toml", "--target-dir", target_directory())
+    run_gently("cargo", "build", "--locked", "--manifest-path", f"{AXUM}/Cargo.toml", "--target-dir", target_directory())
     install(build_directory() / "axum_orders", "axum_orders")
 
 
@@ -202,20 +205,20 @@ def build_python():
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(build_directory() / "locktender", SCRIPTS)
     features = "extension-module,workspace"
-    run(*GENTLY, PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
+    run_gently(PYTHON, "-m", "maturin", "develop", "--locked", "--features", features, VIRTUAL_ENV=str(VENV))
 
 
 def build_node():
-    run(*GENTLY, "npm", "run", "--silent", "build:native", "--", "--features", "workspace", "--", "--locked")
-    run(*GENTLY, "npm", "run", "--silent", "build:facade")
+    run_gently("npm", "run", "--silent", "build:native", "--", "--features", "workspace", "--", "--locked")
+    run_gently("npm", "run", "--silent", "build:facade")
 
 
 def check_features():
     """The core with each of its features alone, and what it says without TLS."""
     core = ("--locked", "-p", "locktender", "--no-default-features")
     for feature in ("", "tls", "testing", "metrics", "unstable-server"):
-        run("cargo", "check", *core, "--features", feature)
-    run("cargo", "test", *core, "--lib", "tls")
+        run_gently("cargo", "check", *core, "--features", feature)
+    run_gently("cargo", "test", *core, "--lib", "tls")
 
 
 def set_up(wanted):
@@ -247,7 +250,7 @@ def set_up(wanted):
             step("python package", fingerprint(PYTHON_SOURCES), build_python)
         if "rust" in languages and LONG in os.environ:
             step("each feature alone", fingerprint(CORE), check_features)
-            step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run(sys.executable, "tests/ends.py"))
+            step("the lowest redis crate", fingerprint(ENDS_SOURCES), lambda: run_gently(sys.executable, "tests/ends.py"))
 
     return set_up_bindings
 
