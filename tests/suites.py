@@ -42,7 +42,7 @@ PROFILES = {
 
 
 class Rust:
-    """Each test in a process of its own; .config/nextest.toml says how many at a time, and which ones alone."""
+    """Each test in a process of its own, but for the core's; .config/nextest.toml says how many at a time, and which ones alone."""
 
     program = property(lambda self: shutil.which("cargo-nextest", path=f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"))
 
@@ -219,7 +219,9 @@ def run_all(set_up_bindings):
         bindings = pool.submit(set_up_bindings)
         for name, suite in all_suites().items():
             if name == BOTH:
-                bindings.result()
+                if failure := bindings.exception():
+                    print(f"tests/run: {failure}", file=sys.stderr, flush=True)
+                    return results | {each: (None, 0.0) for each in all_suites() if each not in results}
                 node = pool.submit(tried, ALL["node"].test, (), output)
             heading(f"{name} tests")
             results[name] = node.result() if name == "node" else tried(suite.test, ())
