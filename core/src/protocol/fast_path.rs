@@ -294,7 +294,9 @@ impl FastPath {
         let ttl_ms = wire_millis(recipe.key_ttl());
         let (adopt, place, quorum_config, job) = (None, None, None, None);
         let verb = Verb::Acquire { ttl_ms, proposal: 0, adopt, fair: false, place, quorum_config, job };
-        let request = Request::new(recipe.op(owner, verb), deadline).if_free();
+        let request = Request::new(recipe.op(owner, verb), deadline);
+        // Who may enter beside others is told by a script, which does nothing but that for a newcomer without a place.
+        let request = if recipe.keys.kind().is_shared() { request } else { request.if_free() };
         out.push(Command::Send { server: 0, tag: self.tag(Step::Acquire, now.tick), request });
     }
 
@@ -317,7 +319,8 @@ impl FastPath {
         let value = if reply.is_bare { Arc::clone(owner) } else { with_fence(owner, reply.fence).into() };
         let answered_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
         let op = release(recipe, Arc::clone(owner), None, Duration::ZERO);
-        let request = Request::new(op, now.after(recipe.key_ttl()).min(answered_by)).of_value(Some(value));
+        let value = Some(value).filter(|_| !recipe.keys.kind().is_shared());
+        let request = Request::new(op, now.after(recipe.key_ttl()).min(answered_by)).of_value(value);
         out.push(Command::Send { server: 0, tag: self.tag(Step::Release, now), request });
     }
 

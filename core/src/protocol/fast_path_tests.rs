@@ -3,10 +3,11 @@
 use super::*;
 use crate::clock::Tick;
 use crate::mutant::{Mutant, assert_each_noticed, assert_noticed};
+use crate::name::Kind;
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::Amount;
-use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
+use crate::protocol::waiting::tests::{at, gone, held, ms, recipe, recipe_of};
 use crate::wait::{LocalQueues, Role, Wakeup};
 
 /// An acquisition, with the queue of its process.
@@ -79,14 +80,14 @@ fn vote(is_bare: bool) -> Reply {
     Reply { is_bare, ..Reply::new(Verdict::Vote, 5_000_000, 4_000_000) }
 }
 
-fn answer(rng: &mut fastrand::Rng, step: Step) -> Answer {
+fn answer(rng: &mut fastrand::Rng, kind: Kind, step: Step) -> Answer {
     let failure = |maybe_applied| Err(Failure { maybe_applied, ..Failure::unknown(FailureKind::Disconnected, "it broke") });
     match (step, rng.u8(..10)) {
         (_, 0) => failure(false),
         (_, 1) => failure(true),
         (Step::Acquire, 2) => Ok(Reply::new(held(), 0, 3_000_000)),
         (Step::Acquire, 3) => Ok(Reply { queued: Queued::At { rank: 1, arrival: 9 }, ..Reply::new(held(), 0, 3_000_000) }),
-        (Step::Acquire, n) => Ok(vote(n < 8)),
+        (Step::Acquire, n) => Ok(vote(kind == Kind::Exclusive && n < 8)),
         (Step::Release, 2) => Ok(Reply::new(gone(), 6_000_000, 5_000_000)),
         (Step::Release, 3) => Ok(Reply { queued: Queued::NotNotified("why".into()), ..Reply::new(Verdict::Ok, 6_000_000, 0) }),
         _ => Ok(Reply::new(Verdict::Ok, 6_000_000, 0)),
@@ -114,7 +115,8 @@ fn play(seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let wait = [Wait::Forever, Wait::For(Duration::ZERO), Wait::For(ms(3_000))][rng.usize(..3)];
     let options = LockOptions { ttl: ms([300, 10_000][rng.usize(..2)]), wait, renew: rng.bool(), ..LockOptions::default() };
-    let recipe = Arc::new(Recipe { options, busy_is_none: rng.bool(), ..recipe(1) });
+    let kind = if rng.bool() { Kind::Exclusive } else { Kind::Semaphore(5) };
+    let recipe = Arc::new(Recipe { options, busy_is_none: rng.bool(), ..recipe_of(kind, 1) });
     assert!(recipe.suits_fast_path());
     let mut now = Now { tick: at(1_000), wall_us: 1_795_227_730_123_000, servers_us: 0 };
     let [mut fast, mut full] = [true, false].map(|is_fast| Shell::new(is_fast, &recipe, now));
@@ -125,7 +127,7 @@ fn play(seed: u64) {
             let is_answer = !full.sent.is_empty() && rng.u8(..4) < 3;
             if is_answer {
                 let tag = full.sent.remove(0);
-                Input::Answer { server: 0, tag, answer: answer(&mut rng, tag.step) }
+                Input::Answer { server: 0, tag, answer: answer(&mut rng, kind, tag.step) }
             } else if rng.u8(..4) == 0 {
                 Input::Wake
             } else {
@@ -201,7 +203,7 @@ fn who_comes_behind_it_is_in_the_queue() {
 }
 
 #[test]
-fn it_knows_plain_locks_of_one_server() {
+fn it_knows_plain_locks_and_permits_of_one_server() {
     let suits = |change: fn(&mut Recipe)| {
         let mut recipe = recipe(1);
         change(&mut recipe);
@@ -212,6 +214,8 @@ fn it_knows_plain_locks_of_one_server() {
     assert!(!suits(|recipe| recipe.options.min_hold = ms(1)));
     assert!(!suits(|recipe| recipe.options.max_hold = Some(ms(1))));
     assert!(!recipe_of_several_servers().suits_fast_path());
+    assert!(recipe_of(Kind::Semaphore(5), 1).suits_fast_path());
+    assert!(!recipe_of(Kind::Read, 1).suits_fast_path());
 }
 
 fn recipe_of_several_servers() -> Recipe {

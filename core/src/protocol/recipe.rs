@@ -13,6 +13,9 @@ use crate::protocol::Quorum;
 use crate::validity;
 use crate::wait::{Mode, queue_key_of_several};
 
+/// More than so many permits are not asked for at once: if all are taken, each of them asks in vain.
+const MOST_AT_ONCE: usize = 16;
+
 /// The parts of an acquisition that don't change while it runs.
 #[derive(Clone, Debug)]
 pub struct Recipe {
@@ -120,13 +123,22 @@ impl Recipe {
         Op::Lock(LockOp { keys: Arc::clone(&self.keys), by, verb })
     }
 
-    /// Whether the fast path knows all that is wanted: a plain lock of one server.
+    /// How many of one process may ask for the lock at once, none of them in its queue.
+    #[must_use]
+    pub fn asks_at_once(&self) -> usize {
+        if let Kind::Semaphore(limit) = self.keys.kind() { (limit as usize).min(MOST_AT_ONCE) } else { 1 }
+    }
+
+    /// Whether the fast path knows all that is wanted: a plain lock or a permit of one server.
     #[must_use]
     pub fn suits_fast_path(&self) -> bool {
         let (keys, options) = (&self.keys, &self.options);
-        let is_lock = keys.kind() == Kind::Exclusive && keys.label().kind == LockKind::Lock;
+        let is_known = match keys.kind() {
+            Kind::Exclusive => keys.label().kind == LockKind::Lock,
+            kind => matches!(kind, Kind::Semaphore(_)),
+        };
         let is_alone = self.servers.len() == 1 && self.quorum_config.is_none();
-        is_lock
+        is_known
             && is_alone
             && self.adopt.is_none()
             && self.job.is_none()

@@ -20,8 +20,13 @@ pub(in crate::protocol) const fn at(n: u64) -> Tick {
 }
 
 pub(in crate::protocol) fn recipe(servers: usize) -> Recipe {
+    recipe_of(Kind::Exclusive, servers)
+}
+
+/// The same for a lock of this kind.
+pub(in crate::protocol) fn recipe_of(kind: Kind, servers: usize) -> Recipe {
     Recipe {
-        keys: Arc::new(Keys::new(Kind::Exclusive, "", "l", servers == 1).unwrap()),
+        keys: Arc::new(Keys::new(kind, "", "l", servers == 1).unwrap()),
         servers: (0..servers).map(|server| format!("s{server}")).collect(),
         quorum_config: (servers > 1).then(|| QuorumConfig { servers: u32::try_from(servers).unwrap(), max_ttl_ms: 60_000 }),
         options: LockOptions { ttl: ms(10_000), ..LockOptions::default() },

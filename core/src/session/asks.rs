@@ -29,14 +29,20 @@ impl Default for Asking {
 }
 
 impl Asking {
-    /// The mark of the acquisition `id` for the lock with the key `lock`.
+    /// The mark of the acquisition `id` for the lock with the key `lock`, for which so many may ask `at_once`.
     ///
     /// # Errors
-    /// The acquisition that has the mark. It may want another lock.
-    pub(super) fn ask(self: &Arc<Self>, lock: &str, id: u64) -> Result<Asks, u64> {
-        let place = self.hasher.hash_one(lock) as usize % PLACES;
-        let marked = self.places[place].compare_exchange(0, id, Ordering::AcqRel, Ordering::Acquire);
-        marked.map(|_| Asks { of: Arc::clone(self), place })
+    /// An acquisition that has a mark. It may want another lock.
+    pub(super) fn ask(self: &Arc<Self>, lock: &str, id: u64, at_once: usize) -> Result<Asks, u64> {
+        let first = self.hasher.hash_one(lock) as usize;
+        let mut other = 0;
+        for place in (0..at_once).map(|next| first.wrapping_add(next) % PLACES) {
+            match self.places[place].compare_exchange(0, id, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Ok(Asks { of: Arc::clone(self), place }),
+                Err(marked) => other = marked,
+            }
+        }
+        Err(other)
     }
 }
 
@@ -51,12 +57,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn as_many_as_there_are_permits_ask_at_once() {
+        let asking = Arc::<Asking>::default();
+        let all: Vec<_> = (1..=5).map(|id| asking.ask("renders", id, 5)).collect();
+        assert!(all.iter().all(Result::is_ok));
+        assert!(asking.ask("renders", 6, 5).is_err());
+        drop(all);
+        assert!(asking.ask("renders", 6, 5).is_ok());
+    }
+
+    #[test]
     fn one_asks_at_a_time() {
         let asking = Arc::<Asking>::default();
-        let first = asking.ask("orders:42", 7);
+        let first = asking.ask("orders:42", 7, 1);
         assert!(first.is_ok());
-        assert_eq!(asking.ask("orders:42", 8).err(), Some(7));
+        assert_eq!(asking.ask("orders:42", 8, 1).err(), Some(7));
         drop(first);
-        assert!(asking.ask("orders:42", 8).is_ok());
+        assert!(asking.ask("orders:42", 8, 1).is_ok());
     }
 }

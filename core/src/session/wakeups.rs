@@ -80,9 +80,12 @@ impl Session {
         if !recipe.suits_fast_path() || !self.server(0).may_be_free(&recipe.keys) {
             return None;
         }
-        match self.asking.ask(lock, id) {
-            Ok(_) if self.wakeups.count.load(Ordering::Acquire) > 0 && self.wakeups.queues.lock().is_waited_for(lock) => None,
+        let is_waited_for = || self.wakeups.queues.lock().is_waited_for(&recipe.queue_key());
+        match self.asking.ask(lock, id, recipe.asks_at_once()) {
+            Ok(_) if self.wakeups.count.load(Ordering::Acquire) > 0 && is_waited_for() => None,
             Ok(asks) => Some(asks),
+            // Whoever wants a permit doesn't wait for the answers of others: there may be one for each.
+            Err(_) if recipe.keys.kind().is_shared() => None,
             Err(other) => {
                 let other = self.registry.get(other).filter(|other| other.recipe.keys.lock() == lock);
                 other.into_iter().for_each(|other| other.lets_wait_behind());

@@ -12,13 +12,13 @@ impl World {
         let process = &self.processes[client];
         let is_same = |slot: &&usize| process.slots[**slot].recipe.keys.lock() == recipe.keys.lock();
         let asks = |slot: &&usize| process.slots[**slot].machine.is_asking() && is_same(slot);
-        if let Some(slot) = process.live.iter().find(asks).copied() {
-            if process.slots[slot].machine.may_take_place() {
+        if let Some(slot) = process.live.iter().filter(asks).nth(recipe.asks_at_once() - 1).copied() {
+            if process.slots[slot].machine.may_take_place() && !recipe.keys.kind().is_shared() {
                 self.take_place(client, slot);
             }
             return false;
         }
-        self.plan.has_fast_path && recipe.suits_fast_path() && !process.local_queues.is_waited_for(recipe.keys.lock())
+        self.plan.has_fast_path && recipe.suits_fast_path() && !process.local_queues.is_waited_for(&recipe.queue_key())
     }
 
     /// Puts an acquisition into its local queue.
