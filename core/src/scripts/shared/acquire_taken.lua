@@ -17,8 +17,8 @@ if last then
   if claim then
     redis.call('ZREM', marks, claim)
     end_at(last_mark())
-  else
-    last_until(ends)
+  elseif ends >= last then
+    end_at(ends)
   end
   if limit and limit ~= number then
     redis.call('SET', KEYS[1], 'permits ' .. whole(limit), 'KEEPTTL')
