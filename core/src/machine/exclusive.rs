@@ -56,21 +56,18 @@ impl<'a> AcquireArgs<'a> {
 pub(super) struct Exclusive;
 
 impl Rules for Exclusive {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
         let LockOp { keys, by, verb } = op;
         match verb {
             Verb::Acquire { .. } => match AcquireArgs::of(op) {
-                Some(args) => acquire(state, keys, &args, now_us).unwrap_or_else(|refusal| refusal),
+                Some(args) => acquire(state, keys, &args, now_us),
                 None => inspect(state, keys, now_us),
             },
             Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
             Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Release { leave, kept_ms, .. } => {
-                let reply = release(state, keys, (by, leave.as_deref()), *kept_ms, now_us);
-                with_last_fence(reply, state, keys, now_us)
-            }
-            Verb::Leave => with_last_fence(leave(state, keys, by, now_us), state, keys, now_us),
+            Verb::Release { leave, kept_ms, .. } => release(state, keys, (by, leave.as_deref()), *kept_ms, now_us),
+            Verb::Leave => leave(state, keys, by, now_us),
             // Only a job has a record.
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
@@ -131,10 +128,7 @@ pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, 
 /// The refusal, if the clock can give none.
 pub(super) fn take(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, free: &Free, now_us: u64) -> Result<Reply, Reply> {
     let Free { found, is_queued } = free;
-    let fence = match clock::tick(state, keys.clock(), args.floor, now_us) {
-        Ok(fence) => fence,
-        Err(broken) => return Err(conflict(0, broken, now_us)),
-    };
+    let fence = clock::tick(state, keys.clock(), args.floor, now_us).map_err(|broken| conflict(0, broken, now_us))?;
     // An acquire that comes late, or twice, may find its own hold extended by now: the remaining time is never shortened.
     let own = found.left_ms.filter(|_| found.is_owned_by(args.owner));
     let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
@@ -164,122 +158,107 @@ pub(super) fn take_free(
 }
 
 /// Takes the lock's key alone: the clock is asked for the fence afterwards, and nobody is enqueued.
-pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
     let keys = &op.keys;
     let Some(args) = AcquireArgs::of(op) else { return inspect(state, keys, now_us) };
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+    let found = look(state, keys, now_us)?;
     if args.comes_too_late(found.value()) {
-        return found.no();
+        return Err(found.no());
     }
     if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
-        return found.reply(Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() });
+        return Err(found.reply(Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() }));
     }
     let own = found.left_ms.filter(|_| found.is_owned_by(args.owner));
     let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
     state.put(keys.lock(), Value::Text(Arc::clone(args.owner)), now_us, Some(remains));
-    Reply::new(Verdict::Vote, now_us, 0)
+    Ok(Reply::new(Verdict::Vote, now_us, 0))
 }
 
 /// Confirms a hold behind a failover. The clock then gives no fence below that of the hold, whichever client has the lock.
-fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
     clock::raise(state, keys.clock(), fence, now_us);
     if !found.is_owned_by(owner) && !mutant!(ConfirmUnowned) {
-        return found.no();
+        return Err(found.no());
     }
     show_fence(state, keys, fence, now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    Ok(Reply::new(Verdict::Ok, now_us, fence))
 }
 
-fn extend(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn extend(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
     if !found.is_owned_by(owner) {
-        return found.no();
+        return Err(found.no());
     }
     prolong(state, keys, ttl_ms, found.left_ms, now_us);
     show_fence(state, keys, fence, now_us);
-    Reply { waits: found.shows_waiters(), ..Reply::new(Verdict::Ok, now_us, fence) }
+    Ok(Reply { waits: found.shows_waiters(), ..Reply::new(Verdict::Ok, now_us, fence) })
 }
 
-fn heal(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn heal(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, fence: u64, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
     clock::raise(state, keys.clock(), fence, now_us);
     if found.is_owned_by(owner) {
         prolong(state, keys, ttl_ms, found.left_ms, now_us);
         show_fence(state, keys, fence, now_us);
-        return Reply::new(Verdict::Ok, now_us, fence);
+        return Ok(Reply::new(Verdict::Ok, now_us, fence));
     }
     // A claim keeps a free lock for a waiter, and here the lock only looked free.
     if found.value().is_some_and(|holder| !is_claim(holder) || mutant!(ClaimStopsHeal)) {
-        return found.no();
+        return Err(found.no());
     }
     write(state, keys, &with_fence(owner, fence), ttl_ms, now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    Ok(Reply::new(Verdict::Ok, now_us, fence))
 }
 
-fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>), kept_ms: u64, now_us: u64) -> Reply {
+fn release(
+    state: &mut State,
+    keys: &Keys,
+    (owner, leave): (&str, Option<&str>),
+    kept_ms: u64,
+    now_us: u64,
+) -> Result<Reply, Reply> {
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+    let found = look(state, keys, now_us)?;
     if !found.is_owned_by(owner) && !mutant!(ReleaseUnowned) {
-        return match leave {
+        let reply = match leave {
             Some(entry) => pass_on(state, keys, owner, entry, found),
             None => refusal(state, keys, &found, owner),
         };
+        return Err(with_last_fence(reply, state, keys, now_us));
     }
     if kept_ms > 0 {
         let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
         state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
         queue::notify_later(state, keys, kept_ms, now_us);
-        return Reply::new(Verdict::Ok, now_us, 0);
+        return Ok(Reply::new(Verdict::Ok, now_us, 0));
     }
     let nobody_waits = leave.is_none() && !found.value().is_some_and(shows_waiters);
     state.remove(keys.lock());
     if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
         queue::wake(state, keys, true, false, now_us);
     }
-    Reply::new(Verdict::Ok, now_us, 0)
+    Ok(Reply::new(Verdict::Ok, now_us, 0))
 }
 
 /// A refused release shows the last fence that the clock has given.
 fn with_last_fence(reply: Reply, state: &State, keys: &Keys, now_us: u64) -> Reply {
-    let is_refused = matches!(reply.verdict, Verdict::No { .. });
-    Reply { last_fence: if is_refused { clock::last(state, keys.clock(), now_us) } else { 0 }, ..reply }
+    Reply { last_fence: clock::last(state, keys.clock(), now_us), ..reply }
 }
 
-fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
+fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Result<Reply, Reply> {
     queue::leave(state, keys, entry, now_us);
-    match look(state, keys, now_us) {
-        Ok(found) => pass_on(state, keys, entry, entry, found),
-        Err(conflict) => conflict,
-    }
+    let found = look(state, keys, now_us)?;
+    Err(with_last_fence(pass_on(state, keys, entry, entry, found), state, keys, now_us))
 }
 
-pub(super) fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
-    match look(state, keys, now_us) {
-        Ok(found) => {
-            let (holder, inside) = (holder(state, keys, &found, ""), inside(state, keys, &found).map(Box::new));
-            let verdict = Verdict::Seen { holder, remaining: found.remaining(), inside };
-            Reply { queued: queue::view(state, keys, now_us), ..found.seen(verdict) }
-        }
-        Err(conflict) => conflict,
-    }
+pub(super) fn inspect(state: &State, keys: &Keys, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
+    let (holder, inside) = (holder(state, keys, &found, ""), inside(state, keys, &found).map(Box::new));
+    let verdict = Verdict::Seen { holder, remaining: found.remaining(), inside };
+    Ok(Reply { queued: queue::view(state, keys, now_us), ..found.seen(verdict) })
 }
 
 /// Wakes the next waiter in the place of one that has left: the server may have notified that one, or kept the lock for it.

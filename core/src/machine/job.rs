@@ -26,10 +26,10 @@ use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 pub(super) struct Job;
 
 impl Rules for Job {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
         let LockOp { keys, by, verb } = op;
         match verb {
-            Verb::Acquire { job: Some(terms), .. } => begin(state, op, terms, now_us).unwrap_or_else(|refusal| refusal),
+            Verb::Acquire { job: Some(terms), .. } => begin(state, op, terms, now_us),
             Verb::EndAttempt { ending, attempt, leave } => end(state, keys, (by, attempt), ending, leave.as_deref(), now_us),
             Verb::Reset => reset(state, keys, now_us),
             Verb::JobStatus => status(state, keys, now_us),
@@ -46,11 +46,15 @@ impl Rules for Job {
     }
 }
 
+fn read(state: &State, keys: &Keys, now_us: u64) -> Result<Record, Reply> {
+    Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))
+}
+
 /// Begins an attempt.
 fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<Reply, Reply> {
     let LockOp { keys, by, .. } = op;
-    let Some(args) = AcquireArgs::of(op) else { return Ok(Exclusive.apply(state, op, now_us)) };
-    let found = Record::read(state, keys, now_us).map_err(|found| conflict(0, found, now_us))?;
+    let Some(args) = AcquireArgs::of(op) else { return Exclusive.apply(state, op, now_us) };
+    let found = read(state, keys, now_us)?;
     let is_later = match &terms.scheduled_time {
         Some(scheduled_time) => is_later(state, keys, &args, &found, (terms, scheduled_time), now_us)?,
         None => false,
@@ -167,37 +171,25 @@ fn over(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, verdict: Verdict
 }
 
 /// Forgets the record, unless an attempt runs. Its waiters may begin at once then.
-fn reset(state: &mut State, keys: &Keys, now_us: u64) -> Reply {
-    let record = match Record::read(state, keys, now_us) {
-        Ok(record) => record,
-        Err(found) => return conflict(0, found, now_us),
-    };
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn reset(state: &mut State, keys: &Keys, now_us: u64) -> Result<Reply, Reply> {
+    let record = read(state, keys, now_us)?;
+    let found = look(state, keys, now_us)?;
     let runs = record.text("state") == RUNNING && found.is_owned_by(record.text("by"));
     if runs || !record.exists() {
-        return refusal(state, keys, &found, "");
+        return Err(refusal(state, keys, &found, ""));
     }
     state.remove(keys.record());
     if !found.is_held() {
         queue::wake(state, keys, true, false, now_us);
     }
-    Reply::new(Verdict::Ok, now_us, 0)
+    Ok(Reply::new(Verdict::Ok, now_us, 0))
 }
 
-fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
-    let record = match Record::read(state, keys, now_us) {
-        Ok(record) => record,
-        Err(found) => return conflict(0, found, now_us),
-    };
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn status(state: &State, keys: &Keys, now_us: u64) -> Result<Reply, Reply> {
+    let record = read(state, keys, now_us)?;
+    let found = look(state, keys, now_us)?;
     let text = |field: &str| record.text(field).to_owned();
-    found.seen(Verdict::Recorded(Box::new(JobRecord {
+    Ok(found.seen(Verdict::Recorded(Box::new(JobRecord {
         state: text("state"),
         attempts: record.count("attempts"),
         max_attempts: record.count("max"),
@@ -210,7 +202,7 @@ fn status(state: &State, keys: &Keys, now_us: u64) -> Reply {
         done_at_us: record.number("done_at"),
         holder: holder(state, keys, &found, ""),
         remaining: found.remaining(),
-    })))
+    }))))
 }
 
 /// Keeps the record of an attempt that runs for longer than a record is kept.

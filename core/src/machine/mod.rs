@@ -103,7 +103,7 @@ pub struct Env<'a> {
 
 /// Applies one operation, atomically, and gives the reply.
 pub fn apply(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
-    let reply = apply_now(state, op, env);
+    let (Ok(reply) | Err(reply)) = apply_now(state, op, env);
     state.forget_seen();
     reply
 }
@@ -124,18 +124,18 @@ pub(crate) fn serve(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
     reply
 }
 
-fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
+fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Result<Reply, Reply> {
     let now_us = env.now_us;
-    match op {
+    Ok(match op {
         Op::Lock(op) => {
             if let Some(adopted) = shared::adopt(state, op, now_us) {
-                return adopted;
+                return Ok(adopted);
             }
             let config = if let Verb::Acquire { quorum_config, .. } = &op.verb { quorum_config.as_ref() } else { None };
             let refused = config.and_then(|config| marker::admit(state, op.keys.marker(), config, env));
-            refused.unwrap_or_else(|| rules_of(op.keys.kind()).apply(state, op, now_us))
+            return refused.map_or_else(|| rules_of(op.keys.kind()).apply(state, op, now_us), Err);
         }
-        Op::Part(op) => part::apply(state, op, env),
+        Op::Part(op) => part::apply(state, op, env)?,
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),
         Op::Examine => examine(env),
         // This server denies no command.
@@ -146,13 +146,13 @@ fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Reply {
         Op::Peek { key } => listing::peek(state, key, now_us),
         // This server has none.
         Op::AwaitReplicas { .. } => Reply::new(Verdict::Replicated { count: 0 }, now_us, 0),
-        Op::Log(note) => history::log(state, note, now_us),
-        Op::History { before, since_ms, count } => history::show(state, *before, *since_ms, *count, now_us),
+        Op::Log(note) => history::log(state, note, now_us)?,
+        Op::History { before, since_ms, count } => history::show(state, *before, *since_ms, *count, now_us)?,
         Op::Publish { channel, message } => {
             state.publish(channel.to_string(), message.to_string());
             Reply::new(Verdict::Ok, now_us, 0)
         }
-    }
+    })
 }
 
 /// The first half of an extension that touches the lock alone: makes at least `ttl_ms` remain if the lock is the owner's, and gives

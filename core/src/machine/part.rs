@@ -11,24 +11,24 @@ use crate::error::Remaining;
 use crate::op::{LockOp, Op, Part, PartOp, Queued, Reply, Verb, Verdict};
 
 /// Applies a part of an operation.
-pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Reply {
+pub(super) fn apply(state: &mut State, op: &PartOp, env: &Env<'_>) -> Result<Reply, Reply> {
     let PartOp { whole, part } = op;
     match part {
         Part::Tick => tick(state, whole, env.now_us),
-        Part::CountAttempt { fence } => count(state, op, *fence, env),
+        Part::CountAttempt { fence } => Ok(count(state, op, *fence, env)),
         Part::Reset { holder } => {
             let lock = holder.as_deref().map(|holder| (whole.keys.lock(), holder));
             let reply = alone(state, (op.key(), None), lock, &Op::Lock(whole.clone()), env);
-            match reply.verdict {
+            Ok(match reply.verdict {
                 Verdict::No { holder, .. } => Reply { verdict: Verdict::No { holder, remaining: Remaining::Gone }, ..reply },
                 _ => reply,
-            }
+            })
         }
         Part::Take => take_alone(state, whole, env.now_us),
         Part::Extend | Part::Release | Part::Look | Part::EndAttempt | Part::Status => {
             let marks = Some(whole.keys.marks()).filter(|_| whole.keys.kind().is_shared());
             let reply = alone(state, (op.key(), marks), None, &Op::Lock(whole.clone()), env);
-            Reply { queued: Queued::Nothing, ..reply }
+            Ok(Reply { queued: Queued::Nothing, ..reply })
         }
     }
 }
@@ -51,12 +51,10 @@ fn alone(state: &mut State, (key, other): (&str, Option<&str>), lock: Option<(&s
     reply
 }
 
-fn tick(state: &mut State, LockOp { keys, verb, .. }: &LockOp, now_us: u64) -> Reply {
+fn tick(state: &mut State, LockOp { keys, verb, .. }: &LockOp, now_us: u64) -> Result<Reply, Reply> {
     let floor = if let Verb::Acquire { proposal, .. } = verb { *proposal } else { 0 };
-    match clock::tick(state, keys.clock(), floor, now_us) {
-        Ok(fence) => Reply::new(Verdict::Vote, now_us, fence),
-        Err(found) => conflict(0, found, now_us),
-    }
+    let fence = clock::tick(state, keys.clock(), floor, now_us).map_err(|found| conflict(0, found, now_us))?;
+    Ok(Reply::new(Verdict::Vote, now_us, fence))
 }
 
 fn count(state: &mut State, op: &PartOp, fence: u64, env: &Env<'_>) -> Reply {

@@ -57,7 +57,7 @@ impl<'a> AcquireArgs<'a> {
 pub(super) struct Quorum;
 
 impl Rules for Quorum {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
         let LockOp { keys, by, verb } = op;
         match verb {
             Verb::Acquire { .. } => match AcquireArgs::of(op) {
@@ -82,11 +82,9 @@ impl Rules for Quorum {
     }
 }
 
-fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Reply {
-    match find_free(state, keys, args, now_us) {
-        Ok(free) => vote(state, keys, args, &free, now_us),
-        Err(refusal) => refusal,
-    }
+fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Reply, Reply> {
+    let free = find_free(state, keys, args, now_us)?;
+    Ok(vote(state, keys, args, &free, now_us))
 }
 
 /// A lock that can be acquired: it has no holder, or one that counts as none.
@@ -140,41 +138,32 @@ fn vote(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, free: &Free, now
     Reply { queued, ..Reply::new(Verdict::Vote, now_us, vote) }
 }
 
-fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Reply {
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn confirm(state: &mut State, keys: &Keys, owner: &str, fence: u64, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
     let ours = found.holder.as_deref() == Some(owner) || mutant!(ConfirmUnowned);
     if !ours || (found.fence.number > fence && !mutant!(ConfirmOlder)) {
-        return found.no();
+        return Err(found.no());
     }
     fence::write(state, keys.fence(), fence, found.fence.is_marked, found.left_ms.unwrap_or(0), now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    Ok(Reply::new(Verdict::Ok, now_us, fence))
 }
 
-fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn extend(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
     if found.holder.as_deref() != Some(&**owner) || (found.fence.number > fence && !mutant!(ExtendOlder)) {
-        return found.no();
+        return Err(found.no());
     }
     let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
     fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    Ok(Reply::new(Verdict::Ok, now_us, fence))
 }
 
-fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Reply {
-    let mut found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u64, now_us: u64) -> Result<Reply, Reply> {
+    let mut found = look(state, keys, now_us)?;
     // A claim keeps a free lock for a waiter, and here the lock only looked free.
     let is_anothers = |holder: &str| holder != &**owner && (!is_claim(holder) || mutant!(ClaimStopsHeal));
     if found.holder.as_deref().is_some_and(is_anothers) || found.fence.number > fence {
-        return found.no();
+        return Err(found.no());
     }
     if found.holder.as_deref() != Some(&**owner) {
         take(state, keys, owner, ttl_ms, now_us);
@@ -182,53 +171,50 @@ fn heal(state: &mut State, keys: &Keys, owner: &Arc<str>, ttl_ms: u64, fence: u6
     }
     let remains = prolong(state, keys, ttl_ms, found.left_ms, now_us);
     fence::write(state, keys.fence(), fence, found.fence.is_marked, remains, now_us);
-    Reply::new(Verdict::Ok, now_us, fence)
+    Ok(Reply::new(Verdict::Ok, now_us, fence))
 }
 
-fn release(state: &mut State, keys: &Keys, (owner, leave): (&str, Option<&str>), kept_ms: u64, now_us: u64) -> Reply {
+fn release(
+    state: &mut State,
+    keys: &Keys,
+    (owner, leave): (&str, Option<&str>),
+    kept_ms: u64,
+    now_us: u64,
+) -> Result<Reply, Reply> {
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
-    let found = match look_whatever_the_fence(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+    let found = look_whatever_the_fence(state, keys, now_us)?;
     if found.holder.as_deref() != Some(owner) && !mutant!(ReleaseUnowned) {
-        return match leave {
+        return Err(match leave {
             Some(entry) => pass_on(state, keys, entry, found),
             None => found.no(),
-        };
+        });
     }
     if kept_ms > 0 {
         let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
         state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
         queue::notify_later(state, keys, kept_ms, now_us);
-        return Reply::new(Verdict::Ok, now_us, 0);
+        return Ok(Reply::new(Verdict::Ok, now_us, 0));
     }
     let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
     state.remove(keys.lock());
     if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
         queue::wake(state, keys, false, false, now_us);
     }
-    Reply::new(Verdict::Ok, now_us, 0)
+    Ok(Reply::new(Verdict::Ok, now_us, 0))
 }
 
-fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Reply {
+fn leave(state: &mut State, keys: &Keys, entry: &str, now_us: u64) -> Result<Reply, Reply> {
     queue::leave(state, keys, entry, now_us);
-    match look_whatever_the_fence(state, keys, now_us) {
-        Ok(found) => pass_on(state, keys, entry, found),
-        Err(conflict) => conflict,
-    }
+    let found = look_whatever_the_fence(state, keys, now_us)?;
+    Err(pass_on(state, keys, entry, found))
 }
 
-fn inspect(state: &State, keys: &Keys, now_us: u64) -> Reply {
-    match look(state, keys, now_us) {
-        Ok(found) => {
-            let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining(), inside: None };
-            Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) }
-        }
-        Err(conflict) => conflict,
-    }
+fn inspect(state: &State, keys: &Keys, now_us: u64) -> Result<Reply, Reply> {
+    let found = look(state, keys, now_us)?;
+    let verdict = Verdict::Seen { holder: found.shown(), remaining: found.remaining(), inside: None };
+    Ok(Reply { queued: queue::view(state, keys, now_us), ..found.reply(verdict) })
 }
 
 /// The state of a lock before the operation.

@@ -20,9 +20,9 @@ use crate::op::{LockOp, QueuePlace, Reply, Verb, Verdict};
 pub(super) struct Several;
 
 impl Rules for Several {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
         match &op.verb {
-            Verb::Acquire { .. } => acquire(state, op, now_us).unwrap_or_else(|refusal| refusal),
+            Verb::Acquire { .. } => acquire(state, op, now_us),
             verb @ (Verb::Release { .. } | Verb::Leave) => {
                 let done = release(state, (&op.by, verb), op.keys.parts(), now_us);
                 done.unwrap_or_else(|| inspect(state, &op.keys, now_us))
@@ -39,7 +39,7 @@ impl Rules for Several {
 
 fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
     let parts = op.keys.parts();
-    let Some(args) = AcquireArgs::of(op) else { return Ok(inspect(state, &op.keys, now_us)) };
+    let Some(args) = AcquireArgs::of(op) else { return inspect(state, &op.keys, now_us) };
     // Before the dead are dropped: its client may have been silent, and it stands behind nobody else.
     let stood: Vec<_> = parts.iter().map(|part| args.place.is_some_and(|place| stands(state, part, place, now_us))).collect();
     for (at, part) in parts.iter().enumerate() {
@@ -60,7 +60,7 @@ fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> 
             // There is another value in the place of its clock. The locks before it are free again.
             Err(broken) => {
                 let taken = if mutant!(SeveralTakenKept) { &[] } else { &parts[..at] };
-                release(state, (&op.by, &Verb::Release { leave: None, kept_ms: 0 }), taken, now_us);
+                _ = release(state, (&op.by, &Verb::Release { leave: None, kept_ms: 0 }), taken, now_us);
                 return Err(Reply { at, ..broken });
             }
         }
@@ -92,7 +92,7 @@ fn leave_others(
         let stood = if mutant!(SeveralDeadNotPassedOn) { stands(state, part, place, now_us) } else { stood[other] };
         if (was_notified || stood) && !is_kept && !mutant!(SeveralHintKept) {
             let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };
-            Exclusive.apply(state, &leave, now_us);
+            _ = Exclusive.apply(state, &leave, now_us);
         }
         // Others of its client may stand there, for which it asks, too.
         if !mutant!(SeveralLeftToDie) {
@@ -102,7 +102,7 @@ fn leave_others(
 }
 
 /// Does the same with locks, from the last to the first: gives the reply about the first.
-fn release(state: &mut State, (by, verb): (&Arc<str>, &Verb), parts: &[Arc<Keys>], now_us: u64) -> Option<Reply> {
+fn release(state: &mut State, (by, verb): (&Arc<str>, &Verb), parts: &[Arc<Keys>], now_us: u64) -> Option<Result<Reply, Reply>> {
     let op = |part: &Arc<Keys>| LockOp { keys: Arc::clone(part), by: Arc::clone(by), verb: verb.clone() };
     parts.iter().rev().map(|part| Exclusive.apply(state, &op(part), now_us)).last()
 }

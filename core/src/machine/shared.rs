@@ -25,18 +25,17 @@ use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 pub(super) struct Shared;
 
 impl Rules for Shared {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Reply {
+    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
         let LockOp { keys, by, verb } = op;
-        let reply = match verb {
+        match verb {
             Verb::Acquire { .. } => acquire(state, op, now_us),
             Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
             // Nothing is written again.
             Verb::Extend { ttl_ms, fence } | Verb::Heal { ttl_ms, fence } => renew(state, keys, by, *ttl_ms, *fence, now_us),
             Verb::Release { leave, .. } => release(state, keys, by, leave.as_deref(), now_us),
             Verb::Leave => release(state, keys, by, Some(by), now_us),
-            Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => Ok(inspect(state, keys, now_us)),
-        };
-        reply.unwrap_or_else(|refusal| refusal)
+            Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
+        }
     }
 
     /// A mark is not the lock's own key.
@@ -88,7 +87,7 @@ pub(super) fn adopt(state: &mut State, op: &LockOp, now_us: u64) -> Option<Reply
 
 fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
     let keys = &*op.keys;
-    let Some(args) = AcquireArgs::of(op) else { return Ok(inspect(state, keys, now_us)) };
+    let Some(args) = AcquireArgs::of(op) else { return inspect(state, keys, now_us) };
     let mut room = Room { state, keys, now_us };
     let free = find_room(&mut room, &args)?;
     enter(&mut room, &args, &free)

@@ -21,7 +21,7 @@ pub(super) fn end(
     ending: &Ending,
     leave: Option<&str>,
     now_us: u64,
-) -> Reply {
+) -> Result<Reply, Reply> {
     if let Some(entry) = leave {
         queue::leave(state, keys, entry, now_us);
     }
@@ -30,10 +30,7 @@ pub(super) fn end(
         Err(foreign) => (Record::default(), Some(foreign)),
     };
     let existed = record.exists();
-    let found = match look(state, keys, now_us) {
-        Ok(found) => found,
-        Err(conflict) => return conflict,
-    };
+    let found = look(state, keys, now_us)?;
     let owned = found.is_owned_by(by);
     let noted = match ending {
         Ending::GivenBack => {
@@ -62,7 +59,7 @@ pub(super) fn end(
         _ if leave.is_some() => let_in(state, keys, &found),
         _ => (),
     }
-    match foreign.filter(|_| *ending != Ending::GivenBack) {
+    Ok(match foreign.filter(|_| *ending != Ending::GivenBack) {
         Some(found_type) => found.reply(Verdict::Conflict { found: found_type }),
         None if noted.is_done => Reply::new(Verdict::Ok, now_us, 0),
         None if found.is_held() && !freed => refusal(state, keys, &found, by),
@@ -70,7 +67,7 @@ pub(super) fn end(
             let other = Some(record.text("by")).filter(|other| !other.is_empty() && *other != &**by);
             found.reply(Verdict::No { holder: other.map(str::to_owned), remaining: Remaining::Gone })
         }
-    }
+    })
 }
 
 /// What became of the end of an attempt.
