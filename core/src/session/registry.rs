@@ -68,6 +68,7 @@ impl Registry {
         tokio::pin!(emptied);
         emptied.as_mut().enable();
         if !self.actors.lock().is_empty() {
+            // By the clock of the runtime, which stands still while the machine sleeps: a close may take longer then, and no hold counts on it.
             let _ = tokio::time::timeout(timeout, emptied).await;
         }
     }

@@ -35,4 +35,4 @@ pub(crate) mod replids;
 pub(crate) mod server_clock;
 pub(crate) mod server_state;
 #[cfg(test)]
-mod staged;
+pub(in crate::server::redis) mod staged;

@@ -26,7 +26,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) const START: Tick = Tick::from_micros(1_000_000);
 
 /// The answer of a server outside a quorum to the handshake. It doesn't permit `INFO`.
-pub(super) const HANDSHAKE: &str =
+pub(in crate::server::redis) const HANDSHAKE: &str =
     "-NOPERM\r\n-NOPERM\r\n+OK\r\n*5\r\n$2\r\nok\r\n:1\r\n:0\r\n$-1\r\n:-2\r\n-NOPERM\r\n-NOPERM\r\n";
 
 /// A connection, with its effects and the bytes that it wrote.
@@ -208,12 +208,12 @@ pub(super) fn acquire() -> Op {
     })
 }
 
-pub(super) fn release(owner: &str, leave: Option<&str>) -> Op {
+pub(in crate::server::redis) fn release(owner: &str, leave: Option<&str>) -> Op {
     Op::Lock(LockOp { keys: keys(), by: owner.into(), verb: Verb::Release { leave: leave.map(Arc::from), kept_ms: 0 } })
 }
 
 /// The answer to a release of this owner.
-pub(super) fn released() -> &'static str {
+pub(in crate::server::redis) fn released() -> &'static str {
     "*5\r\n$2\r\nok\r\n:1\r\n:7\r\n$-1\r\n:-2\r\n"
 }
 

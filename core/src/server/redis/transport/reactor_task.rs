@@ -313,6 +313,10 @@ async fn dial_for(settings: Arc<Settings>, task: Weak<ReactorTask>, token: Token
 }
 
 #[cfg(test)]
+#[path = "reactor_task_tests.rs"]
+mod socket_tests;
+
+#[cfg(test)]
 mod tests {
     use super::is_little_of_loop;
 
