@@ -103,6 +103,7 @@ NODE = [
     Row("Node, withLock, new names, 256 callers: throughput / ioredis, SET and EVALSHA", "node", "node-with-lock-new-256", ("ioredis-new-256",), "pairs_per_second"),
     Row("Node, 256 callers: throughput / npm redlock", "node", "node-locktender-256", ("redlock-256",), "pairs_per_second"),
     Row("Node, 256 callers: throughput / ioredis, SET and EVALSHA", "node", "node-locktender-256", ("ioredis-256",), "pairs_per_second"),
+    Row("Node, a semaphore of 5, 5 callers: throughput / npm redis-semaphore", "node", "node-semaphore-5", ("redis-semaphore-5",), "pairs_per_second"),
     Row("Node, a semaphore of 5, 64 callers: throughput / npm redis-semaphore", "node", "node-semaphore-64", ("redis-semaphore-64",), "pairs_per_second"),
     Row("Node, start to exit with one lock / bare node", "node", "node-once-1", ("node-bare-1",), "process_ms"),
 ]
