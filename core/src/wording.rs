@@ -1,8 +1,40 @@
-//! Wording: sentences in the words of each language. Python counts seconds, Node milliseconds.
+//! Wording: sentences in the words of each language, where Python counts seconds and Node milliseconds; and the words of enums.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
+
+/// An enum with a word for each of its variants, one row each, and if it asks for that a list of them all.
+macro_rules! words {
+    (@ [] $($variant:ident)*) => {};
+    (@ [$all:vis ALL] $($variant:ident)*) => {
+        /// All of them.
+        $all const ALL: &[Self] = &[$(Self::$variant),*];
+    };
+    (
+        $(#[$about:meta])* $vis:vis enum $name:ident $(, $all:vis ALL)?;
+        $(#[$of_word:meta])* fn as_str;
+        $($(#[$of:meta])* $variant:ident = $word:literal,)*
+    ) => {
+        $(#[$about])*
+        $vis enum $name {
+            $($(#[$of])* $variant,)*
+        }
+
+        impl $name {
+            words!(@ [$($all ALL)?] $($variant)*);
+
+            $(#[$of_word])*
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
 
 /// The language of the user who reads a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

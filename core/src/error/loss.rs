@@ -4,45 +4,31 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::error::quoted::quoted;
-use crate::wording::{Part, Text};
+use crate::wording::{Part, Text, words};
 
-/// The reason why a hold ended without its holder's action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LossReason {
-    /// Validity ran out before a majority confirmed a renewal.
-    Expired,
-    /// The key no longer exists on the servers.
-    Missing,
-    /// Another client holds the key, or has held it since.
-    Taken,
-    /// The key has this hold's value, but a newer fence was issued.
-    Superseded,
-    /// A key of the lock holds a value that no lock writes there.
-    Conflict,
-    /// `max_hold` has passed.
-    MaxHold,
-    /// The client was closed.
-    Closed,
-    /// The hold that was handed over has ended, or was adopted before.
-    Ended,
-}
-
-impl LossReason {
+words! {
+    /// The reason why a hold ended without its holder's action.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum LossReason;
     /// The reason's name, the same in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Missing => "missing",
-            Self::Taken => "taken",
-            Self::Superseded => "superseded",
-            Self::Conflict => "conflict",
-            Self::MaxHold => "max_hold",
-            Self::Closed => "closed",
-            Self::Ended => "ended",
-        }
-    }
+    fn as_str;
+    /// Validity ran out before a majority confirmed a renewal.
+    Expired = "expired",
+    /// The key no longer exists on the servers.
+    Missing = "missing",
+    /// Another client holds the key, or has held it since.
+    Taken = "taken",
+    /// The key has this hold's value, but a newer fence was issued.
+    Superseded = "superseded",
+    /// A key of the lock holds a value that no lock writes there.
+    Conflict = "conflict",
+    /// `max_hold` has passed.
+    MaxHold = "max_hold",
+    /// The client was closed.
+    Closed = "closed",
+    /// The hold that was handed over has ended, or was adopted before.
+    Ended = "ended",
 }
 
 impl fmt::Display for LossReason {

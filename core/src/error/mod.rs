@@ -14,77 +14,45 @@ pub(crate) use crate::error::cause::Cause;
 pub use crate::error::loss::{Loss, LossReason};
 pub use crate::error::run::RunError;
 use crate::op::{Failure, FailureKind};
-use crate::wording::{Language, Text};
+use crate::wording::{Language, Text, words};
 
 /// The page about errors, with a heading for each code.
 const PAGE: &str = "https://github.com/locktender/locktender/blob/main/docs/errors.md#";
 
-/// The code of an error, the same in every language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Code {
+words! {
+    /// The code of an error, the same in every language.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Code, pub ALL;
+    /// The code as it is spelled in every language.
+    fn as_str;
     /// `wait` ran out while the lock was held.
-    AcquireTimeout,
+    AcquireTimeout = "ACQUIRE_TIMEOUT",
     /// The lock was ours and no longer is.
-    LockLost,
+    LockLost = "LOCK_LOST",
     /// The handle was already released or handed over.
-    NotHeld,
+    NotHeld = "NOT_HELD",
     /// No majority of the servers could be reached for `unavailable_after`.
-    Unavailable,
+    Unavailable = "UNAVAILABLE",
     /// The servers refused the credentials, or the rights to what a lock needs.
-    Denied,
+    Denied = "DENIED",
     /// A key of the lock holds something that no lock writes there.
-    KeyConflict,
+    KeyConflict = "KEY_CONFLICT",
     /// An option, a name or a URL is wrong.
-    InvalidArgument,
+    InvalidArgument = "INVALID_ARGUMENT",
     /// The acquire would wait for a lock that its own task holds: a deadlock.
-    Deadlock,
+    Deadlock = "DEADLOCK",
     /// The client is closed.
-    Closed,
+    Closed = "CLOSED",
     /// The handle was inherited through a fork.
-    Forked,
+    Forked = "FORKED",
     /// The job's last attempt failed or died: no further one begins.
-    JobDead,
+    JobDead = "JOB_DEAD",
     /// A bug of this library: a caught panic.
-    Internal,
+    Internal = "INTERNAL",
 }
 
 impl Code {
-    /// Every code.
-    pub const ALL: &[Self] = &[
-        Self::AcquireTimeout,
-        Self::LockLost,
-        Self::NotHeld,
-        Self::Unavailable,
-        Self::Denied,
-        Self::KeyConflict,
-        Self::InvalidArgument,
-        Self::Deadlock,
-        Self::Closed,
-        Self::Forked,
-        Self::JobDead,
-        Self::Internal,
-    ];
-
-    /// The code as it is spelled in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AcquireTimeout => "ACQUIRE_TIMEOUT",
-            Self::LockLost => "LOCK_LOST",
-            Self::NotHeld => "NOT_HELD",
-            Self::Unavailable => "UNAVAILABLE",
-            Self::Denied => "DENIED",
-            Self::KeyConflict => "KEY_CONFLICT",
-            Self::InvalidArgument => "INVALID_ARGUMENT",
-            Self::Deadlock => "DEADLOCK",
-            Self::Closed => "CLOSED",
-            Self::Forked => "FORKED",
-            Self::JobDead => "JOB_DEAD",
-            Self::Internal => "INTERNAL",
-        }
-    }
-
     /// The address of what the documentation says of the code: when it occurs, and what to do.
     ///
     /// ```

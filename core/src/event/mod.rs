@@ -16,33 +16,15 @@ use std::time::Duration;
 
 use crate::error::LossReason;
 use crate::name::{Keys, LockKind};
+use crate::wording::words;
 
-/// The kinds of events, each with its name.
-macro_rules! kinds {
-    ($($(#[$about:meta])* $kind:ident = $name:literal,)*) => {
-        /// The kind of an event.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum EventKind {
-            $($(#[$about])* $kind,)*
-        }
-
-        impl EventKind {
-            /// The names of all kinds.
-            pub(crate) const NAMES: &[&'static str] = &[$($name),*];
-
-            /// The kind's name, the same in every language.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
+words! {
+    /// The kind of an event.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum EventKind, pub(crate) ALL;
+    /// The kind's name, the same in every language.
+    fn as_str;
     /// An acquire starts a round.
     Round = "round",
     /// The lock is held; the acquire waits.

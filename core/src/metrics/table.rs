@@ -1,27 +1,20 @@
 //! The table of metrics: names and meanings, once for all languages and pages.
 
-/// What the numbers of a metric are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MetricKind {
-    /// A number that only grows while the process lives.
-    Counter,
-    /// A number that grows and falls.
-    Gauge,
-    /// How many times were how long.
-    Histogram,
-}
+use crate::wording::words;
 
-impl MetricKind {
+words! {
+    /// What the numbers of a metric are.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum MetricKind;
     /// The kind's name, the same in every language: `counter`, `gauge` or `histogram`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
-    }
+    fn as_str;
+    /// A number that only grows while the process lives.
+    Counter = "counter",
+    /// A number that grows and falls.
+    Gauge = "gauge",
+    /// How many times were how long.
+    Histogram = "histogram",
 }
 
 /// How the samples of several clients become one.

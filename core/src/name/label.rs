@@ -5,28 +5,32 @@ use std::sync::Arc;
 
 use super::Kind;
 use crate::error::Error;
+use crate::wording::words;
 
 /// The longest category, in UTF-8 bytes.
 const MAX_FAMILY_BYTES: usize = 128;
 
-/// What a lock is for, in events and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum LockKind {
+words! {
+    /// What a lock is for, in events and metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum LockKind;
+    /// The kind's name, the same in every language.
+    fn as_str;
     /// A lock.
-    Lock,
+    Lock = "lock",
     /// The lock of a job.
-    Job,
+    Job = "job",
     /// The lock of a job that runs once per scheduled time.
-    CronJob,
+    CronJob = "cron_job",
     /// The lock of an election.
-    Election,
+    Election = "election",
     /// A lock that several hold at once, as many as it has permits.
-    Semaphore,
+    Semaphore = "semaphore",
     /// A lock that any number of readers hold at once.
-    ReadLock,
+    ReadLock = "read_lock",
     /// Several locks that are held all at once, or none of them.
-    MultiLock,
+    MultiLock = "multi_lock",
 }
 
 impl LockKind {
@@ -38,20 +42,6 @@ impl LockKind {
             Kind::Read => Self::ReadLock,
             Kind::Semaphore(_) => Self::Semaphore,
             Kind::Several => Self::MultiLock,
-        }
-    }
-
-    /// The kind's name, the same in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::Job => "job",
-            Self::CronJob => "cron_job",
-            Self::Election => "election",
-            Self::Semaphore => "semaphore",
-            Self::ReadLock => "read_lock",
-            Self::MultiLock => "multi_lock",
         }
     }
 }

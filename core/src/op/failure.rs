@@ -4,97 +4,52 @@ use std::error::Error;
 use std::fmt;
 
 use crate::error::Cause;
+use crate::wording::words;
 
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FailureKind {
+words! {
+    /// Why there is no answer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum FailureKind, pub ALL;
+    /// The kind as it is spelled in every language.
+    fn as_str;
     /// The connection was refused.
-    Refused,
+    Refused = "refused",
     /// The name could not be resolved.
-    Dns,
+    Dns = "dns",
     /// The TLS handshake failed.
-    Tls,
+    Tls = "tls",
     /// No answer within the response timeout, or no connection within the connect timeout.
-    Timeout,
+    Timeout = "timeout",
     /// The connection broke.
-    Disconnected,
+    Disconnected = "disconnected",
     /// What answers is not a Redis, or answers what was not asked.
-    Protocol,
+    Protocol = "protocol",
     /// The server is loading its data.
-    Loading,
+    Loading = "loading",
     /// The server is a replica.
-    ReadOnly,
+    ReadOnly = "read_only",
     /// The server refuses writes because it can't persist them.
-    Misconfigured,
+    Misconfigured = "misconfigured",
     /// The server is out of memory.
-    OutOfMemory,
+    OutOfMemory = "out_of_memory",
     /// The cluster is down, or the slot is moving.
-    ClusterDown,
+    ClusterDown = "cluster_down",
     /// Wrong or missing credentials, or rights.
-    Denied,
+    Denied = "denied",
     /// The server is new or lost its data and doesn't vote yet.
-    Quarantine,
+    Quarantine = "quarantine",
     /// The server is another than the client is configured for: its marker says another quorum, it is a node of a cluster or a
     /// sentinel, its sentinels watch no service of that name, it lacks the URL's database, or it doesn't speak TLS.
-    Mismatch,
+    Mismatch = "mismatch",
     /// Too few replicas have confirmed what was written.
-    NotReplicated,
+    NotReplicated = "not_replicated",
     /// The operation's deadline passed before it was sent.
-    TooLate,
+    TooLate = "too_late",
     /// The client is closing.
-    Closed,
+    Closed = "closed",
     /// Something else.
-    Other,
-}
-
-impl FailureKind {
-    /// Every kind.
-    pub const ALL: &[Self] = &[
-        Self::Refused,
-        Self::Dns,
-        Self::Tls,
-        Self::Timeout,
-        Self::Disconnected,
-        Self::Protocol,
-        Self::Loading,
-        Self::ReadOnly,
-        Self::Misconfigured,
-        Self::OutOfMemory,
-        Self::ClusterDown,
-        Self::Denied,
-        Self::Quarantine,
-        Self::Mismatch,
-        Self::NotReplicated,
-        Self::TooLate,
-        Self::Closed,
-        Self::Other,
-    ];
-
-    /// The kind as it is spelled in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Dns => "dns",
-            Self::Tls => "tls",
-            Self::Timeout => "timeout",
-            Self::Disconnected => "disconnected",
-            Self::Protocol => "protocol",
-            Self::Loading => "loading",
-            Self::ReadOnly => "read_only",
-            Self::Misconfigured => "misconfigured",
-            Self::OutOfMemory => "out_of_memory",
-            Self::ClusterDown => "cluster_down",
-            Self::Denied => "denied",
-            Self::Quarantine => "quarantine",
-            Self::Mismatch => "mismatch",
-            Self::NotReplicated => "not_replicated",
-            Self::TooLate => "too_late",
-            Self::Closed => "closed",
-            Self::Other => "other",
-        }
-    }
+    Other = "other",
 }
 
 /// An operation without an answer.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::name::Kind;
+use crate::wording::words;
 
 /// How many entries the history keeps: the oldest ones go.
 pub const HISTORY_LENGTH: usize = 10_000;
@@ -11,53 +12,45 @@ pub const HISTORY_LENGTH: usize = 10_000;
 /// of which an entry has up to thirteen.
 pub(crate) const HISTORY_PART: u32 = 300;
 
-/// How a hold stood when it was noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HoldState {
+words! {
+    /// How a hold stood when it was noted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum HoldState, ALL;
+    /// The state's spelling in the history.
+    fn as_str;
     /// It has been renewed once, and continues.
-    Holds,
+    Holds = "holds",
     /// It was released.
-    Released,
+    Released = "released",
     /// It was lost.
-    Lost,
+    Lost = "lost",
 }
 
 impl HoldState {
-    const ALL: [Self; 3] = [Self::Holds, Self::Released, Self::Lost];
-
-    /// The state's spelling in the history.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Released => "released",
-            Self::Lost => "lost",
-        }
-    }
-
     /// The state of this spelling.
     #[doc(hidden)]
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+        Self::ALL.iter().copied().find(|state| state.as_str() == text)
     }
 }
 
-/// Who may hold a lock beside a holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+words! {
+    /// Who may hold a lock beside a holder.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Beside, ALL;
+    /// Its spelling in the history; nothing for nobody.
+    fn as_str;
     /// Nobody.
-    Nobody,
+    Nobody = "",
     /// Other readers.
-    Readers,
+    Readers = "r",
     /// Holders of other permits.
-    Permits,
+    Permits = "p",
 }
 
 impl Beside {
-    const ALL: [Self; 3] = [Self::Nobody, Self::Readers, Self::Permits];
-
     pub(crate) const fn of(kind: Kind) -> Self {
         match kind {
             Kind::Read => Self::Readers,
@@ -66,21 +59,11 @@ impl Beside {
         }
     }
 
-    /// Its spelling in the history; nothing for nobody.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Nobody => "",
-            Self::Readers => "r",
-            Self::Permits => "p",
-        }
-    }
-
     /// What is spelled so.
     #[doc(hidden)]
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|beside| beside.as_str() == text)
+        Self::ALL.iter().copied().find(|beside| beside.as_str() == text)
     }
 }
 

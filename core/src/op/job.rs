@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Remaining;
+use crate::wording::words;
 
 /// The terms of a job, which each acquire of an attempt brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,39 +92,24 @@ pub struct EarlierRun {
     pub retention_ms: u64,
 }
 
-/// Why no attempt begins, however long the worker waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotBegun {
-    /// The job is done.
-    Done,
-    /// The job is dead: its last attempt failed, or died.
-    Dead,
-    /// A worker runs it, and this one is no backup.
-    Running,
-    /// A later scheduled time has begun.
-    Missed,
-    /// The scheduled time is too long ago.
-    TooLate,
-    /// The scheduled time is too far ahead.
-    TooEarly,
-}
-
-impl NotBegun {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::Done, Self::Dead, Self::Running, Self::Missed, Self::TooLate, Self::TooEarly];
-
+words! {
+    /// Why no attempt begins, however long the worker waits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum NotBegun, pub ALL;
     /// The word in the server's answer.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Dead => "dead",
-            Self::Running => "running",
-            Self::Missed => "missed",
-            Self::TooLate => "too_late",
-            Self::TooEarly => "too_early",
-        }
-    }
+    fn as_str;
+    /// The job is done.
+    Done = "done",
+    /// The job is dead: its last attempt failed, or died.
+    Dead = "dead",
+    /// A worker runs it, and this one is no backup.
+    Running = "running",
+    /// A later scheduled time has begun.
+    Missed = "missed",
+    /// The scheduled time is too long ago.
+    TooLate = "too_late",
+    /// The scheduled time is too far ahead.
+    TooEarly = "too_early",
 }
 
 /// A job of which no attempt begins for the client that asks.

@@ -103,7 +103,7 @@ pub fn instead_of_member_of_several(name: &str) -> Option<Text> {
 /// ```
 #[must_use]
 pub fn instead_of_event(name: &str) -> Option<Text> {
-    let names = [EventKind::NAMES, &["event"]].concat();
+    let names: Vec<_> = EventKind::ALL.iter().map(|kind| kind.as_str()).chain(["event"]).collect();
     if names.contains(&name) {
         return None;
     }

@@ -6,35 +6,25 @@ use crate::error::{Error, Remaining, ServerFailure};
 use crate::op::job::JobRecord;
 use crate::op::{Answer, FailureKind, Reply, Verdict};
 use crate::protocol::failures;
+use crate::wording::words;
 
-/// The state of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum JobState {
-    /// No attempt has begun, or all were given back.
-    New,
-    /// A worker runs it.
-    Running,
-    /// An attempt failed or its worker died, and another one may begin.
-    Retrying,
-    /// It is done.
-    Done,
-    /// The last attempt failed, or its worker died: no other one begins.
-    Dead,
-}
-
-impl JobState {
+words! {
+    /// The state of a job.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum JobState;
     /// The state's name, the same in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Running => "running",
-            Self::Retrying => "retrying",
-            Self::Done => "done",
-            Self::Dead => "dead",
-        }
-    }
+    fn as_str;
+    /// No attempt has begun, or all were given back.
+    New = "new",
+    /// A worker runs it.
+    Running = "running",
+    /// An attempt failed or its worker died, and another one may begin.
+    Retrying = "retrying",
+    /// It is done.
+    Done = "done",
+    /// The last attempt failed, or its worker died: no other one begins.
+    Dead = "dead",
 }
 
 /// What is known of a job.

@@ -4,30 +4,22 @@ use std::time::Duration;
 
 use crate::error::loss::others;
 use crate::error::{Loss, LossReason};
+use crate::wording::words;
 
-/// The outcome of a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Outcome {
+words! {
+    /// The outcome of a release.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Outcome;
+    /// The outcome's spelling, which is the same in every language.
+    fn as_str;
     /// The lock was ours and is free now.
-    Released,
+    Released = "released",
     /// The lock had expired. It has no holder, and no other hold is seen to have come between. Or no server could be asked until
     /// its ttl had ended.
-    Expired,
+    Expired = "expired",
     /// Another program holds the lock, or held it in between.
-    Taken,
-}
-
-impl Outcome {
-    /// The outcome's spelling, which is the same in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Released => "released",
-            Self::Expired => "expired",
-            Self::Taken => "taken",
-        }
-    }
+    Taken = "taken",
 }
 
 /// The result of a release.

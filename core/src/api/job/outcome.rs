@@ -3,6 +3,7 @@
 use crate::api::job::schedule::too_early;
 use crate::error::Error;
 use crate::op::job::{JobEnd, NotBegun, ScheduledTime};
+use crate::wording::words;
 
 /// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,34 +21,23 @@ pub struct JobOutcome {
     pub last_error: Option<String>,
 }
 
-/// Why a call did not run a job's work. A job without a scheduled time has only the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotRunReason {
-    /// The job was done before, or by another worker meanwhile; for this scheduled time, if it has one.
-    Done,
-    /// The last attempt for this scheduled time failed, or its worker died.
-    Dead,
-    /// A worker runs it, or still the work of an earlier scheduled time.
-    Running,
-    /// A later scheduled time has begun. Scheduled times never run out of order; those that are missed are coalesced.
-    Missed,
-    /// The scheduled time is longer ago than [`max_lateness`](crate::Job::max_lateness).
-    TooLate,
-}
-
-impl NotRunReason {
+words! {
+    /// Why a call did not run a job's work. A job without a scheduled time has only the first one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum NotRunReason;
     /// The reason's name, the same in every language.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Dead => "dead",
-            Self::Running => "running",
-            Self::Missed => "missed",
-            Self::TooLate => "too_late",
-        }
-    }
+    fn as_str;
+    /// The job was done before, or by another worker meanwhile; for this scheduled time, if it has one.
+    Done = "done",
+    /// The last attempt for this scheduled time failed, or its worker died.
+    Dead = "dead",
+    /// A worker runs it, or still the work of an earlier scheduled time.
+    Running = "running",
+    /// A later scheduled time has begun. Scheduled times never run out of order; those that are missed are coalesced.
+    Missed = "missed",
+    /// The scheduled time is longer ago than [`max_lateness`](crate::Job::max_lateness).
+    TooLate = "too_late",
 }
 
 impl JobOutcome {

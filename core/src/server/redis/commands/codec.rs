@@ -110,7 +110,7 @@ fn several(ninth: &Value) -> (usize, Vec<u64>) {
 
 /// The reason of this word why no attempt begins.
 fn not_begun(word: &str) -> Option<NotBegun> {
-    NotBegun::ALL.into_iter().find(|why| why.as_str() == word)
+    NotBegun::ALL.iter().copied().find(|why| why.as_str() == word)
 }
 
 /// The run that a later scheduled time left behind.
