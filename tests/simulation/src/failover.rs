@@ -121,17 +121,29 @@ impl World {
         }
     }
 
+    /// A client has read an answer with the time of its node.
+    pub(super) fn read_time(&mut self, client: usize, server: usize, way: usize, time_us: u64) {
+        let number = self.routes[client][server].ways[way].node();
+        let Some(node) = self.node(server, number) else { return };
+        let ahead = time_us.saturating_sub(node.clock.at(self.now)).min(node.ahead);
+        let shown = &mut self.routes[client][server].shown;
+        let before = if shown.0 == number { shown.1 } else { 0 };
+        *shown = (number, before.max(ahead));
+    }
+
     /// A connection is up, and another one was at `read_at`: its client has accepted this node as the server's primary. What it has
     /// read of the old primary's clock since then is no older, and both clocks drift.
     pub(super) fn accepted(&mut self, client: usize, server: usize, node: u32, read_at: Instant) {
         let (now, moment) = (self.now, self.moment());
-        let before = self.routes[client][server].replid.0;
+        let (before, shown) = (self.routes[client][server].replid.0, self.routes[client][server].shown);
         if node <= before {
             return;
         }
+        // The clock may have jumped when this client was out of reach.
+        let shown = if shown.0 == before { shown.1 } else { 0 };
         let known = self.failovers.past.iter().find(|failover| self.plan.servers == 1 && failover.node == before);
         let drift = (now - read_at) * 2 * self.plan.drift_ppm.unsigned_abs() / 1_000_000;
-        let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + ahead - drift);
+        let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + shown.min(*ahead) - drift);
         let route = &mut self.routes[client][server];
         route.replid = (node, now);
         route.floor = floor.map(|floor| (now, floor)).or(route.floor);

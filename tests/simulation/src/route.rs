@@ -78,6 +78,8 @@ pub(super) struct Route {
     pub(super) replid: (u32, Instant),
     /// When the client last learned of another replication id.
     pub(super) followed_at: Instant,
+    /// The node whose answer the client has read last, and by how much its clock was ahead then, at least.
+    pub(super) shown: (u32, u64),
     /// When the client left an old primary for its successor last, and what its fences must be above since then.
     pub(super) floor: Option<(Instant, u64)>,
     /// The time when a connection last broke, or could not be made.
@@ -135,6 +137,7 @@ impl Route {
             connected_at: 0,
             replid: (0, 0),
             followed_at: 0,
+            shown: (0, 0),
             floor: None,
             broke_at: 0,
             connects_late: false,
@@ -257,6 +260,9 @@ impl World {
         let ended = self.ended.lock().map(|mut ended| std::mem::take(&mut *ended)).unwrap_or_default();
         for (client, slot, input) in ended {
             self.processes[client].unanswered -= 1;
+            if let Input::Answer { answer: Ok(reply), .. } = &input {
+                self.read_time(client, server, way, reply.time_us);
+            }
             if matches!(&input, Input::Answer { answer: Err(failure), .. } if failure.kind == FailureKind::Timeout) {
                 // The answer, or the connection, did not come in time.
                 self.disturb(client, server, 0);
