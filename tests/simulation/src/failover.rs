@@ -143,7 +143,8 @@ impl World {
         let shown = if shown.0 == before { shown.1 } else { 0 };
         let known = self.failovers.past.iter().find(|failover| self.plan.servers == 1 && failover.node == before);
         let drift = (now - read_at) * 2 * self.plan.drift_ppm.unsigned_abs() / 1_000_000;
-        let floor = known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + shown.min(*ahead) - drift);
+        let floor =
+            known.map(|Failover { clock: (clock, ahead), .. }| clock.at(now.saturating_sub(moment)) + shown.min(*ahead) - drift);
         let route = &mut self.routes[client][server];
         route.replid = (node, now);
         route.floor = floor.map(|floor| (now, floor)).or(route.floor);

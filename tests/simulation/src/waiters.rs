@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use locktender::internals::name::Kind;
 use locktender::internals::wait::Hinted;
+use locktender::op::job::Ending;
 use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
@@ -71,6 +72,13 @@ impl World {
     /// A server has answered an acquire. On a single server without faults, fair waiters get the lock in the order in which the
     /// server first added them to its queue.
     pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
+        // The end of a job notifies up to eight waiters at once, also those for its lock alone. They come in any order.
+        let may_end_it = matches!(op.verb(), Some(Verb::EndAttempt { ending, .. }) if *ending != Ending::GivenBack);
+        let is_over = may_end_it && reply.verdict == Verdict::Ok || matches!(reply.verdict, Verdict::Over(_));
+        if let Some(name) = op.keys().filter(|_| is_over).and_then(|keys| self.name_of(keys.lock())) {
+            let all = self.watch.order.remove(&name);
+            self.watch.served.extend(all.into_iter().flatten());
+        }
         let Op::Lock(LockOp { keys, verb: Verb::Acquire { fair, place, adopt, .. }, .. }) = op else { return };
         let Some(name) = self.name_of(keys.lock()) else { return };
         if reply.verdict == Verdict::Vote && self.plan.servers == 1 {
