@@ -47,6 +47,12 @@ impl Failover {
     fn repeats_for(&self) -> u64 {
         ms(1_500) + self.skew
     }
+
+    /// By how much a fence of the old primary was ahead of its clock: an earlier failover had raised it.
+    fn raised_by(&self, grant: &Granted) -> u64 {
+        let (clock, ahead) = &self.clock;
+        grant.fence.saturating_sub(clock.at(grant.voted) + ahead)
+    }
 }
 
 /// The failovers of a run, and the old primaries that still answer, by server.
@@ -210,7 +216,9 @@ impl World {
             let pairs = grants.iter().flat_map(|before| grants.iter().map(move |after| (before, after)));
             let fails = |(before, after): &(&Granted, &Granted)| {
                 let parted = self.failovers.past.iter().filter(|failover| failover.parts(before.voted, after.voted));
-                let repeats_for = parted.map(Failover::repeats_for).sum::<u64>();
+                let parted: Vec<_> = parted.collect();
+                let raised_by = parted.first().map_or(0, |failover| failover.raised_by(before));
+                let repeats_for = parted.iter().map(|failover| failover.repeats_for()).sum::<u64>() + raised_by;
                 let has_seen = before.client == after.client && before.returned < after.asked;
                 // Readers of one period have the same.
                 let is_same = before.fence == after.fence && (before.kind, after.kind) == (Kind::Read, Kind::Read);
