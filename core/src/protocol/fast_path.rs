@@ -226,10 +226,12 @@ impl FastPath {
         }
     }
 
-    /// Whether this is the answer that the lock isn't free. The request has done nothing then.
+    /// Whether this is the answer that the lock isn't free, and more is wanted than that. The request has done nothing then. A script has named
+    /// the holder, and who doesn't wait wants no more.
     fn was_refused(&self, input: &Input) -> bool {
         let Input::Answer { tag, answer: Ok(reply), .. } = input else { return false };
-        self.is_asking() && tag.step == Step::Acquire && matches!(reply.verdict, Verdict::Held { .. })
+        let wants_more = self.recipe.waits_in_queues() || !self.recipe.keys.kind().is_shared();
+        wants_more && self.is_asking() && tag.step == Step::Acquire && matches!(reply.verdict, Verdict::Held { .. })
     }
 
     fn may_take_place(&self) -> bool {

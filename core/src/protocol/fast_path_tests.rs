@@ -136,9 +136,10 @@ fn play(seed: u64) {
         });
         trace.push(format!("{:?} {input:?}", now.tick));
         let is_answer = matches!(&input, Input::Answer { .. });
-        // The transaction of the fast path finds the lock held before the script does.
+        // The transaction of the fast path finds the lock held before the script does, and who wants a permit has no place at first.
         let is_held = matches!(&input, Input::Answer { answer: Ok(reply), .. } if matches!(reply.verdict, Verdict::Held { .. }));
-        if is_held && fast.path.is_asking() {
+        let wants_more = kind == Kind::Exclusive || recipe.waits_in_queues();
+        if is_held && wants_more && fast.path.is_asking() {
             let Input::Answer { tag, .. } = &input else { unreachable!() };
             let refused = Input::Answer { server: 0, tag: *tag, answer: Ok(Reply::new(held(), 0, 0)) };
             let again = fast.bring(now, refused);

@@ -1,5 +1,6 @@
 //! Asks: the locks that this client asks for on the fast path at the moment. Whoever wants one of them meanwhile waits behind that acquire:
-//! otherwise many callers of one process would ask the server for one lock at the same time.
+//! otherwise many callers of one process would ask the server for one lock at the same time. Of a semaphore there are more to ask for: who
+//! finds that enough others ask goes to its queue.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
