@@ -33,8 +33,7 @@ if kind then
     local last, _, is_empty = last_mark()
     if last then
       drop_ended()
-      -- Gate and marks end with the last mark already, unless that was ours.
-      if freed or owned and owned >= last then
+      if owned or freed then
         end_at(last)
       end
       if kind == 'permits' or leaves ~= '' then
