@@ -71,6 +71,10 @@ impl Ledger {
         self.deaths > 0
     }
 
+    pub(super) const fn has_ended(&self) -> bool {
+        matches!(self.stand, Stand::Done | Stand::Dead(_))
+    }
+
     /// The owner of the attempt that runs, by the record.
     pub(super) fn runs(&self) -> Option<&Arc<str>> {
         if let Stand::Running(owner) = &self.stand { Some(owner) } else { None }

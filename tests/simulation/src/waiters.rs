@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use locktender::internals::name::Kind;
 use locktender::internals::wait::Hinted;
-use locktender::op::job::Ending;
 use locktender::op::{LockOp, Op, Queued, Reply, Verb, Verdict};
 
 use super::clock::{Instant, micros, ms};
 use super::handover::Handover;
+use super::ledger::Ledger;
 use super::room::Rooms;
 use super::slot::Slot;
 use super::standing::{Refused, Signs};
@@ -73,9 +73,9 @@ impl World {
     /// server first added them to its queue.
     pub(super) fn served(&mut self, op: &Op, reply: &Reply) {
         // The end of a job notifies up to eight waiters at once, also those for its lock alone. They come in any order.
-        let may_end_it = matches!(op.verb(), Some(Verb::EndAttempt { ending, .. }) if *ending != Ending::GivenBack);
-        let is_over = may_end_it && reply.verdict == Verdict::Ok || matches!(reply.verdict, Verdict::Over(_));
-        if let Some(name) = op.keys().filter(|_| is_over).and_then(|keys| self.name_of(keys.lock())) {
+        let asks = matches!(op.verb(), Some(Verb::EndAttempt { .. } | Verb::Acquire { job: Some(_), .. }));
+        let name = op.keys().filter(|_| asks).and_then(|keys| self.name_of(keys.lock()));
+        if let Some(name) = name.filter(|name| self.jobs.get(*name).is_some_and(Ledger::has_ended)) {
             let all = self.watch.order.remove(&name);
             self.watch.served.extend(all.into_iter().flatten());
         }
