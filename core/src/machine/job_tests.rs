@@ -42,7 +42,11 @@ impl Bench {
 
     fn begin_as(&mut self, owner: &str, waiter: Option<&str>) -> Reply {
         let place = waiter.map(|entry| QueuePlace { entry: entry.into(), arrival: 0, stays: false });
-        let job = Some(Terms { max_attempts: self.max_attempts, retention_ms: RETENTION, scheduled_time: self.scheduled_time });
+        let job = Some(Box::new(Terms {
+            max_attempts: self.max_attempts,
+            retention_ms: RETENTION,
+            scheduled_time: self.scheduled_time,
+        }));
         let (ttl_ms, proposal) = (TTL, self.now_us);
         self.apply(owner, Verb::Acquire { ttl_ms, proposal, adopt: None, fair: false, place, quorum_config: None, job })
     }

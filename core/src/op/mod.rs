@@ -125,7 +125,7 @@ pub enum Verb {
         /// The quorum the server belongs to; `None` for a client of one server.
         quorum_config: Option<QuorumConfig>,
         /// For a job: its terms. The acquire begins an attempt then.
-        job: Option<Terms>,
+        job: Option<Box<Terms>>,
     },
     /// Raise the fence to `fence`, for a vote below it.
     Confirm {

@@ -201,7 +201,7 @@ impl Acquiring {
                 fair: recipe.options.fair,
                 place,
                 quorum_config: recipe.quorum_config,
-                job: recipe.job,
+                job: recipe.job.map(Box::new),
             };
             let request = Request::new(recipe.op(Arc::clone(&owner), verb), deadline);
             context.out.push(Command::Send { server, tag, request });

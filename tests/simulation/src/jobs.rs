@@ -45,7 +45,7 @@ pub(super) fn op(script: &str, words: &[String], known: &[Arc<Keys>]) -> Option<
             let terms = Terms { max_attempts: terms[0].parse().ok()?, retention_ms: terms[1].parse().ok()?, scheduled_time };
             let Op::Lock(mut begin) = resp::op("acquire", args, known)? else { return None };
             if let Verb::Acquire { job, .. } = &mut begin.verb {
-                *job = Some(terms);
+                *job = Some(Box::new(terms));
             }
             Some(Op::Lock(begin))
         }

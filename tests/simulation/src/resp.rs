@@ -49,7 +49,7 @@ pub(super) fn script(word: &str) -> Option<&'static str> {
             let (adopt, place, quorum_config) = (None, None, None);
             let job = (kind == Kind::Job).then_some(jobs::ANY);
             let verbs = [
-                Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job },
+                Verb::Acquire { ttl_ms, proposal: 1, adopt, fair: false, place, quorum_config, job: job.map(Box::new) },
                 Verb::Confirm { fence },
                 Verb::Extend { ttl_ms, fence },
                 Verb::Heal { ttl_ms, fence },

@@ -79,7 +79,7 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
                     fair: false,
                     place: None,
                     quorum_config: None,
-                    job: *job,
+                    job: job.clone(),
                 },
             });
             let free = |state: &mut State| keys.each().for_each(|keys| state.remove(keys.lock()));

@@ -185,7 +185,15 @@ impl Steps {
                 let fair = place.as_ref().is_some_and(|place| place.entry.starts_with('f'));
                 let (max_attempts, retention_ms) = (self.pick(&[1, 2, 3]), self.pick(&TTLS));
                 let job = Some(Terms { max_attempts, retention_ms, scheduled_time: self.scheduled_time(now_us) });
-                Verb::Acquire { ttl_ms, proposal: self.proposal(now_us, fences), adopt: None, fair, place, quorum_config, job }
+                Verb::Acquire {
+                    ttl_ms,
+                    proposal: self.proposal(now_us, fences),
+                    adopt: None,
+                    fair,
+                    place,
+                    quorum_config,
+                    job: job.map(Box::new),
+                }
             }
             40..75 => {
                 let ending = match self.rng.u8(..4) {

@@ -19,7 +19,7 @@ fn keys(kind: Kind) -> Arc<Keys> {
 }
 
 fn acquire(by: &str, job: bool) -> LockOp {
-    let job = job.then_some(Terms { max_attempts: 2, retention_ms: 60_000, scheduled_time: None });
+    let job = job.then(|| Box::new(Terms { max_attempts: 2, retention_ms: 60_000, scheduled_time: None }));
     let kind = if job.is_some() { Kind::Job } else { Kind::Exclusive };
     let verb = Verb::Acquire { ttl_ms: 1_000, proposal: 0, adopt: None, fair: false, place: None, quorum_config: None, job };
     LockOp { keys: keys(kind), by: named(by).into(), verb }

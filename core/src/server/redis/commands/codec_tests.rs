@@ -21,7 +21,8 @@ fn acquire() -> Op {
 
 fn begin(job: Option<Terms>) -> Op {
     let (adopt, place) = (None, None);
-    let verb = Verb::Acquire { ttl_ms: 10_000, proposal: 7, adopt, fair: false, place, quorum_config: None, job };
+    let verb =
+        Verb::Acquire { ttl_ms: 10_000, proposal: 7, adopt, fair: false, place, quorum_config: None, job: job.map(Box::new) };
     Op::Lock(LockOp { keys: keys(), by: "me".into(), verb })
 }
 

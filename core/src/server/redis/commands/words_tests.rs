@@ -95,7 +95,7 @@ fn every_script_receives_all_keys_and_the_arguments_in_its_header() {
     let of_job = ["6", "k", "{25578}:~lt:clock", "{k}:~lt:queue", "{k}:~lt:marker", "{k}:~lt:job", "{k}:~lt:shared"];
     let begin = {
         let scheduled_time = Some(ScheduledTime { at_ms: 70, max_lateness_ms: 80, waits: true });
-        let (job, adopt, place) = (Some(Terms { max_attempts: 3, retention_ms: 60, scheduled_time }), None, None);
+        let (job, adopt, place) = (Some(Box::new(Terms { max_attempts: 3, retention_ms: 60, scheduled_time })), None, None);
         let verb =
             Verb::Acquire { ttl_ms: 10, proposal: TIME.parse().unwrap(), adopt, fair: false, place, quorum_config: None, job };
         Op::Lock(LockOp { keys: Arc::new(Keys::new(Kind::Job, "", "k", true).unwrap()), by: owner.clone(), verb })

@@ -42,7 +42,7 @@ struct Command {
     pending: Option<InFlight>,
     form: Form,
     /// The operation that undoes this one, if this one was cancelled.
-    undo: Option<Op>,
+    undo: Option<Box<Op>>,
     question: Option<Question>,
     /// Whether it sends new credentials.
     is_login: bool,
@@ -312,7 +312,7 @@ impl Pipeline {
                 self.watched.get_or_insert((now, reads));
                 continue;
             }
-            command.undo = pending.request.op.undo();
+            command.undo = pending.request.op.undo().map(Box::new);
             self.cancelled += usize::from(command.undo.is_some());
             overdue.late.extend(command.pending.take());
         }
@@ -345,7 +345,7 @@ impl Pipeline {
     pub(crate) fn take_all(&mut self) -> Vec<InFlight> {
         let operations = self.commands.iter_mut().filter_map(|command| {
             let pending = command.pending.take()?;
-            command.undo = pending.request.op.undo();
+            command.undo = pending.request.op.undo().map(Box::new);
             self.cancelled += usize::from(command.undo.is_some());
             Some(pending)
         });
@@ -359,7 +359,7 @@ impl Pipeline {
 
     /// The operations that undo those which were cancelled and have no answer.
     pub(crate) fn undo(&self) -> impl Iterator<Item = &Op> {
-        self.commands.iter().filter_map(|command| command.undo.as_ref())
+        self.commands.iter().filter_map(|command| command.undo.as_deref())
     }
 
     /// Whether this operation was sent, and is waited for.
@@ -372,7 +372,7 @@ impl Pipeline {
     pub(crate) fn cancel(&mut self) -> (Vec<InFlight>, Vec<Op>) {
         let cancelled = self.take(|pending| !pending.request.op.survives_reconnect());
         self.cancelled = 0;
-        let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take());
+        let earlier = self.commands.iter_mut().filter_map(|command| command.undo.take()).map(|undo| *undo);
         let undo = earlier.chain(cancelled.iter().filter_map(|pending| pending.request.op.undo())).collect();
         (cancelled, undo)
     }
