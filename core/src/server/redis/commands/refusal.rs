@@ -10,14 +10,11 @@ use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
 use crate::server::redis::commands::comparison::Comparison;
 use crate::server::redis::commands::rights;
 
-/// The failure of an operation, with advice if the server refused it for want of a right.
-pub(crate) fn advised(failure: Failure, op: &Op, in_cluster: bool, comparison: Comparison) -> Failure {
-    match op.keys() {
-        // The server doesn't name the key that the error is about.
-        Some(keys) if lacks_rights(&failure) => {
-            Failure { message: failure.message + &rights::advice(keys, in_cluster, comparison), ..failure }
-        }
-        _ => failure,
+/// Adds advice to the failure of an operation, if the server refused it for want of a right.
+pub(crate) fn advise(failure: &mut Failure, op: &Op, in_cluster: bool, comparison: Comparison) {
+    // The server doesn't name the key that the error is about.
+    if let Some(keys) = op.keys().filter(|_| lacks_rights(failure)) {
+        failure.message += &rights::advice(keys, in_cluster, comparison);
     }
 }
 
@@ -33,14 +30,10 @@ pub(crate) fn unasked(answer: Answer, refused: &RedisError) -> Answer {
     }
 }
 
-/// The answer to a probe of a server that has refused transactions.
-pub(crate) fn without_transactions(reply: Reply) -> Reply {
-    match reply {
-        Reply { verdict: Verdict::Probed { mut missing }, time_us, fence, .. } => {
-            missing.push(rights::MULTI.to_owned());
-            Reply::new(Verdict::Probed { missing }, time_us, fence)
-        }
-        other => other,
+/// Adds to the answer to a probe that the server has refused transactions.
+pub(crate) fn without_transactions(reply: &mut Reply) {
+    if let Verdict::Probed { missing } = &mut reply.verdict {
+        missing.push(rights::MULTI.to_owned());
     }
 }
 

@@ -8,7 +8,7 @@ use redis::{RedisError, RedisResult, Value};
 
 use crate::clock::Tick;
 use crate::mutant::mutant;
-use crate::op::{Answer, Op, Reply, Verb};
+use crate::op::{Answer, Op, Verb};
 use crate::server::redis::commands::codec;
 use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::native::{self, Outcome};
@@ -262,14 +262,20 @@ impl Pipeline {
         }
     }
 
-    /// An answer, with what there is to say of the server and the socket.
-    fn answer(&self, pending: InFlight, answer: Answer, at: Tick) -> Landing {
-        let HandshakeFacts { in_cluster, comparison, .. } = self.facts;
-        let answer = answer.map_err(|failure| refusal::advised(failure, &pending.request.op, in_cluster, comparison));
-        let answer = if self.facts.denies_transactions { answer.map(refusal::without_transactions) } else { answer };
-        let (run_id, is_alone) = (self.facts.run_id.clone(), self.facts.is_alone);
-        let (socket, repeated) = (self.socket, pending.repeated);
-        Landing::Answered(pending, answer.map(|reply| Reply { run_id, is_alone, socket, repeated, ..reply }), at)
+    /// An answer, with what there is to say of the server and the socket. It is large: it is written to where it is.
+    fn answer(&self, pending: InFlight, mut answer: Answer, at: Tick) -> Landing {
+        let HandshakeFacts { in_cluster, comparison, is_alone, denies_transactions, .. } = self.facts;
+        match &mut answer {
+            Ok(reply) => {
+                if denies_transactions {
+                    refusal::without_transactions(reply);
+                }
+                reply.run_id.clone_from(&self.facts.run_id);
+                (reply.is_alone, reply.socket, reply.repeated) = (is_alone, self.socket, pending.repeated);
+            }
+            Err(failure) => refusal::advise(failure, &pending.request.op, in_cluster, comparison),
+        }
+        Landing::Answered(pending, answer, at)
     }
 
     /// The time at which the oldest operation in flight has waited long enough, or at which the look at late answers ends.
