@@ -52,7 +52,7 @@ def summary(page):
     for what, name, ours, other, unit, ratio in first(page):
         unit, more = unit.removeprefix("p50, "), unit == "pairs a second"
         shown = [f"{value:,.0f}" if value >= 100 else f"{value:g}" for value in (ours, other)]
-        said = f"**{ratio:.1f} ×** as many" if more else f"**{ratio:.2f} ×** the time"
+        said = f"**{ratio:.{1 if ratio >= 1 else 2}f} ×** as many" if more else f"**{ratio:.2f} ×** the time"
         lines.append(f"| {what} | {shown[0]} {unit} | {name}: {shown[1]} {unit} | {said} |")
     return "\n".join([*lines, "", f"The other libraries are {versions()}."])
 
