@@ -14,11 +14,11 @@ import pytest
 from locktender import Client
 from support.checkout import ROOT
 from support.observe import PATIENCE, until
-from support.prefork import running
+from support.prefork import GUNICORN_WORKERS, ready_workers, running
 from support.server import RealServer
 
 HERE = ROOT / "examples/python"
-COMMAND = ("gunicorn", "--preload", "--workers=2", "--bind=127.0.0.1:0", "--no-control-socket", f"--chdir={HERE}", "django_orders")
+COMMAND = ("gunicorn", "--config=gunicorn.conf.py", "--preload", "--workers=2", "--bind=127.0.0.1:0", "--no-control-socket", f"--chdir={HERE}", "django_orders")
 
 
 class Service:
@@ -30,6 +30,7 @@ class Service:
         self._log = log
         found = until(lambda: re.search(r"Listening at: http://127.0.0.1:(\d+)", self.said()), PATIENCE)
         self._port = int(found[1])
+        until(lambda: ready_workers(log.parent) == 2, PATIENCE)
 
     def said(self) -> str:
         return self._log.read_text()
@@ -47,6 +48,7 @@ class Service:
 @pytest.fixture
 def service(servers: Callable[[], RealServer], tmp_path: Path) -> Iterator[Service]:
     locks = servers()
+    (tmp_path / "gunicorn.conf.py").write_text(GUNICORN_WORKERS)
     environment = {**os.environ, "LOCKTENDER_URL": locks.url, "PYTHONDONTWRITEBYTECODE": "1"}
     with running(tmp_path, environment, *COMMAND) as master:
         yield Service(locks, master, tmp_path / "log")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.observe import PATIENCE, until
-from support.prefork import asked, listens, running
+from support.prefork import GUNICORN_WORKERS, asked, listens, ready_workers, running
 from support.script import run
 from support.server import RealServer
 
@@ -329,12 +329,6 @@ def app(environ, start_response):
     return [work(object()).encode()]
 """
 
-# A worker that is asked to end while it starts ends badly: that is gunicorn's. So the test waits for all of them.
-GUNICORN_WORKERS = """
-def post_worker_init(worker):
-    worker.log.info("this worker is ready")
-"""
-
 CELERY = """
 from time import sleep
 from celery import Celery
@@ -374,7 +368,7 @@ def test_gunicorn_with_gevent(server: RealServer, name, tmp_path, environment):
         until(lambda: listens(path) or master.poll() is not None, 20)
         with ThreadPoolExecutor(15) as threads:
             judge(list(threads.map(lambda _: asked(path), range(30))))
-        until(lambda: (tmp_path / "log").read_text().count("this worker is ready") == 2, PATIENCE)
+        until(lambda: ready_workers(tmp_path) == 2, PATIENCE)
     log = (tmp_path / "log").read_text()
     assert master.returncode == 0 and "Traceback" not in log, log
     assert server.command("EXISTS", name) == 0

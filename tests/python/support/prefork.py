@@ -12,6 +12,18 @@ from pathlib import Path
 
 from .observe import PATIENCE
 
+# A gunicorn.conf.py. A worker that is asked to end while it starts ends badly, or misses it, and then gunicorn waits for half a minute: that
+# is gunicorn's. So tests wait for all of them.
+GUNICORN_WORKERS = """
+def post_worker_init(worker):
+    worker.log.info("this worker is ready")
+"""
+
+
+def ready_workers(place: Path) -> int:
+    """How many workers its log shows."""
+    return (place / "log").read_text().count("this worker is ready")
+
 
 @contextmanager
 def running(place: Path, environment: Mapping[str, str], *command: str) -> Iterator["subprocess.Popen[bytes]"]:
