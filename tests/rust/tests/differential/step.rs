@@ -184,16 +184,9 @@ impl Steps {
                 let place = (self.rng.u8(..3) > 0).then(|| self.place(now_us));
                 let fair = place.as_ref().is_some_and(|place| place.entry.starts_with('f'));
                 let (max_attempts, retention_ms) = (self.pick(&[1, 2, 3]), self.pick(&TTLS));
-                let job = Some(Terms { max_attempts, retention_ms, scheduled_time: self.scheduled_time(now_us) });
-                Verb::Acquire {
-                    ttl_ms,
-                    proposal: self.proposal(now_us, fences),
-                    adopt: None,
-                    fair,
-                    place,
-                    quorum_config,
-                    job: job.map(Box::new),
-                }
+                let terms = Terms { max_attempts, retention_ms, scheduled_time: self.scheduled_time(now_us) };
+                let (job, proposal) = (Some(Box::new(terms)), self.proposal(now_us, fences));
+                Verb::Acquire { ttl_ms, proposal, adopt: None, fair, place, quorum_config, job }
             }
             40..75 => {
                 let ending = match self.rng.u8(..4) {

@@ -262,7 +262,7 @@ impl Pipeline {
         }
     }
 
-    /// An answer, with what there is to say of the server and the socket. It is large: it is written to where it is.
+    /// An answer, with what there is to say of the server and the socket. It is large, so it is changed in place.
     fn answer(&self, pending: InFlight, mut answer: Answer, at: Tick) -> Landing {
         let HandshakeFacts { in_cluster, comparison, is_alone, denies_transactions, .. } = self.facts;
         match &mut answer {
