@@ -169,6 +169,8 @@ fn what_a_sentinel_says_of_a_failover_is_followed_at_once_though_the_old_primary
     let held = client.lock("a").ttl(LONGEST).acquire_blocking().unwrap();
     eventually("it is replicated", PATIENCE, || pair.replica.command(&["EXISTS", "a"]).int() == 1);
     eventually("it listens", PATIENCE, || oracle.listeners() == 1);
+    // The caller's connection, and that of the background.
+    eventually("both connections have asked", PATIENCE, || oracle.asked() == 2);
     pair.replica.command(&["REPLICAOF", "NO", "ONE"]);
     oracle.name(pair.replica.port(), 2);
     let asked = oracle.asked();
