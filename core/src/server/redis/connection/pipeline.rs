@@ -74,6 +74,7 @@ pub(crate) struct Overdue {
 }
 
 /// The commands of one socket, the oldest first.
+#[derive(Default)]
 pub(crate) struct Pipeline {
     commands: VecDeque<Command>,
     /// The answers so far to the oldest command, if it is a transaction.
@@ -103,24 +104,7 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     pub(crate) fn new(facts: HandshakeFacts, response_timeout: Duration, socket: u8) -> Self {
-        let (commands, parts, known) = (VecDeque::new(), Vec::new(), Vec::new());
-        let (reads, answered, probes, cancelled) = (0, false, 0, 0);
-        let (unasked, watched, more) = (None, None, None);
-        Self {
-            commands,
-            parts,
-            reads,
-            facts,
-            socket,
-            response_timeout,
-            answered,
-            known,
-            probes,
-            cancelled,
-            unasked,
-            watched,
-            more,
-        }
+        Self { facts, response_timeout, socket, ..Self::default() }
     }
 
     /// The facts about the server from the handshake.
