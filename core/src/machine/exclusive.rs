@@ -11,7 +11,7 @@ use super::state::{State, Value};
 use super::{clock, queue};
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::{claim, is_claim, kept, owner_of, shows_waiters, with_fence, with_waiters};
+use crate::op::holder::{claim, is_claim, owner_of, shows_waiters, with_fence, with_waiters};
 use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
@@ -229,17 +229,8 @@ fn release(
         };
         return Err(with_last_fence(reply, state, keys, now_us));
     }
-    if kept_ms > 0 {
-        let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
-        state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
-        queue::notify_later(state, keys, kept_ms, now_us);
-        return Ok(Reply::new(Verdict::Ok, now_us, 0));
-    }
     let nobody_waits = leave.is_none() && !found.value().is_some_and(shows_waiters);
-    state.remove(keys.lock());
-    if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
-        queue::wake(state, keys, true, false, now_us);
-    }
+    queue::free(state, keys, (owner, kept_ms), nobody_waits, now_us);
     Ok(Reply::new(Verdict::Ok, now_us, 0))
 }
 

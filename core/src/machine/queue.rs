@@ -17,7 +17,7 @@ use super::notes::note_waiters;
 use super::state::{State, Value};
 use crate::mutant::mutant;
 use crate::name::{Keys, Kind};
-use crate::op::holder::claim;
+use crate::op::holder::{claim, kept};
 use crate::op::{QueuePlace, Queued};
 
 /// The time for which a notified waiter goes first. After it the next waiter may come.
@@ -242,6 +242,19 @@ pub(super) fn served(state: &mut State, keys: &Keys, place: &QueuePlace, is_queu
     }
     let arrival = if mutant!(GrantKeepsPlace) { place.arrival } else { 0 };
     enqueue(state, keys, &QueuePlace { arrival, ..place.clone() }, now_us)
+}
+
+/// Frees the lock of this owner, and notifies its waiters, if there may be any; or keeps it from everybody for `kept_ms`.
+pub(super) fn free(state: &mut State, keys: &Keys, (owner, kept_ms): (&str, u64), nobody_waits: bool, now_us: u64) {
+    if kept_ms > 0 {
+        let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
+        state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
+        return notify_later(state, keys, kept_ms, now_us);
+    }
+    state.remove(keys.lock());
+    if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
+        wake(state, keys, keys.kind() != Kind::Quorum, false, now_us);
+    }
 }
 
 /// Notifies the first waiter that the lock is free, or keeps the lock for it. Notifies the second waiter when to try. `is_next`

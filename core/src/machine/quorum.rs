@@ -13,7 +13,7 @@ use super::{fence, queue};
 use crate::error::Remaining;
 use crate::mutant::mutant;
 use crate::name::Keys;
-use crate::op::holder::{claim, is_claim, kept};
+use crate::op::holder::{claim, is_claim};
 use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 
 /// The arguments of an acquire.
@@ -191,17 +191,8 @@ fn release(
             None => found.no(),
         });
     }
-    if kept_ms > 0 {
-        let value = if mutant!(KeptForItsOwner) { owner.to_owned() } else { kept(owner) };
-        state.put(keys.lock(), Value::Text(value.into()), now_us, Some(kept_ms));
-        queue::notify_later(state, keys, kept_ms, now_us);
-        return Ok(Reply::new(Verdict::Ok, now_us, 0));
-    }
     let nobody_waits = leave.is_none() && fence::shows_no_waiters(state, keys.fence(), now_us);
-    state.remove(keys.lock());
-    if !nobody_waits && !mutant!(ReleaseNotifiesNobody) {
-        queue::wake(state, keys, false, false, now_us);
-    }
+    queue::free(state, keys, (owner, kept_ms), nobody_waits, now_us);
     Ok(Reply::new(Verdict::Ok, now_us, 0))
 }
 
