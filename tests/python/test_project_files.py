@@ -20,6 +20,7 @@ VERSIONS = (ROOT / "docs/versioning.md").read_text()
 MANIFEST: dict[str, Any] = json.loads((ROOT / "package.json").read_text())
 WORKSPACE = (ROOT / "Cargo.toml").read_text()
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
+SOURCE = (".rs", ".py", ".pyi", ".lua", ".ts", ".mts", ".mjs", ".js", ".css", ".html", ".c")
 
 
 def found(pattern: str, text: str) -> str:
@@ -134,3 +135,12 @@ def test_the_wheel_takes_the_licences_of_third_parties_along():
     names = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENSES.md"]
     assert all(Path(name).match(pattern) for name in names)
     assert "/THIRD-PARTY-LICENSES.md" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_no_file_of_source_has_more_than_400_lines():
+    """What is longer has a second subject."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    files = [ROOT / name for name in listed if name.endswith(SOURCE)]
+    lengths = {path: path.read_text().count("\n") for path in files if path.exists()}
+    assert len(lengths) > 1_000
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
