@@ -2,7 +2,7 @@
 //! otherwise many callers of one process would ask the server for one lock at the same time. Of a semaphore there are more to ask for: who
 //! finds that enough others ask goes to its queue.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,8 @@ const PLACES: usize = 8_192;
 
 /// The marks of one client.
 pub(super) struct Asking {
-    hasher: RandomState,
+    /// A fixed one: which names share a mark is the same in each run, also of a simulated schedule.
+    hasher: BuildHasherDefault<DefaultHasher>,
     /// The number of an acquisition; 0 for none.
     places: Vec<AtomicU64>,
 }
@@ -25,7 +26,7 @@ pub(super) struct Asks {
 impl Default for Asking {
     fn default() -> Self {
         let places = std::iter::repeat_with(AtomicU64::default).take(PLACES).collect();
-        Self { hasher: RandomState::new(), places }
+        Self { hasher: BuildHasherDefault::default(), places }
     }
 }
 
