@@ -49,6 +49,8 @@ pub(super) enum Fault {
     Jump { server: usize, ahead: u64 },
     /// The marks of those who have a lock together are deleted, as soon as somebody has it.
     LoseMarks { name: usize },
+    /// An operator resets a job.
+    Reset { name: usize },
 }
 
 /// Draws the faults of a plan.
@@ -186,6 +188,7 @@ impl World {
                 self.nodes[server].unshown += ahead;
             }
             Fault::LoseMarks { name } => self.lose_marks(name),
+            Fault::Reset { name } => self.reset_job(name),
         }
     }
 

@@ -175,6 +175,21 @@ impl Ledger {
         }
     }
 
+    /// A job is reset, unless its attempt runs and holds the lock.
+    fn reset(&mut self, reply: &Reply, holder: Option<&str>) -> Result<(), String> {
+        self.pass(reply.time_us / 1_000);
+        let is_refused = self.runs().is_some_and(|owner| holder == Some(owner));
+        match reply.verdict {
+            Verdict::Ok if is_refused => Err(format!("a job was reset, and the attempt of {holder:?} runs")),
+            Verdict::Ok => {
+                self.forget();
+                Ok(())
+            }
+            _ if is_refused || self.attempts == 0 && self.scheduled_ms == 0 => Ok(()),
+            _ => Err(format!("a job was not reset that is {:?} behind {} attempts", self.stand, self.attempts)),
+        }
+    }
+
     fn end(&mut self, by: &Arc<str>, ending: &Ending, reply: &Reply) -> Result<(), String> {
         let now_ms = reply.time_us / 1_000;
         let is_noted = reply.verdict == Verdict::Ok;
@@ -236,6 +251,7 @@ impl World {
         let verdict = match verb {
             Verb::Acquire { job: Some(terms), .. } => ledger.begin(by, terms, reply, holder),
             Verb::EndAttempt { ending, .. } => ledger.end(by, ending, reply),
+            Verb::Reset => ledger.reset(reply, holder),
             _ => Ok(()),
         };
         let gives_back = matches!(verb, Verb::EndAttempt { ending: Ending::GivenBack, .. });

@@ -33,6 +33,7 @@ mod plan;
 mod probe;
 mod process;
 mod queue;
+mod resets;
 mod resp;
 mod role;
 mod room;

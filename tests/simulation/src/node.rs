@@ -242,7 +242,7 @@ fn keys_of(op: &Op) -> Option<&Keys> {
         Op::Lock(LockOp { keys, verb: Verb::Acquire { .. } | Verb::Confirm { .. }, .. })
         | Op::Lock(LockOp { keys, verb: Verb::Extend { .. } | Verb::Heal { .. }, .. })
         | Op::Lock(LockOp { keys, verb: Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }, .. })
-        | Op::Lock(LockOp { keys, verb: Verb::Inspect, .. }) => Some(keys),
+        | Op::Lock(LockOp { keys, verb: Verb::Inspect | Verb::Reset, .. }) => Some(keys),
         _ => None,
     }
 }
@@ -285,6 +285,8 @@ impl Seen {
                 let kept = place.as_ref().is_some_and(|place| claim(&place.entry) == held);
                 held == &**owner || adopt.as_ref().is_some_and(|adopt| *adopt.owner == *held) || kept
             }),
+            // The lock of a job that is reset may be kept for a waiter.
+            Op::Lock(LockOp { verb: Verb::Reset, .. }) => before.is_none() && after.holder.as_deref().is_none_or(is_claim),
             Op::Lock(LockOp { by: entry, verb: Verb::Leave, .. }) => before.is_none_or(|held| held == claim(entry)),
             Op::Lock(LockOp { verb: Verb::Release { leave: Some(entry), .. }, .. })
             | Op::Lock(LockOp { verb: Verb::EndAttempt { leave: Some(entry), .. }, .. })

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::clock::ms;
 use super::faults::{Fault, draw, draw_failovers, draw_returns, draw_stalls};
 use super::lost_marks;
+use super::resets;
 
 /// By this number it is drawn which runs have readers and permits.
 const SHARED: u64 = 0x1479_7EBF;
@@ -20,6 +21,9 @@ const JOBS: u64 = 0x02C0_09AC;
 
 /// By this number it is drawn in which runs marks are deleted.
 const LOST_MARKS: u64 = 0x1057_3A94;
+
+/// By this number it is drawn in which runs jobs are reset.
+const RESETS: u64 = 0x0002_E5E7;
 
 /// The frame of one run.
 #[derive(Clone, Debug)]
@@ -167,6 +171,8 @@ impl Plan {
         plan.has_fast_path = plan.servers == 1 && fastrand::Rng::with_seed(seed ^ FAST_PATH).bool();
         // Or loses marks.
         lost_marks::draw(&mut plan, &mut fastrand::Rng::with_seed(seed ^ LOST_MARKS));
+        // Or has its jobs reset.
+        resets::draw(&mut plan, &mut fastrand::Rng::with_seed(seed ^ RESETS));
         plan
     }
 

@@ -285,7 +285,7 @@ impl World {
     }
 
     /// A server has published messages. Clients that listen there receive them, except those that are lost.
-    fn published(&mut self, (server, node): (usize, u32), messages: Vec<Message>) {
+    pub(super) fn published(&mut self, (server, node): (usize, u32), messages: Vec<Message>) {
         for message in messages {
             let Some(client) = self.client_on(&message.channel) else { continue };
             let way = &self.routes[client][server].ways[0];

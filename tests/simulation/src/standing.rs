@@ -58,6 +58,11 @@ impl Standing {
         !self.queue.is_empty()
     }
 
+    /// Whether a client waits that lives, for a lock that nobody holds.
+    pub(super) fn is_wanted(&self, lives: impl Fn(&str, u64) -> bool) -> bool {
+        self.holder.is_none() && self.queue.iter().any(|(entry, _)| lives(entry, self.now_us))
+    }
+
     pub(super) fn arrival(&self, entry: &str) -> Option<u64> {
         self.queue.iter().find(|(other, _)| **other == *entry).map(|(_, arrival)| *arrival)
     }
@@ -186,7 +191,18 @@ const fn wants_only_what_was_handed_over(op: &Op) -> bool {
     matches!(op.verb(), Some(Verb::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. }))
 }
 
+/// The client of a waiter.
+fn client_of(entry: &str) -> &str {
+    entry.split(':').nth(1).unwrap_or_default()
+}
+
 impl World {
+    /// Whether the client of a waiter has shown that it lives.
+    pub(super) fn lives(&self, lock: (usize, usize), entry: &str, now_us: u64) -> bool {
+        let sign = self.watch.signs.get(&lock).and_then(|signs| signs.get(client_of(entry)));
+        sign.is_some_and(|at| at + ALIVE_US >= now_us)
+    }
+
     /// A server has done an operation, and notified waiters.
     pub(super) fn look_at_queue(
         &mut self,
@@ -209,10 +225,7 @@ impl World {
             format!("{kind} {}", entry.map_or(payload.as_str(), |(entry, _)| entry))
         });
         let notified: Vec<String> = notified.collect();
-        let client = |entry: &str| entry.split(':').nth(1).unwrap_or_default().to_owned();
-        let signs = self.watch.signs.get(&(server, name));
-        let sign = |entry: &str| signs?.get(&client(entry)).copied();
-        let lives = |entry: &str| sign(entry).is_some_and(|at| at + ALIVE_US >= before.now_us);
+        let lives = |entry: &str| self.lives((server, name), entry, before.now_us);
         let hold = before.holder.clone().map(|holder| (server, self.nodes[server].number, name, holder));
         let refusals = hold.as_ref().and_then(|hold| self.watch.refused.get(hold));
         let is_native = before.holder.as_ref().is_some_and(|holder| self.watch.by_transaction.contains(holder));
@@ -232,7 +245,7 @@ impl World {
         }
         if let (Op::Lock(LockOp { verb: Verb::Acquire { place: Some(place), .. }, .. }), Queued::At { .. }) = (op, &reply.queued)
         {
-            self.watch.signs.entry((server, name)).or_default().insert(client(&place.entry), before.now_us);
+            self.watch.signs.entry((server, name)).or_default().insert(client_of(&place.entry).to_owned(), before.now_us);
             if let (Some(hold), Verdict::Held { .. }) = (hold, &reply.verdict) {
                 self.watch.refused.entry(hold).or_default().insert(Arc::clone(&place.entry));
             }
