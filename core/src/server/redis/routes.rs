@@ -167,7 +167,8 @@ impl Routes {
 
     pub(crate) fn send(&self, pending: InFlight) {
         if pending.request.op.survives_reconnect() && self.primary.has_cancelled() {
-            self.send_undo(&pending.request.op);
+            // What it undoes may come late on another connection.
+            self.notify_all(|| Input::Undo(pending.request.op.clone()));
         }
         if let Some(replicated) = &self.replicated
             && Replicated::concerns(&pending.request.op)
@@ -200,11 +201,6 @@ impl Routes {
             *driven = Driven::Made(ReactorTask::new(&self.settings, &self.primary, &self.host, &reactor));
         }
         driven.made()
-    }
-
-    /// That connection, if it was made.
-    fn made(&self) -> Option<Arc<ReactorTask>> {
-        self.driven.lock().made()
     }
 
     fn close_driven(&self) {
@@ -249,9 +245,12 @@ impl Routes {
         self.primary.replaces(&other.primary);
     }
 
-    /// Brings an input to the connections that do operations, but for the one that threads drive. A route that has ended has no
-    /// connection, and needs none.
+    /// Brings an input to the connections that do operations. A route that has ended has no connection, and needs none.
     fn notify_all(&self, input: impl Fn() -> Input) {
+        let driven = self.driven.lock().made();
+        if let Some(reactor_task) = driven {
+            reactor_task.bring(input());
+        }
         let _ = self.background.send(input());
         for route in self.per_runtime.load().iter().filter(|route| !route.inbox.same_channel(&self.background)) {
             let _ = route.inbox.send(input());
@@ -263,29 +262,14 @@ impl Routes {
 
     /// Wakes every connection: what they know of the server has changed.
     pub(crate) fn wake(&self) {
-        self.notify(ReactorTask::wake, || Input::Wake);
+        self.notify_all(|| Input::Wake);
         self.listening.listening().wake();
     }
 
     /// Has every connection send the newest credentials.
     pub(crate) fn log_in(&self) {
-        self.notify(ReactorTask::log_in, || Input::LogIn);
+        self.notify_all(|| Input::LogIn);
         self.listening.listening().log_in();
-    }
-
-    fn notify(&self, driven: impl FnOnce(&ReactorTask), input: impl Fn() -> Input) {
-        if let Some(reactor_task) = self.made() {
-            driven(&reactor_task);
-        }
-        self.notify_all(&input);
-    }
-
-    /// Notifies every connection of a release or a leave: what it undoes may come late on another one.
-    fn send_undo(&self, op: &Op) {
-        if let Some(reactor_task) = self.made() {
-            reactor_task.send_undo(op.clone());
-        }
-        self.notify_all(|| Input::Undo(op.clone()));
     }
 }
 
@@ -330,9 +314,6 @@ impl Server for Routes {
 
     /// Cancels all operations but releases, also those that are submitted later.
     fn cancel(&self) {
-        if let Some(reactor_task) = self.made() {
-            reactor_task.cancel();
-        }
         self.notify_all(|| Input::Cancel);
     }
 

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::clock::Tick;
 use crate::io::reactor::{Handler, Io, Reactor};
-use crate::op::{Failure, Op};
+use crate::op::Failure;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::connection::Connection;
 use crate::server::redis::connection::effect::{Effect, Role};
@@ -119,33 +119,20 @@ impl ReactorTask {
         }
     }
 
-    pub(crate) fn wake(&self) {
-        self.bring(Message::Bring(Input::Wake));
-    }
-
-    pub(crate) fn log_in(&self) {
-        self.bring(Message::Bring(Input::LogIn));
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.bring(Message::Bring(Input::Cancel));
-    }
-
     pub(crate) fn close(self: &Arc<Self>) {
         *self.kept.lock() = Some(Arc::clone(self));
-        self.bring(Message::Bring(Input::Close));
+        self.bring(Input::Close);
     }
 
-    /// Brings a message that no waiting thread has asked for.
-    fn bring(&self, message: Message) {
+    /// Brings an input that no waiting thread has asked for.
+    pub(crate) fn bring(&self, input: Input) {
+        self.take(Message::Bring(input));
+    }
+
+    fn take(&self, message: Message) {
         self.inbox.lock().push(message);
         self.poll(&Io::Background);
         self.reactor.promote_next();
-    }
-
-    /// Brings a release or a leave that another connection sends.
-    pub(crate) fn send_undo(&self, op: Op) {
-        self.bring(Message::Bring(Input::Undo(op)));
     }
 
     fn work(&self, body: &mut Body, io: &Io) {
@@ -308,7 +295,7 @@ async fn dial_for(settings: Arc<Settings>, task: Weak<ReactorTask>, token: Token
             let peer = socket.peer();
             Ok((MioSocket::new(socket, task.reactor.registry(), token)?, peer))
         });
-        task.bring(Message::Dialed(Box::new(socket)));
+        task.take(Message::Dialed(Box::new(socket)));
     }
 }
 
