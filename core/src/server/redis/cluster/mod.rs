@@ -9,7 +9,6 @@ mod asking;
 #[allow(clippy::module_inception, reason = "the room is called after what it is for")]
 mod cluster;
 mod facts;
-mod gathered;
 mod joining;
 mod mapping;
 mod node_map;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use crate::clock::Tick;
@@ -11,7 +12,6 @@ use crate::op::{Answer, Failure, FailureKind, Op, Redirect, Reply, Verdict};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::facts;
-use crate::server::redis::cluster::gathered::Gathered;
 use crate::server::redis::cluster::mapping::Wait;
 use crate::server::redis::cluster::nodes::{Stage, about};
 use crate::server::redis::cluster::routed::{Destination, Routed};
@@ -213,13 +213,20 @@ impl Cluster {
             self.refresh();
             return completion.complete(Err(Failure::not_applied(FailureKind::ClusterDown, UNSERVED)));
         }
-        let gathered =
-            Arc::new(Gathered::new(primaries.len(), completion, Box::new(move |answers| facts::of_all(answers, unserved))));
-        for (at, address) in primaries.iter().enumerate() {
-            let gathered = Arc::clone(&gathered);
-            let completion = Completion::new(move |answer| gathered.take(at, answer));
+        let mut asked = Vec::with_capacity(primaries.len());
+        for address in &primaries {
+            let (sender, received) = oneshot::channel();
+            let completion = Completion::new(move |answer| drop(sender.send(answer)));
             self.send_to(address, Routed::new(request.clone(), completion), false);
+            asked.push(received);
         }
+        self.host.spawn(async move {
+            let mut answers = Vec::with_capacity(asked.len());
+            for received in asked {
+                answers.extend(received.await);
+            }
+            completion.complete(facts::of_all(answers, unserved));
+        });
     }
 
     /// Cancels all operations but releases, also those that are submitted later.
