@@ -22,17 +22,6 @@ pub(crate) struct Replid {
     pub(crate) before: Option<Arc<str>>,
 }
 
-/// What a server is to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// The only server.
-    Single,
-    /// One of several independent servers, or one with a marker.
-    OneOfSeveral,
-    /// A node of a cluster.
-    Cluster,
-}
-
 /// The facts about a server. A server that doesn't permit `INFO` shows none of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandshakeFacts {
@@ -64,19 +53,19 @@ impl HandshakeFacts {
         self.replid.as_ref().map(|replid| &*replid.id)
     }
 
-    /// Takes the answer to `INFO server`.
+    /// Takes the answer to `INFO server`. One of several independent servers, or one with a marker, `has_marker`.
     ///
     /// # Errors
     /// `Mismatch` for a sentinel, for a node of a cluster among several servers, and for a server in place of such a node: whatever
     /// it holds, it is no such server.
-    pub(crate) fn server(&mut self, info: &Value, place: Place) -> Result<(), Failure> {
+    pub(crate) fn server(&mut self, info: &Value, has_marker: bool) -> Result<(), Failure> {
         let Some(info) = text(info) else { return Ok(()) };
         // Valkey has a word of its own for the mode.
         let mode = info::field(info, "redis_mode").or_else(|| info::field(info, "server_mode"));
         let why = match mode.as_deref() {
             Some("sentinel") => Some(refusal::SENTINEL.to_owned()),
-            Some("cluster") if place == Place::OneOfSeveral => Some(refusal::cluster("its mode is cluster")),
-            Some("standalone") if place == Place::Cluster => Some(refusal::NO_CLUSTER.to_owned()),
+            Some("cluster") if has_marker => Some(refusal::cluster("its mode is cluster")),
+            Some("standalone") if self.in_cluster => Some(refusal::NO_CLUSTER.to_owned()),
             _ => None,
         };
         if let Some(why) = why {
@@ -140,26 +129,28 @@ mod tests {
             [("6.2.14", false), ("7.0.0", true), ("7.2.4", true), ("8.2.3", true), ("255.255.255", true), ("?", false)]
         {
             let mut facts = HandshakeFacts::default();
-            facts.server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), Place::OneOfSeveral).unwrap();
+            facts.server(&info(&["# Server", &format!("redis_version:{version}"), "run_id:abc"]), true).unwrap();
             assert_eq!((facts.is_since_7, facts.run_id.as_deref()), (expected, Some("abc")), "{version}");
         }
     }
 
     #[test]
     fn a_server_that_is_none_is_refused_by_its_mode() {
-        for (field, mode, place, words) in [
-            ("redis_mode", "sentinel", Place::Single, Some("this is a sentinel")),
-            ("server_mode", "sentinel", Place::OneOfSeveral, Some("this is a sentinel")),
-            ("redis_mode", "sentinel", Place::Cluster, Some("this is a sentinel")),
-            ("redis_mode", "cluster", Place::OneOfSeveral, Some("node of a cluster")),
-            ("server_mode", "cluster", Place::OneOfSeveral, Some("node of a cluster")),
-            ("redis_mode", "cluster", Place::Single, None),
-            ("server_mode", "cluster", Place::Cluster, None),
-            ("redis_mode", "standalone", Place::OneOfSeveral, None),
-            ("redis_mode", "standalone", Place::Cluster, Some("no node of a cluster")),
-            ("no_mode", "at_all", Place::Cluster, None),
+        let (single, one_of_several, cluster) = ((false, false), (true, false), (false, true));
+        for (field, mode, (has_marker, in_cluster), words) in [
+            ("redis_mode", "sentinel", single, Some("this is a sentinel")),
+            ("server_mode", "sentinel", one_of_several, Some("this is a sentinel")),
+            ("redis_mode", "sentinel", cluster, Some("this is a sentinel")),
+            ("redis_mode", "cluster", one_of_several, Some("node of a cluster")),
+            ("server_mode", "cluster", one_of_several, Some("node of a cluster")),
+            ("redis_mode", "cluster", single, None),
+            ("server_mode", "cluster", cluster, None),
+            ("redis_mode", "standalone", one_of_several, None),
+            ("redis_mode", "standalone", cluster, Some("no node of a cluster")),
+            ("no_mode", "at_all", cluster, None),
         ] {
-            let assessed = HandshakeFacts::default().server(&info(&[&format!("{field}:{mode}")]), place);
+            let mut facts = HandshakeFacts { in_cluster, ..HandshakeFacts::default() };
+            let assessed = facts.server(&info(&[&format!("{field}:{mode}")]), has_marker);
             let message = assessed.err().map(|failure| (failure.kind, failure.message));
             assert_eq!(message.is_some(), words.is_some(), "{mode}");
             if let (Some((kind, message)), Some(words)) = (message, words) {

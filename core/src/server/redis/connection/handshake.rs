@@ -11,7 +11,7 @@ use crate::error::quoted::quoted;
 use crate::name::Keys;
 use crate::op::{Failure, FailureKind, Op, Verdict};
 use crate::server::redis::commands::codec;
-use crate::server::redis::commands::handshake_facts::{HandshakeFacts, Place};
+use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::commands::words::{self, Form};
 use crate::server::redis::connection::buffers::Buffers;
@@ -169,15 +169,6 @@ pub(crate) fn questions(settings: &Settings, login: &Login) -> Vec<(Step, Vec<u8
     questions
 }
 
-/// What the server has to be.
-fn expected_mode(settings: &Settings) -> Place {
-    match settings.quorum_config {
-        Some(_) => Place::OneOfSeveral,
-        None if settings.in_cluster => Place::Cluster,
-        None => Place::Single,
-    }
-}
-
 /// The facts about the server, or the reason why there is no connection. A server sends the reason before it hangs up.
 pub(crate) fn assess(
     answers: impl Iterator<Item = (Step, RedisResult<Value>)>,
@@ -212,7 +203,7 @@ pub(crate) fn assess(
             }
         };
         match step {
-            Step::Server => facts.server(&value, expected_mode(settings))?,
+            Step::Server => facts.server(&value, settings.quorum_config.is_some())?,
             Step::Replication => facts.replication(&value)?,
             Step::Marker => take_marker(value, &mut facts)?,
             Step::Multi => began = value == Value::Okay,
