@@ -280,10 +280,10 @@ impl Connection {
                 Landing::Unknown(pending) if now < pending.request.deadline => conversation.send(pending, Form::ByText, now),
                 Landing::Unknown(pending) => out.push(pending.end(Err(too_late()))),
                 Landing::ByScript { pending, took, lasting } => self.by_script(pending, (took, lasting), now, out),
-                Landing::SentinelAnswer(Question::Time, value, at) => self.on_time(&value, at, now),
-                Landing::SentinelAnswer(Question::Replid, value, _) => self.on_replid(&value, now, out),
-                Landing::SentinelAnswer(Question::Asking, ..) | Landing::Late => {}
-                Landing::LoggedIn(value) => self.logged_in(value, now, out),
+                Landing::Question(Question::Time, value, at) => self.on_time(&value, at, now),
+                Landing::Question(Question::Replid, value, _) => self.on_replid(&value, now, out),
+                Landing::Question(Question::Asking, ..) | Landing::Late => {}
+                Landing::Question(Question::Login, value, _) => self.logged_in(value, now, out),
                 Landing::Broken(error) => self.broken(&refusal::failure(&error, true), Why::Useless, now, out),
             }
         }

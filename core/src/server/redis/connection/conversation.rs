@@ -155,19 +155,16 @@ impl Conversation {
 
     /// Sends the server other credentials, behind what was sent before. One answer at a time is waited for.
     pub(crate) fn log_in(&mut self, login: Arc<Login>, now: Tick) {
-        if self.logs_in || Arc::ptr_eq(&self.login, &login) {
+        if self.logs_in || Arc::ptr_eq(&self.login, &login) || login.password.is_none() {
             return;
         }
-        if let Some(command) = login.command() {
-            self.buffers.output.end().extend(command);
-            self.pipeline.push_login(now);
-            (self.login, self.logs_in) = (login, true);
-        }
+        (self.login, self.logs_in) = (login, true);
+        self.ask(Question::Login, now);
     }
 
     /// Asks a question.
     pub(crate) fn ask(&mut self, question: Question, now: Tick) {
-        self.buffers.output.end().extend(question.command());
+        self.buffers.output.end().extend(question.command(&self.login));
         self.pipeline.push_question(question, now);
     }
 

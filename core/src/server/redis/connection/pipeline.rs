@@ -28,9 +28,7 @@ pub(crate) enum Landing {
     /// key, and whether transactions are of no use on this socket.
     ByScript { pending: InFlight, took: bool, lasting: bool },
     /// A question that was sent at that time is answered.
-    SentinelAnswer(Question, Value, Tick),
-    /// The answer to new credentials.
-    LoggedIn(Value),
+    Question(Question, Value, Tick),
     /// The answer of an operation that was cancelled before.
     Late,
     /// The socket is of no use any more.
@@ -44,8 +42,6 @@ struct Command {
     /// The operation that undoes this one, if this one was cancelled.
     undo: Option<Box<Op>>,
     question: Option<Question>,
-    /// Whether it sends new credentials.
-    is_login: bool,
     at: Tick,
     /// The count of reads at the time when it was sent.
     reads: u64,
@@ -58,7 +54,7 @@ struct Command {
 impl Command {
     fn new(form: Form, at: Tick, reads: u64) -> Self {
         let (pending, undo, question, probes) = (None, None, None, None);
-        Self { pending, form, undo, question, is_login: false, at, reads, probes, counts_late: false }
+        Self { pending, form, undo, question, at, reads, probes, counts_late: false }
     }
 }
 
@@ -150,18 +146,8 @@ impl Pipeline {
 
     /// Notes a question that is sent now.
     pub(crate) fn push_question(&mut self, question: Question, now: Tick) {
-        self.push_own(Some(question), now);
-    }
-
-    /// Notes that new credentials are sent now.
-    pub(crate) fn push_login(&mut self, now: Tick) {
-        self.push_own(None, now);
-    }
-
-    /// Notes a command of the connection itself: a question, or new credentials.
-    fn push_own(&mut self, question: Option<Question>, now: Tick) {
-        let is_login = question.is_none();
-        self.commands.push_back(Command { question, is_login, ..Command::new(Form::ByText, now, self.reads) });
+        let question = Some(question);
+        self.commands.push_back(Command { question, ..Command::new(Form::ByText, now, self.reads) });
     }
 
     /// Whether an answer is to come that may say: send this command again.
@@ -192,7 +178,7 @@ impl Pipeline {
         if command.pending.as_ref().is_some_and(|pending| codec::is_about_another(&pending.request.op, &value)) {
             return out_of_step("an answer came that belongs to the operation of another owner");
         }
-        let Some(Command { pending, form, undo, question, is_login, at, probes, .. }) = self.commands.pop_front() else {
+        let Some(Command { pending, form, undo, question, at, probes, .. }) = self.commands.pop_front() else {
             return Landing::Late;
         };
         self.probes -= usize::from(probes.is_some());
@@ -201,16 +187,13 @@ impl Pipeline {
         if is_unknown {
             self.known.retain(|known| !probes.is_some_and(|probed| ptr::eq(*known, probed)));
         }
-        if is_login {
-            return Landing::LoggedIn(value);
-        }
         self.answered |= question.is_none();
         if question == Some(Question::Asking) {
             self.unasked = if let Value::ServerError(error) = value { Some(error.into()) } else { None };
             return Landing::Late;
         }
         if let Some(question) = question {
-            return Landing::SentinelAnswer(question, value, at);
+            return Landing::Question(question, value, at);
         }
         let unasked = self.unasked.take();
         let Some(pending) = pending else { return Landing::Late };
