@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Tick;
-use crate::event::callback::{Panic, caught};
+use crate::event::callback::caught;
 use crate::event::emitter::Emitter;
 use crate::server::{Completion, Listener, Request, Server};
 
@@ -19,16 +19,13 @@ impl OwnServer {
     }
 
     /// Does what may panic, and reports that.
-    fn guarded(&self, act: impl FnOnce()) {
-        if let Err(panic) = caught(act) {
-            self.panicked(&panic);
-        }
-    }
-
-    fn panicked(&self, panic: &Panic) {
-        let mut warning = panic.warning("the server's own code");
-        warning.server = caught(|| self.server.address().to_owned()).ok();
-        self.emitter.emit(&warning);
+    fn guarded<T: Default>(&self, act: impl FnOnce() -> T) -> T {
+        caught(act).unwrap_or_else(|panic| {
+            let mut warning = panic.warning("the server's own code");
+            warning.server = caught(|| self.server.address().to_owned()).ok();
+            self.emitter.emit(&warning);
+            T::default()
+        })
     }
 }
 
@@ -44,10 +41,7 @@ impl Server for OwnServer {
     }
 
     fn clock(&self, at: Tick) -> Option<u64> {
-        caught(|| self.server.clock(at)).unwrap_or_else(|panic| {
-            self.panicked(&panic);
-            None
-        })
+        self.guarded(|| self.server.clock(at))
     }
 
     fn keep_warm(&self) {
@@ -55,10 +49,7 @@ impl Server for OwnServer {
     }
 
     fn listen(&self, channel: &str, listener: Listener) -> bool {
-        caught(|| self.server.listen(channel, listener)).unwrap_or_else(|panic| {
-            self.panicked(&panic);
-            false
-        })
+        self.guarded(|| self.server.listen(channel, listener))
     }
 
     #[cfg(feature = "testing")]
