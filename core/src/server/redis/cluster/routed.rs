@@ -16,14 +16,6 @@ pub(super) struct Routed {
     pub(super) waits: u32,
 }
 
-/// The node for an operation.
-pub(super) enum Destination {
-    /// The one that serves this slot.
-    Slot(u16),
-    /// Any one.
-    Any,
-}
-
 impl Routed {
     pub(super) fn new(request: Request, completion: Completion) -> Self {
         Self { request, completion, hops: 0, waits: 0 }
@@ -39,15 +31,17 @@ impl Routed {
         self.completion.complete_by(&self.request.io, Err(failure));
     }
 
-    pub(super) fn destination(&self) -> Destination {
-        match &self.request.op {
-            Op::Lock(op) => Destination::Slot(slot_of(op.keys.lock())),
-            Op::Part(op) => Destination::Slot(slot_of(op.key())),
-            Op::Probe { keys } => Destination::Slot(slot_of(keys.lock())),
-            Op::Publish { channel, .. } => Destination::Slot(slot_of(channel)),
-            Op::Log(_) | Op::History { .. } => Destination::Slot(slot_of(HISTORY)),
-            Op::Peek { key } => Destination::Slot(slot_of(key)),
-            _ => Destination::Any,
-        }
+    /// The slot whose node gets it; `None` if any node may.
+    pub(super) fn slot(&self) -> Option<u16> {
+        let key = match &self.request.op {
+            Op::Lock(op) => op.keys.lock(),
+            Op::Part(op) => op.key(),
+            Op::Probe { keys } => keys.lock(),
+            Op::Publish { channel, .. } => channel,
+            Op::Log(_) | Op::History { .. } => HISTORY,
+            Op::Peek { key } => key,
+            _ => return None,
+        };
+        Some(slot_of(key))
     }
 }

@@ -14,7 +14,7 @@ use crate::server::redis::cluster::cluster::Cluster;
 use crate::server::redis::cluster::facts;
 use crate::server::redis::cluster::mapping::Wait;
 use crate::server::redis::cluster::nodes::{Stage, about};
-use crate::server::redis::cluster::routed::{Destination, Routed};
+use crate::server::redis::cluster::routed::Routed;
 use crate::server::redis::cluster::scanned::Scanned;
 use crate::server::redis::cluster::split::{Next, Split};
 use crate::server::redis::connection::failure::{closed, too_late};
@@ -49,11 +49,11 @@ impl Cluster {
             Op::Scan { cursor, .. } => return self.scan(Scanned::read(cursor), routed),
             _ => {}
         }
-        let destination = routed.destination();
+        let slot = routed.slot();
         let mapping = self.mapping.lock();
-        let found = mapping.primaries().map(|primaries| match destination {
-            Destination::Slot(slot) => mapping.primary_of(slot),
-            Destination::Any => (!primaries.is_empty()).then(|| primaries[fastrand::usize(..primaries.len())].clone()),
+        let found = mapping.primaries().map(|primaries| match slot {
+            Some(slot) => mapping.primary_of(slot),
+            None => (!primaries.is_empty()).then(|| primaries[fastrand::usize(..primaries.len())].clone()),
         });
         drop(mapping);
         match found {
