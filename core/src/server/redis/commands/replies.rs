@@ -1,6 +1,6 @@
 //! Replies: the end of each reply in the bytes of a socket, and the fields of the replies to a lock's scripts.
 //!
-//! A reply that isn't a number, a short line or a flat list is left to the crate's parser, as soon as all of it is there. With that
+//! A reply that isn't a number, a string, a short line or a flat list is left to the crate's parser, as soon as all of it is there. With that
 //! parser alone a reply would take as long as the whole rest of an operation. The parser clears eight kilobytes for each read, and
 //! looks at each byte through a dozen layers.
 
@@ -65,7 +65,7 @@ impl Replies {
         }
         let unread = &self.buffer[self.begin..self.end];
         // Tried with the first piece only: most replies come in one.
-        let whole = self.extent.is_new().then(|| bare(unread).or_else(|| flat(unread))).flatten();
+        let whole = self.extent.is_new().then(|| short(unread)).flatten();
         let (value, length) = match whole {
             Some((value, length)) => (Ok(value), length),
             None => match self.extent.measure(unread) {
@@ -80,54 +80,46 @@ impl Replies {
     }
 }
 
-/// A number or a short line that stands alone, and its length in bytes. `None` if the bytes are not all there, or are another value.
-fn bare(bytes: &[u8]) -> Option<(Value, usize)> {
-    let (kind, rest) = bytes.split_first()?;
-    let (value, length) = match kind {
-        b':' => integer(rest).map(|(number, length)| (Value::Int(number), length))?,
-        b'+' => line(rest)?,
-        _ => return None,
-    };
-    Some((value, 1 + length))
-}
-
-/// A list whose fields are numbers, strings, short lines or null, and its length in bytes. `None` if the bytes are not all there, or
-/// are another value.
-fn flat(bytes: &[u8]) -> Option<(Value, usize)> {
+/// A value that stands alone, or a list of such values, and its length in bytes. `None` if the bytes are not all there, or are another
+/// value.
+fn short(bytes: &[u8]) -> Option<(Value, usize)> {
     let bytes = &bytes[..bytes.len().min(LONGEST)];
-    let (count, mut at) = integer(bytes.strip_prefix(b"*")?)?;
+    let Some(rest) = bytes.strip_prefix(b"*") else { return bare(bytes) };
+    let (count, mut at) = integer(rest)?;
     at += 1;
     let count = usize::try_from(count).ok().filter(|count| *count < VALUES)?;
     // A script's reply has no more fields. A longer list reserves no room in advance.
     let mut fields = Vec::with_capacity(count.min(8));
     for _ in 0..count {
-        let (kind, rest) = bytes.get(at..)?.split_first()?;
-        if *kind == b'_' && rest.starts_with(b"\r\n") {
-            fields.push(Value::Nil);
-            at += 3;
-            continue;
-        }
-        if *kind == b'+' {
-            let (value, length) = line(rest)?;
-            fields.push(value);
-            at += 1 + length;
-            continue;
-        }
-        let (number, length) = integer(rest)?;
-        at += 1 + length;
-        fields.push(match (kind, usize::try_from(number)) {
-            (b':', _) => Value::Int(number),
-            (b'$', Ok(count)) => {
-                let end = at.checked_add(count)?;
-                let text = bytes.get(at..end)?;
-                at = end + 2;
-                (bytes.get(end..at)? == b"\r\n").then(|| Value::BulkString(text.to_vec()))?
-            }
-            (b'$', Err(_)) if number == -1 => Value::Nil,
-            _ => return None,
-        });
+        let (value, length) = bare(bytes.get(at..)?)?;
+        fields.push(value);
+        at += length;
     }
     Some((Value::Array(fields), at))
+}
+
+/// A number, a string, a short line or null, and its length in bytes.
+fn bare(bytes: &[u8]) -> Option<(Value, usize)> {
+    let (kind, rest) = bytes.split_first()?;
+    let (value, length) = match kind {
+        b'_' => (rest.starts_with(b"\r\n").then_some(Value::Nil)?, 2),
+        b'+' => line(rest)?,
+        b':' => integer(rest).map(|(number, length)| (Value::Int(number), length))?,
+        b'$' => string(rest)?,
+        _ => return None,
+    };
+    Some((value, 1 + length))
+}
+
+/// The string behind its length, or the null that has the length -1.
+fn string(bytes: &[u8]) -> Option<(Value, usize)> {
+    let (count, begin) = integer(bytes)?;
+    if count == -1 {
+        return Some((Value::Nil, begin));
+    }
+    let end = begin.checked_add(usize::try_from(count).ok()?)?;
+    let text = bytes.get(begin..end)?;
+    (bytes.get(end..end + 2)? == b"\r\n").then(|| (Value::BulkString(text.to_vec()), end + 2))
 }
 
 /// The word up to the end of the line, and the number of bytes with that end. `None` for a longer or another text than the words that a
