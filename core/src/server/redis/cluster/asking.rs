@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use redis::{RedisResult, Value};
+use redis::Value;
 use tokio::task::JoinSet;
 
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
 use crate::server::redis::cluster::topology::Topology;
 use crate::server::redis::commands::refusal;
-use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::connect::{connect, read};
-use crate::server::redis::transport::socket::OpenSocket;
+use crate::server::redis::transport::connect::connect;
 use crate::server::redis::transport::stream::Limit;
 
 /// What a node reports: the map, and the nodes that it names.
@@ -41,23 +39,11 @@ async fn ask(settings: &Arc<Settings>, address: &Address, limit: Limit) -> NodeR
     let (mut socket, mut buffers) = connect(settings).await?;
     buffers.replies.expect_map();
     buffers.output.end().extend(redis::cmd("CLUSTER").arg("SLOTS").get_packed_command());
-    let answer = limit.keep(FailureKind::Timeout, "no map of slots", next(&mut socket, &mut buffers)).await?;
+    let answer = limit.keep(FailureKind::Timeout, "no map of slots", socket.next(&mut buffers)).await?;
     let answer = answer.and_then(Value::extract_error).map_err(|error| refused(&error))?;
     Topology::read(&answer, address).ok_or_else(|| {
         Failure::not_applied(FailureKind::Protocol, "CLUSTER SLOTS was answered with something else than a map of slots")
     })
-}
-
-async fn next(socket: &mut OpenSocket, buffers: &mut Buffers) -> RedisResult<Value> {
-    loop {
-        if let Some(value) = buffers.replies.next() {
-            return value;
-        }
-        match read(socket, buffers).await {
-            Ok(count) => buffers.replies.filled(count),
-            Err(error) => return Err(error.unwrap_or_else(|| std::io::ErrorKind::UnexpectedEof.into()).into()),
-        }
-    }
 }
 
 /// The failure of a node that gives no map.

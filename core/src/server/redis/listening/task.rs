@@ -18,7 +18,7 @@ use crate::server::redis::connection::backoff::Backoff;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::failure::{broke_by, no_answer};
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::connect::{connect, read};
+use crate::server::redis::transport::connect::connect;
 use crate::server::redis::transport::socket::OpenSocket;
 use crate::server::redis::transport::stream::Limit;
 
@@ -178,7 +178,7 @@ async fn listen_until_it_breaks<M: NodeMap>(
         let opened = async { if let Some(next) = &mut next { next.await } else { pending().await } };
         tokio::select! {
             biased;
-            count = read(&mut socket, &mut pub_sub.buffers) => {
+            count = socket.read(&mut pub_sub.buffers) => {
                 let events = count.map_err(broke_by).and_then(|count| pub_sub.read(count, Tick::now()));
                 let events = events.map_err(|failure| Broken { failure, is_refusal: !pub_sub.has_answered() })?;
                 let Some(here) = map.upgrade() else { return Ok(End::NotNeeded) };

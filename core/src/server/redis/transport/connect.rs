@@ -1,10 +1,11 @@
 //! Connect: an open socket behind its handshake, for a question or for subscriptions.
 
-use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
 
 use crate::clock::Tick;
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::connection::buffers::Buffers;
 use crate::server::redis::connection::handshake::Handshake;
 use crate::server::redis::settings::Settings;
@@ -23,16 +24,8 @@ async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers),
     let mut socket = OpenSocket::new(dial(settings).await?);
     // The caller keeps the time.
     let mut handshake = Handshake::introduce(settings);
-    let assessed = loop {
-        let assessed = match read(&mut socket, &mut handshake.buffers).await {
-            Ok(count) => handshake.introduced(count),
-            Err(error) => Some(Err(handshake.closed(error))),
-        };
-        if let Some(assessed) = assessed {
-            break assessed;
-        }
-    };
-    if let Err(failure) = assessed {
+    let assessed = complete_handshake(&mut socket, &mut handshake).await;
+    if let Err(failure) = assessed.unwrap_or_else(|error| Err(handshake.closed(error))) {
         if handshake.is_refused() {
             settings.refused(handshake.login(), &failure, false, Tick::now());
         }
@@ -42,11 +35,16 @@ async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers),
     Ok((socket, std::mem::take(&mut handshake.buffers)))
 }
 
-/// Writes what is to be written, and reads once. An error of the socket, or its end (`None`). Dropping the future loses nothing.
-pub(crate) async fn read(socket: &mut OpenSocket, buffers: &mut Buffers) -> Result<usize, Option<std::io::Error>> {
-    match poll_fn(|context| socket.poll(buffers, context)).await {
-        Ok(0) => Err(None),
-        Ok(count) => Ok(count),
-        Err(error) => Err(Some(error)),
+/// Completes a handshake: gives its end, or an error as [`OpenSocket::read`].
+pub(crate) async fn complete_handshake(
+    socket: &mut OpenSocket,
+    handshake: &mut Handshake,
+) -> Result<Result<HandshakeFacts, Failure>, Option<io::Error>> {
+    loop {
+        let count = socket.read(&mut handshake.buffers).await?;
+        handshake.buffers.replies.filled(count);
+        if let Some(assessed) = handshake.read() {
+            return Ok(assessed);
+        }
     }
 }

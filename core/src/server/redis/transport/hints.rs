@@ -16,7 +16,6 @@ use crate::server::redis::listening::pub_sub::{Channel, Kind, PubSub, Push};
 use crate::server::redis::pauses::Pauses;
 use crate::server::redis::sentinel::is_about;
 use crate::server::redis::settings::Settings;
-use crate::server::redis::transport::connect::read;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::sentinels::Talk;
 use crate::server::redis::transport::stream::Limit;
@@ -82,7 +81,7 @@ async fn listen(
     pub_sub.subscribe(Channel { name: CHANNEL.into(), kind: Kind::Plain }, Tick::now());
     loop {
         let wake_at = Instant::now() + pub_sub.wake_at().since(Tick::now());
-        let reply = match timeout_at(wake_at, read(&mut socket, &mut pub_sub.buffers)).await {
+        let reply = match timeout_at(wake_at, socket.read(&mut pub_sub.buffers)).await {
             Ok(count) => pub_sub.read(count.map_err(broke_by)?, Tick::now())?,
             Err(_) if pub_sub.wake(Tick::now()) => return Err(no_answer(settings.response_timeout)),
             Err(_) => Vec::new(),

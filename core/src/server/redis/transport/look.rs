@@ -4,19 +4,18 @@
 //! error reports that. So the name is asked for again from time to time, or the sentinels are, and a node that is new there is
 //! asked. If it has another replication id, all connections leave the old node.
 
-use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::time::timeout;
 
 use crate::clock::Tick;
-use crate::server::redis::commands::handshake_facts::HandshakeFacts;
 use crate::server::redis::connection::handshake::Handshake;
 use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
+use crate::server::redis::transport::connect::complete_handshake;
 use crate::server::redis::transport::dial::{addresses, dial};
-use crate::server::redis::transport::socket::{OpenSocket, Socket};
+use crate::server::redis::transport::socket::OpenSocket;
 
 /// Looks once. A node that doesn't answer, or is none for locks, changes nothing: the connection to `peer` is still there. Without
 /// a known peer the handshake is made in any case.
@@ -29,25 +28,15 @@ pub(crate) async fn look(settings: Arc<Settings>, primary: Arc<Primary>, peer: O
     }
     let Ok(socket) = dial(&settings).await else { return };
     let address = socket.peer();
-    let Ok(Some(facts)) = timeout(settings.connect_timeout, handshake(&settings, socket)).await else { return };
+    let (mut socket, mut handshake) = (OpenSocket::new(socket), Handshake::begin(&settings, Tick::NEVER));
+    let shaken = timeout(settings.connect_timeout, complete_handshake(&mut socket, &mut handshake)).await;
+    // A node that hangs up, or refuses the client, shows nothing.
+    let Ok(Ok(Ok(facts))) = shaken else { return };
     let now = Tick::now();
     if let Ok((accepted, failover)) = primary.on_connected(&facts, address, settings.max_ttl(), now) {
         primary.disconnected(accepted.replid, now);
         if let Some(failover) = failover {
             primary.health.report(failover);
-        }
-    }
-}
-
-/// The handshake with the node at the other end of a socket, unless it refuses the client.
-async fn handshake(settings: &Arc<Settings>, socket: Socket) -> Option<HandshakeFacts> {
-    let mut handshake = Handshake::begin(settings, Tick::NEVER);
-    let mut socket = OpenSocket::new(socket);
-    loop {
-        let count = poll_fn(|context| socket.poll(&mut handshake.buffers, context)).await.ok().filter(|count| *count > 0)?;
-        handshake.buffers.replies.filled(count);
-        if let Some(assessed) = handshake.read() {
-            return assessed.ok();
         }
     }
 }
@@ -61,6 +50,7 @@ mod tests {
 
     use super::*;
     use crate::options::ClientOptions;
+    use crate::server::redis::commands::handshake_facts::HandshakeFacts;
     use crate::server::redis::connection::server_state::ServerState;
 
     /// A node that answers the questions of a handshake, and hangs up.

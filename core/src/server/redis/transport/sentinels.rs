@@ -1,6 +1,5 @@
 //! Sentinels: they are asked, all at once, which node is the primary of a service.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,15 +189,7 @@ impl Talk {
 
     /// Sends what is to be sent, and waits for the next answer or message.
     pub(crate) async fn next(&mut self) -> RedisResult<Value> {
-        loop {
-            if let Some(value) = self.buffers.replies.next() {
-                return value;
-            }
-            match poll_fn(|context| self.socket.poll(&mut self.buffers, context)).await? {
-                0 => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
-                count => self.buffers.replies.filled(count),
-            }
-        }
+        self.socket.next(&mut self.buffers).await
     }
 }
 

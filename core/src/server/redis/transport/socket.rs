@@ -1,10 +1,12 @@
 //! Socket on a runtime: TCP, Unix or TLS behind one type.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use redis::{RedisResult, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
@@ -96,6 +98,28 @@ impl OpenSocket {
     pub(crate) fn poll(&mut self, buffers: &mut Buffers, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.write(buffers, context);
         self.poll_read(buffers, context)
+    }
+
+    /// Writes what is to be written, and reads once. An error of the socket, or its end (`None`). Dropping the future loses nothing.
+    pub(crate) async fn read(&mut self, buffers: &mut Buffers) -> Result<usize, Option<io::Error>> {
+        match poll_fn(|context| self.poll(buffers, context)).await {
+            Ok(0) => Err(None),
+            Ok(count) => Ok(count),
+            Err(error) => Err(Some(error)),
+        }
+    }
+
+    /// Writes what is to be written, and waits for the next answer or message.
+    pub(crate) async fn next(&mut self, buffers: &mut Buffers) -> RedisResult<Value> {
+        loop {
+            if let Some(value) = buffers.replies.next() {
+                return value;
+            }
+            match self.read(buffers).await {
+                Ok(count) => buffers.replies.filled(count),
+                Err(error) => return Err(error.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()).into()),
+            }
+        }
     }
 
     /// Reads once; zero bytes are the server's end. Fails after a write that failed when there is nothing left to read.
