@@ -6,10 +6,8 @@
 //! asked first, where they name the target. A `look` finds out whether the target is elsewhere by now, and `hints` of a sentinel
 //! cause one. `provided` has the credentials of a provider, and calls it. A `mio_socket` is a socket without a runtime.
 
-use std::net::SocketAddr;
-
 use crate::io::reactor::Io;
-use crate::server::redis::connection::effect::{Effect, Role};
+use crate::server::redis::connection::effect::Effect;
 use crate::server::redis::connection::primary::Primary;
 
 pub(crate) mod connect;
@@ -36,23 +34,13 @@ const fn is_little(unwritten: usize, under_way: usize, parts: usize) -> bool {
     unwritten > 0 && unwritten.saturating_mul(parts) < under_way
 }
 
-/// The change of a socket.
-enum Change {
-    Open(Role),
-    Drop(Role),
-    Linger,
-}
-
-/// Carries out the effects of a connection. `socket` changes a socket; `look` begins a look for a successor of the peer.
-fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, io: &Io, mut socket: impl FnMut(Change), look: impl Fn(SocketAddr)) {
+/// Carries out the effects of a connection. `transport` gets those that differ between the transports: on sockets, and a look.
+fn carry_out(effects: &mut Vec<Effect>, primary: &Primary, io: &Io, mut transport: impl FnMut(Effect)) {
     for effect in effects.drain(..) {
         match effect {
-            Effect::Open(role) => socket(Change::Open(role)),
-            Effect::Look(peer) => look(peer),
-            Effect::Drop(role) => socket(Change::Drop(role)),
-            Effect::Linger => socket(Change::Linger),
             Effect::Complete(completion, answer) => completion.complete_by(io, answer),
             Effect::Report(state) => primary.health.report(state),
+            effect => transport(effect),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::server::redis::connection::primary::Primary;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::mio_socket::MioSocket;
-use crate::server::redis::transport::{Change, carry_out, is_little};
+use crate::server::redis::transport::{carry_out, is_little};
 use crate::sync::Mutex;
 
 /// A notice of the poller: the socket may be readable or writable.
@@ -176,20 +176,14 @@ impl Body {
     fn bring(&mut self, now: Tick, input: Input, io: &Io) {
         self.connection.handle(now, input, &mut self.effects);
         let (socket, lingering, dial) = (&mut self.socket, &mut self.lingering, &self.dial);
-        carry_out(
-            &mut self.effects,
-            &self.primary,
-            io,
-            |change| match change {
-                Change::Open(Role::Operations) => dial(),
-                Change::Drop(Role::Operations) => *socket = None,
-                Change::Linger => *lingering = socket.take(),
-                Change::Drop(Role::Lingering) => *lingering = None,
-                Change::Open(Role::Lingering) => (),
-            },
+        carry_out(&mut self.effects, &self.primary, io, |effect| match effect {
+            Effect::Open(Role::Operations) => dial(),
+            Effect::Drop(Role::Operations) => *socket = None,
+            Effect::Linger => *lingering = socket.take(),
+            Effect::Drop(Role::Lingering) => *lingering = None,
             // The background's connection looks for a successor.
-            |_| (),
-        );
+            _ => (),
+        });
     }
 
     fn dialed(&mut self, now: Tick, dialed: Dialed, io: &Io) {

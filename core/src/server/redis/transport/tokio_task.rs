@@ -21,7 +21,7 @@ use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::dial::dial;
 use crate::server::redis::transport::look::look;
 use crate::server::redis::transport::socket::{OpenSocket, Socket};
-use crate::server::redis::transport::{Change, carry_out, is_little};
+use crate::server::redis::transport::{carry_out, is_little};
 
 /// The most inputs that are taken from the inbox at once, and so written at once.
 const BATCH: usize = 256;
@@ -179,16 +179,16 @@ impl Task {
     fn bring(&mut self, now: Tick, input: Input) {
         self.connection.handle(now, input, &mut self.effects);
         let (settings, primary, slots) = (&self.settings, &self.primary, &mut self.slots);
-        let socket = |change| match change {
-            Change::Open(role) => {
+        carry_out(&mut self.effects, primary, &Io::Task, |effect| match effect {
+            Effect::Open(role) => {
                 let settings = Arc::clone(settings);
                 slots[role as usize] = Slot::Opening(Box::pin(async move { dial(&settings).await }));
             }
-            Change::Drop(role) => slots[role as usize] = Slot::Empty,
-            Change::Linger => slots[Role::Lingering as usize] = std::mem::take(&mut slots[Role::Operations as usize]),
-        };
-        let look = |peer| drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), Some(peer))));
-        carry_out(&mut self.effects, primary, &Io::Task, socket, look);
+            Effect::Drop(role) => slots[role as usize] = Slot::Empty,
+            Effect::Linger => slots[Role::Lingering as usize] = std::mem::take(&mut slots[Role::Operations as usize]),
+            Effect::Look(peer) => drop(tokio::spawn(look(Arc::clone(settings), Arc::clone(primary), Some(peer)))),
+            Effect::Complete(..) | Effect::Report(_) => {}
+        });
     }
 
     /// Writes the bytes that the sockets take, and waits for the next event of a socket. Dropping the future loses nothing.
