@@ -47,16 +47,10 @@ pub(crate) struct Provided {
 #[derive(Default)]
 struct State {
     account: Account,
-    /// The call that is under way.
-    call: Option<Call>,
+    /// The call that is under way, by the time by which it should have answered; never, once that was reported.
+    call: Option<Tick>,
     /// Trouble that was not reported.
     trouble: Option<Failure>,
-}
-
-/// A call of the provider.
-struct Call {
-    /// The time by which it should have answered; never, once that was reported.
-    until: Tick,
 }
 
 impl Provided {
@@ -115,7 +109,7 @@ impl Provided {
     fn ask(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if state.call.is_none() {
-            state.call = Some(Call { until: Tick::now().after(self.span) });
+            state.call = Some(Tick::now().after(self.span));
             drop(state);
             let provided = Arc::clone(self);
             drop(self.host.spawn_blocking(move || provided.call()));
@@ -142,7 +136,7 @@ impl Provided {
     /// Takes what a call gave.
     pub(crate) fn take(&self, answer: Result<Credentials, Failure>, now: Tick) {
         let mut state = self.state.lock();
-        let was_late = state.call.take().is_some_and(|call| call.until == Tick::NEVER);
+        let was_late = state.call.take() == Some(Tick::NEVER);
         match answer {
             Ok(credentials) => state.account.answered(credentials, now),
             // One that was late has failed already.
@@ -174,7 +168,7 @@ impl Provided {
                 let (due, login, trouble) = {
                     let mut state = provided.state.lock();
                     state.look(provided.span, Tick::now());
-                    let due = state.call.as_ref().map_or_else(|| state.account.due(), |call| call.until);
+                    let due = state.call.unwrap_or_else(|| state.account.due());
                     (due, state.account.newest().cloned(), state.trouble.take())
                 };
                 if login.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {
@@ -208,8 +202,8 @@ impl Drop for Renewal {
 impl State {
     /// A call that takes too long has failed, though it may still give something: user code that blocks can't be ended.
     fn look(&mut self, span: Duration, now: Tick) {
-        if let Some(call) = self.call.as_mut().filter(|call| now >= call.until) {
-            call.until = Tick::NEVER;
+        if self.call.is_some_and(|until| now >= until) {
+            self.call = Some(Tick::NEVER);
             self.failed(late(span), now);
         }
     }
