@@ -8,6 +8,7 @@ use redis::Value;
 
 use crate::name::slot::SLOTS;
 use crate::server::redis::address::Address;
+use crate::server::redis::commands::replies::text;
 
 /// The primaries, and the slots of each.
 #[derive(Clone)]
@@ -195,11 +196,7 @@ fn slot(value: &Value) -> Option<u16> {
 /// The id of a node.
 fn id(node: &Value) -> Option<Box<str>> {
     let Value::Array(parts) = node else { return None };
-    match parts.get(2)? {
-        Value::BulkString(id) => Some(std::str::from_utf8(id).ok()?.into()),
-        Value::SimpleString(id) => Some(id.as_str().into()),
-        _ => None,
-    }
+    text(parts.get(2)?).map(Box::from)
 }
 
 /// The address of a node: its host and its port. Without a host it is that of the node that was asked. `Some(None)` for a node whose
@@ -207,12 +204,7 @@ fn id(node: &Value) -> Option<Box<str>> {
 fn address(value: &Value, asked: &Address) -> Option<Option<Address>> {
     let Value::Array(parts) = value else { return None };
     let [host, Value::Int(port), ..] = &parts[..] else { return None };
-    let host = match host {
-        Value::BulkString(host) => std::str::from_utf8(host).ok()?,
-        Value::SimpleString(host) => host,
-        Value::Nil => "",
-        _ => return None,
-    };
+    let host = if *host == Value::Nil { "" } else { text(host)? };
     let port = u16::try_from(*port).ok()?;
     Some(match host {
         "?" => None,

@@ -9,11 +9,12 @@ use crate::error::quoted::quoted;
 use crate::machine::SHOWN_BYTES;
 use crate::name::Kind;
 use crate::op::job::{AttemptNumber, EarlierRun, Ending, JobEnd, JobRecord, NotBegun};
-use crate::op::{Answer, Failure, FailureKind, Inside, LockOp, Op, Queued, Reply, Verb, Verdict};
+use crate::op::{Answer, Failure, FailureKind, Inside, Op, Queued, Reply, Verb, Verdict};
 use crate::server::redis::commands::history;
 use crate::server::redis::commands::info;
 use crate::server::redis::commands::listing;
 use crate::server::redis::commands::refusal;
+use crate::server::redis::commands::replies::text;
 use crate::server::redis::commands::rights;
 
 /// The meaning of the server's answer to `op`.
@@ -248,42 +249,30 @@ pub(crate) fn is_about_another(op: &Op, value: &Value) -> bool {
 /// The verdict of a tag with the fourth and the fifth field, if this operation can have such a verdict.
 fn verdict(op: &Op, tag: &str, fourth: Option<String>, fifth: i64) -> Option<Verdict> {
     let for_ms = || u64::try_from(fifth).map(Duration::from_millis).unwrap_or_default();
-    Some(match (tag, op) {
-        ("vote", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => Verdict::Vote,
-        ("held", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => {
-            Verdict::Held { holder: fourth.unwrap_or_default(), remaining: left(fifth) }
-        }
-        ("quarantine", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. }) => {
+    Some(match (tag, op, op.verb()) {
+        ("vote", _, Some(Verb::Acquire { .. })) => Verdict::Vote,
+        ("held", _, Some(Verb::Acquire { .. })) => Verdict::Held { holder: fourth.unwrap_or_default(), remaining: left(fifth) },
+        ("quarantine", Op::Greet { .. }, _) | ("quarantine", _, Some(Verb::Acquire { .. })) => {
             Verdict::Quarantine { left: for_ms() }
         }
-        ("era", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. })) => Verdict::NewReplid,
-        ("later", Op::Lock(LockOp { verb: Verb::Acquire { job: Some(_), .. }, .. })) => {
+        ("era", _, Some(Verb::Acquire { .. })) => Verdict::NewReplid,
+        ("later", _, Some(Verb::Acquire { job: Some(_), .. })) => {
             Verdict::Later { left: for_ms(), error: fourth.unwrap_or_default() }
         }
-        ("mismatch", Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) | Op::Greet { .. } | Op::Trust { .. }) => {
+        ("mismatch", Op::Greet { .. } | Op::Trust { .. }, _) | ("mismatch", _, Some(Verb::Acquire { .. })) => {
             Verdict::Mismatch { quorum: fourth.unwrap_or_default() }
         }
-        ("info", Op::Probe { keys }) => {
+        ("info", Op::Probe { keys }, _) => {
             Verdict::Probed { missing: rights::missing(&fourth.unwrap_or_default(), keys, refusal::is_denial) }
         }
-        ("ok", Op::Lock(LockOp { verb: Verb::Acquire { .. } | Verb::Inspect | Verb::JobStatus, .. }) | Op::Probe { .. }) => {
-            return None;
-        }
-        ("ok", _) => Verdict::Ok,
-        ("no", op) if op.owner().is_some() || matches!(op.verb(), Some(Verb::Reset)) => {
+        ("ok", Op::Probe { .. }, _) | ("ok", _, Some(Verb::Acquire { .. } | Verb::Inspect | Verb::JobStatus)) => return None,
+        ("ok", ..) => Verdict::Ok,
+        ("no", ..) if op.owner().is_some() || matches!(op.verb(), Some(Verb::Reset)) => {
             Verdict::No { holder: fourth, remaining: left(fifth) }
         }
-        ("conflict", _) => Verdict::Conflict { found: fourth.unwrap_or_default() },
+        ("conflict", ..) => Verdict::Conflict { found: fourth.unwrap_or_default() },
         _ => return None,
     })
-}
-
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
-        Value::SimpleString(text) => Some(text),
-        _ => None,
-    }
 }
 
 fn number(value: &Value) -> Option<i64> {

@@ -4,6 +4,7 @@ use redis::RedisError;
 
 use super::*;
 use crate::name::{Keys, Kind};
+use crate::op::LockOp;
 use crate::op::job::{EarlierRun, Ending, OpenAttempt, ScheduledTime, Terms};
 use crate::server::redis::commands::refusal::failure;
 

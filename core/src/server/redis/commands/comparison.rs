@@ -17,14 +17,9 @@ pub(crate) enum Comparison {
 impl Comparison {
     /// The way of a server that shows these facts. Valkey shows a version of Redis, too.
     pub(crate) fn of(info: &str) -> Self {
-        let is_since = |name: &str, since: (u32, u32)| {
-            let version = info::field(info, name)?;
-            let mut numbers = version.split('.').map(|number| number.parse().unwrap_or_default());
-            Some((numbers.next()?, numbers.next().unwrap_or_default()) >= since)
-        };
-        match (is_since("valkey_version", (9, 0)), is_since("redis_version", (8, 4))) {
-            (Some(true), _) => Self::DelIfEq,
-            (None, Some(true)) => Self::DelEx,
+        match (info::version(info, "valkey_version"), info::version(info, "redis_version")) {
+            (Some((9.., _)), _) => Self::DelIfEq,
+            (None, Some((9.., _) | (8, 4..))) => Self::DelEx,
             _ => Self::Script,
         }
     }

@@ -7,6 +7,7 @@ use redis::Value;
 use crate::error::quoted::quoted;
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::commands::comparison::Comparison;
+use crate::server::redis::commands::replies::text;
 use crate::server::redis::commands::{info, refusal};
 
 /// The replication id of a node, as the node shows it.
@@ -74,7 +75,8 @@ impl HandshakeFacts {
         self.run_id = info::field(info, "run_id").map(Arc::from);
         self.time_us = info::field(info, "server_time_usec").and_then(|time| time.parse().ok());
         self.comparison = Comparison::of(info);
-        self.is_since_7 = info::field(info, "redis_version").is_some_and(|version| is_since_7(&version));
+        // Valkey shows a Redis version, too: the one that it is compatible with.
+        self.is_since_7 = matches!(info::version(info, "redis_version"), Some((7.., _)));
         Ok(())
     }
 
@@ -99,20 +101,6 @@ impl HandshakeFacts {
         self.replid = get("master_replid").map(|id| Replid { id: id.into(), run_id: self.run_id.clone(), is_first, before });
         Ok(())
     }
-}
-
-fn text(info: &Value) -> Option<&str> {
-    match info {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
-        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
-        _ => None,
-    }
-}
-
-/// Whether a version has 7 or more as its first number. Valkey shows a Redis version, too: the one that it is compatible with.
-fn is_since_7(version: &str) -> bool {
-    let first = version.split('.').next().and_then(|number| number.parse::<u32>().ok());
-    first.is_some_and(|number| number >= 7)
 }
 
 #[cfg(test)]

@@ -10,6 +10,13 @@ pub(crate) fn field(info: &str, name: &str) -> Option<String> {
     info.lines().find_map(value)
 }
 
+/// The first two numbers of a version; 0 for what is no number.
+pub(crate) fn version(info: &str, name: &str) -> Option<(u32, u32)> {
+    let version = field(info, name)?;
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or_default());
+    Some((numbers.next()?, numbers.next().unwrap_or_default()))
+}
+
 /// The answer to [`Op::Examine`](crate::op::Op::Examine).
 pub(crate) fn examined(value: Value) -> Answer {
     let unreadable = |_| Failure::unknown(FailureKind::Protocol, "INFO was answered with no text");

@@ -80,6 +80,15 @@ impl Replies {
     }
 }
 
+/// The text of a value, if it is one.
+pub(crate) fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
 /// A value that stands alone, or a list of such values, and its length in bytes. `None` if the bytes are not all there, or are another
 /// value.
 fn short(bytes: &[u8]) -> Option<(Value, usize)> {
