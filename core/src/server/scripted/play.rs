@@ -18,8 +18,8 @@ pub(super) fn answer(memory: &MemoryServer, op: &Op, step: &Step) -> Answer {
     match &step.act {
         Act::Real => memory.apply(op),
         Act::Granted { fence } => Ok(memory.with(|state, env| granted(state, op, *fence, env))),
-        Act::Busy { owner, remaining } => refused(busy(op, owner.to_string(), *remaining)),
-        Act::Gone => refused(gone(op)),
+        Act::Busy { owner, remaining } => refused(held_by(Some(owner.to_string()), *remaining, op)),
+        Act::Gone => refused(held_by(None, Remaining::Gone, op)),
         Act::Conflict { found } => refused(Verdict::Conflict { found: found.to_string() }),
         Act::Quarantine { left } => refused(Verdict::Quarantine { left: *left }),
         Act::Mismatch { servers, max_ttl_ms } => {
@@ -40,19 +40,12 @@ fn failed(memory: &MemoryServer, op: &Op, kind: FailureKind, applied: bool) -> A
     Err(if applied || unknown { Failure::unknown(kind, message) } else { Failure::not_applied(kind, message) })
 }
 
-fn busy(op: &Op, holder: String, remaining: Remaining) -> Verdict {
-    match op {
-        Op::Lock(LockOp { verb: Verb::Acquire { .. }, .. }) => Verdict::Held { holder, remaining },
-        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder: Some(holder), remaining, inside: None },
-        _ => Verdict::No { holder: Some(holder), remaining },
-    }
-}
-
-fn gone(op: &Op) -> Verdict {
-    let (holder, remaining) = (None, Remaining::Gone);
-    match op {
-        Op::Lock(LockOp { verb: Verb::Inspect, .. }) => Verdict::Seen { holder, remaining, inside: None },
-        _ => Verdict::No { holder, remaining },
+/// The verdict that another holder has the lock, or nobody.
+fn held_by(holder: Option<String>, remaining: Remaining, op: &Op) -> Verdict {
+    match (op.verb(), holder) {
+        (Some(Verb::Acquire { .. }), Some(holder)) => Verdict::Held { holder, remaining },
+        (Some(Verb::Inspect), holder) => Verdict::Seen { holder, remaining, inside: None },
+        (_, holder) => Verdict::No { holder, remaining },
     }
 }
 
@@ -67,21 +60,12 @@ fn plain(memory: &MemoryServer, op: &Op, verdict: Verdict) -> Reply {
 /// Removes each reason to refuse the operation, one after the other, and executes it.
 fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Reply {
     match op {
-        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, proposal, job, .. } }) => {
+        Op::Lock(LockOp { keys, by: owner, verb: Verb::Acquire { ttl_ms, .. } }) => {
             // Without a quorum the marker has no effect.
-            let op = Op::Lock(LockOp {
-                keys: Arc::clone(keys),
-                by: Arc::clone(owner),
-                verb: Verb::Acquire {
-                    ttl_ms: *ttl_ms,
-                    proposal: *proposal,
-                    adopt: None,
-                    fair: false,
-                    place: None,
-                    quorum_config: None,
-                    job: job.clone(),
-                },
-            });
+            let mut op = op.clone();
+            if let Op::Lock(LockOp { verb: Verb::Acquire { adopt, fair, place, quorum_config, .. }, .. }) = &mut op {
+                (*adopt, *fair, *place, *quorum_config) = (None, false, None, None);
+            }
             let free = |state: &mut State| keys.each().for_each(|keys| state.remove(keys.lock()));
             let remove = |state: &mut State| state.remove(keys.record());
             let mut reply = insist(state, &op, env, &[&free, &|state| state.remove(keys.fence()), &remove]);
