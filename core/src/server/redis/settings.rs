@@ -120,7 +120,7 @@ impl Settings {
         match self.target.endpoint {
             _ if self.in_cluster => ["redis+cluster", "rediss+cluster"],
             Endpoint::Sentinel(_) => ["redis+sentinel", "rediss+sentinel"],
-            Endpoint::Tcp { .. } | Endpoint::Tls { .. } | Endpoint::Unix { .. } => ["redis", "rediss"],
+            Endpoint::Tcp { .. } | Endpoint::Unix { .. } => ["redis", "rediss"],
         }
     }
 }

@@ -91,8 +91,7 @@ pub(crate) struct Target {
 /// The place to connect to.
 #[cfg_attr(not(unix), allow(dead_code, reason = "the path of a Unix socket, which is refused before"))]
 pub(crate) enum Endpoint {
-    Tcp { host: String, port: u16 },
-    Tls { host: String, port: u16, names: TlsNames, config: Arc<Tls> },
+    Tcp { host: String, port: u16, tls: Option<(TlsNames, Arc<Tls>)> },
     Unix { path: PathBuf },
     Sentinel(Arc<Service>),
 }
@@ -175,16 +174,15 @@ impl Target {
             return Err(refuse("a database number is 0 or more"));
         }
         let (place, endpoint) = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => {
-                let host = bare(host).ok_or_else(|| refuse(FORMS))?;
-                (format!("{}:{port}", bracketed(&host)), Endpoint::Tcp { host, port: *port })
-            }
-            ConnectionAddr::TcpTls { host, port, .. } => {
-                let host = bare(host).ok_or_else(|| refuse(FORMS))?;
-                let fixed = options.tls_name.as_deref().map_or_else(|| name(&host), name);
-                let names = TlsNames::only(fixed.ok_or_else(|| refuse("the host is no name a certificate could have"))?);
-                let config = tls::config(options)?;
-                (format!("{}:{port}", bracketed(&host)), Endpoint::Tls { host, port: *port, names, config })
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                let (host, port) = (bare(host).ok_or_else(|| refuse(FORMS))?, *port);
+                let mut tls = None;
+                if WITH_TLS.contains(&&*scheme) {
+                    let fixed = options.tls_name.as_deref().map_or_else(|| name(&host), name);
+                    let names = TlsNames::only(fixed.ok_or_else(|| refuse("the host is no name a certificate could have"))?);
+                    tls = Some((names, tls::config(options)?));
+                }
+                (format!("{}:{port}", bracketed(&host)), Endpoint::Tcp { host, port, tls })
             }
             ConnectionAddr::Unix(path) => (path.display().to_string(), Endpoint::Unix { path: path.clone() }),
             _ => return Err(refuse(FORMS)),

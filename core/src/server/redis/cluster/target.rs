@@ -57,13 +57,9 @@ impl ClusterTarget {
     /// `Tls` for a host that no certificate could have.
     pub(crate) fn node(&self, announced: &Address) -> Result<Target, Failure> {
         let Address { host, port } = self.address_map.reachable(announced).clone();
-        let endpoint = match &self.tls {
-            None => Endpoint::Tcp { host, port },
-            Some(config) => {
-                let names = TlsNames::announced(&announced.host, &self.hosts, self.tls_name.as_ref())?;
-                Endpoint::Tls { host, port, names, config: Arc::clone(config) }
-            }
-        };
+        let names = || TlsNames::announced(&announced.host, &self.hosts, self.tls_name.as_ref());
+        let tls = self.tls.as_ref().map(|config| Ok((names()?, Arc::clone(config)))).transpose()?;
+        let endpoint = Endpoint::Tcp { host, port, tls };
         Ok(Target { address: announced.to_string(), endpoint, login: Arc::clone(&self.login), database: 0 })
     }
 }

@@ -228,9 +228,9 @@ fn hung_up(error: &RedisError, settings: &Settings) -> Failure {
     // A server that expects TLS hangs up on everything else, mostly without a word.
     let endpoint = &settings.target.endpoint;
     let is_plain = match endpoint {
-        Endpoint::Tcp { .. } => true,
+        Endpoint::Tcp { tls, .. } => tls.is_none(),
         Endpoint::Sentinel(service) => service.primary_tls.is_none(),
-        Endpoint::Tls { .. } | Endpoint::Unix { .. } => false,
+        Endpoint::Unix { .. } => false,
     };
     let [_, with_tls] = settings.schemes();
     let hint = match failure.kind {

@@ -23,9 +23,9 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
         provided.ready(&settings.target.address, limit).await?;
     }
     match &settings.target.endpoint {
-        Endpoint::Tcp { host, port } => Ok(Socket::Tcp(tcp(host, *port, limit).await?)),
-        Endpoint::Tls { host, port, names, config } => {
+        Endpoint::Tcp { host, port, tls } => {
             let stream = tcp(host, *port, limit).await?;
+            let Some((names, config)) = tls else { return Ok(Socket::Tcp(stream)) };
             secure(stream, (names, config), settings, limit).await
         }
         #[cfg(unix)]
@@ -72,7 +72,7 @@ async fn secure(stream: TcpStream, tls: (&TlsNames, &Tls), settings: &Settings, 
 pub(crate) async fn addresses(settings: &Settings) -> Vec<SocketAddr> {
     let limit = Limit::new(settings.connect_timeout);
     let found = match &settings.target.endpoint {
-        Endpoint::Tcp { host, port } | Endpoint::Tls { host, port, .. } => resolve(host, *port, limit).await,
+        Endpoint::Tcp { host, port, .. } => resolve(host, *port, limit).await,
         Endpoint::Unix { .. } => return Vec::new(),
         Endpoint::Sentinel(service) => match sentinels::find(service, limit).await {
             Ok(named) => {
