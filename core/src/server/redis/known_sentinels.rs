@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Tick;
 use crate::op::SentinelFacts;
 use crate::server::redis::address::Address;
-use crate::server::redis::sentinel::PrimaryReply;
+use crate::server::redis::sentinel::{Poll, PrimaryReply};
 use crate::server::redis::sentinel_groups::Ids;
 
 /// The most sentinels that are remembered besides those of the URL.
@@ -56,9 +56,9 @@ impl Known {
         self.epoch
     }
 
-    /// The ids of the sentinels that were believed last, and how many hosts the URL has.
-    pub(crate) fn group(&self) -> (BTreeSet<String>, usize) {
-        (self.ids.clone(), self.hosts.len())
+    /// A poll of all sentinels that are known.
+    pub(crate) fn poll(&self, service: &str) -> Poll {
+        Poll::new(service, self.all(), self.epoch, self.ids.clone(), self.hosts.len())
     }
 
     /// These sentinels were believed.

@@ -161,7 +161,7 @@ pub(crate) fn is_about(message: &str, service: &str) -> bool {
 /// One round of questions to all sentinels that are known.
 pub(crate) struct Poll {
     service: String,
-    asked: Vec<Address>,
+    pub(crate) asked: Vec<Address>,
     /// The epoch that was chosen last: what is below it is out of date.
     floor: u64,
     /// The sentinels that were believed before, by their ids, and the number of those asked that are hosts of the URL: the first ones.

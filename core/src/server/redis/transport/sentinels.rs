@@ -28,8 +28,8 @@ use crate::server::redis::url::Service;
 /// # Errors
 /// Nobody names a primary within the limit, or the sentinels disagree.
 pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, Failure> {
-    let (asked, mut poll) = poll_of(service);
-    let (mut asking, mut answers) = (ask_each(service, asked, limit), Vec::new());
+    let mut poll = service.known.lock().poll(&service.name);
+    let (mut asking, mut answers) = (ask_each(service, poll.asked.clone(), limit), Vec::new());
     let choice = loop {
         let now = Tick::now();
         if let Some(choice) = poll.choice(now, Instant::now() >= limit.at) {
@@ -62,20 +62,13 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
     choice
 }
 
-/// A poll of all sentinels that are known, and these.
-fn poll_of(service: &Service) -> (Vec<Address>, Poll) {
-    let known = service.known.lock();
-    let (asked, (ids, hosts)) = (known.all(), known.group());
-    (asked.clone(), Poll::new(&service.name, asked, known.epoch(), ids, hosts))
-}
-
 fn take(poll: &mut Poll, answer: &SentinelAnswer) {
     poll.take(answer.from.clone(), answer.reply.clone(), answer.ids.clone(), Tick::now());
 }
 
 /// Those of another group.
 fn foreign(service: &Service, answers: &[SentinelAnswer]) -> Vec<Address> {
-    let (_, mut poll) = poll_of(service);
+    let mut poll = service.known.lock().poll(&service.name);
     answers.iter().for_each(|answer| take(&mut poll, answer));
     poll.foreign()
 }
