@@ -107,7 +107,7 @@ impl MemoryServer {
         let mut state = memory.state.lock();
         // Read under the mutex, so that time never goes back from one operation to the next. The run id never changes:
         // this server doesn't restart without losing everything, its marker included.
-        let env = Env { now_us: self.clock.now_us(), replid: "memory", known_as: "memory", is_renamed: false };
+        let env = Env { now_us: self.clock.at(Tick::now()), replid: "memory", known_as: "memory", is_renamed: false };
         act(&mut state, &env)
     }
 }
@@ -159,10 +159,6 @@ struct ServerClock {
 impl ServerClock {
     fn start() -> Self {
         Self { wall_us: clock::wall_micros(), tick: Tick::now() }
-    }
-
-    fn now_us(self) -> u64 {
-        self.at(Tick::now())
     }
 
     fn at(self, now: Tick) -> u64 {

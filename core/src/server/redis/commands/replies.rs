@@ -1,8 +1,8 @@
 //! Replies: the end of each reply in the bytes of a socket, and the fields of the replies to a lock's scripts.
 //!
-//! A reply that isn't a number, a string, a short line or a flat list is left to the crate's parser, as soon as all of it is there. With that
-//! parser alone a reply would take as long as the whole rest of an operation. The parser clears eight kilobytes for each read, and
-//! looks at each byte through a dozen layers.
+//! A reply that isn't a number, a string, a short line or a flat list is left to the crate's parser, as soon as all of it is there.
+//! With that parser alone a reply would take as long as the whole rest of an operation. The parser clears eight kilobytes for each
+//! read, and looks at each byte through a dozen layers.
 
 use redis::{RedisResult, Value};
 
