@@ -9,6 +9,7 @@ use rustls_pki_types::ServerName;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::server::redis::address::Address;
 use crate::server::redis::address_map::AddressMap;
 use crate::server::redis::cluster_url::{self, ClusterUrl};
 use crate::server::redis::known_sentinels::Known;
@@ -91,7 +92,7 @@ pub(crate) struct Target {
 /// The place to connect to.
 #[cfg_attr(not(unix), allow(dead_code, reason = "the path of a Unix socket, which is refused before"))]
 pub(crate) enum Endpoint {
-    Tcp { host: String, port: u16, tls: Option<(TlsNames, Arc<Tls>)> },
+    Tcp { place: Address, tls: Option<(TlsNames, Arc<Tls>)> },
     Unix { path: PathBuf },
     Sentinel(Arc<Service>),
 }
@@ -175,14 +176,14 @@ impl Target {
         }
         let (place, endpoint) = match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                let (host, port) = (bare(host).ok_or_else(|| refuse(FORMS))?, *port);
+                let place = Address { host: bare(host).ok_or_else(|| refuse(FORMS))?, port: *port };
                 let mut tls = None;
                 if WITH_TLS.contains(&&*scheme) {
-                    let fixed = options.tls_name.as_deref().map_or_else(|| name(&host), name);
+                    let fixed = options.tls_name.as_deref().map_or_else(|| name(&place.host), name);
                     let names = TlsNames::only(fixed.ok_or_else(|| refuse("the host is no name a certificate could have"))?);
                     tls = Some((names, tls::config(options)?));
                 }
-                (format!("{}:{port}", bracketed(&host)), Endpoint::Tcp { host, port, tls })
+                (place.to_string(), Endpoint::Tcp { place, tls })
             }
             ConnectionAddr::Unix(path) => (path.display().to_string(), Endpoint::Unix { path: path.clone() }),
             _ => return Err(refuse(FORMS)),
@@ -286,10 +287,6 @@ impl Query {
 /// A host in the form for resolving: present, and decoded.
 fn bare(host: &str) -> Option<String> {
     (!host.is_empty() && !host.contains('%')).then(|| host.to_owned())
-}
-
-fn bracketed(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 /// The crate's error about a URL: the part that is wrong, without its content.

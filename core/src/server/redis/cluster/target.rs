@@ -56,10 +56,10 @@ impl ClusterTarget {
     /// # Errors
     /// `Tls` for a host that no certificate could have.
     pub(crate) fn node(&self, announced: &Address) -> Result<Target, Failure> {
-        let Address { host, port } = self.address_map.reachable(announced).clone();
+        let place = self.address_map.reachable(announced).clone();
         let names = || TlsNames::announced(&announced.host, &self.hosts, self.tls_name.as_ref());
         let tls = self.tls.as_ref().map(|config| Ok((names()?, Arc::clone(config)))).transpose()?;
-        let endpoint = Endpoint::Tcp { host, port, tls };
+        let endpoint = Endpoint::Tcp { place, tls };
         Ok(Target { address: announced.to_string(), endpoint, login: Arc::clone(&self.login), database: 0 })
     }
 }

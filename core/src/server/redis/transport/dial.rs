@@ -23,8 +23,8 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
         provided.ready(&settings.target.address, limit).await?;
     }
     match &settings.target.endpoint {
-        Endpoint::Tcp { host, port, tls } => {
-            let stream = tcp(host, *port, limit).await?;
+        Endpoint::Tcp { place, tls } => {
+            let stream = tcp(place, limit).await?;
             let Some((names, config)) = tls else { return Ok(Socket::Tcp(stream)) };
             secure(stream, (names, config), settings, limit).await
         }
@@ -49,8 +49,7 @@ pub(crate) async fn dial(settings: &Settings) -> Result<Socket, Failure> {
 
 /// Connects to the primary that the sentinels name.
 async fn to_named(service: &Service, named: &Named, settings: &Settings, limit: Limit) -> Result<Socket, Failure> {
-    let reachable = service.address_map.reachable(&named.address);
-    let stream = tcp(&reachable.host, reachable.port, limit).await?;
+    let stream = tcp(service.address_map.reachable(&named.address), limit).await?;
     let Some(config) = &service.primary_tls else { return Ok(Socket::Tcp(stream)) };
     let names = TlsNames::announced(&named.address.host, &service.hosts, service.tls_name.as_ref())?;
     secure(stream, (&names, config), settings, limit).await
@@ -72,13 +71,10 @@ async fn secure(stream: TcpStream, tls: (&TlsNames, &Tls), settings: &Settings, 
 pub(crate) async fn addresses(settings: &Settings) -> Vec<SocketAddr> {
     let limit = Limit::new(settings.connect_timeout);
     let found = match &settings.target.endpoint {
-        Endpoint::Tcp { host, port, .. } => resolve(host, *port, limit).await,
+        Endpoint::Tcp { place, .. } => resolve(place, limit).await,
         Endpoint::Unix { .. } => return Vec::new(),
         Endpoint::Sentinel(service) => match sentinels::find(service, limit).await {
-            Ok(named) => {
-                let reachable = service.address_map.reachable(&named.address);
-                resolve(&reachable.host, reachable.port, limit).await
-            }
+            Ok(named) => resolve(service.address_map.reachable(&named.address), limit).await,
             Err(failure) => Err(failure),
         },
     };

@@ -187,8 +187,7 @@ impl Talk {
 }
 
 async fn open(service: &Service, address: &Address, limit: Limit) -> Result<Socket, Failure> {
-    let Address { host, port } = service.address_map.reachable(address);
-    let stream = tcp(host, *port, limit).await?;
+    let stream = tcp(service.address_map.reachable(address), limit).await?;
     let Some(config) = &service.tls else { return Ok(Socket::Tcp(stream)) };
     let names = TlsNames::announced(&address.host, &service.hosts, service.tls_name.as_ref())?;
     let shaken = shake_hands(stream, (&names, config), None, limit).await;

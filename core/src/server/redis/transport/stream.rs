@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use crate::op::{Failure, FailureKind};
+use crate::server::redis::address::Address;
 
 /// The time of silence after which the system asks a peer whether it is still there.
 pub(crate) const SILENCE: Duration = Duration::from_secs(15);
@@ -42,9 +43,9 @@ impl Limit {
 
 /// Tries the addresses one after the other: if several servers could answer, it is always the same one. Each address gets its share
 /// of the time that is left, so that an address without any answer doesn't hide the others.
-pub(crate) async fn tcp(host: &str, port: u16, limit: Limit) -> Result<TcpStream, Failure> {
-    let addresses = resolve(host, port, limit).await?;
-    let mut last = Failure::not_applied(FailureKind::Dns, format!("\"{host}\" has no address"));
+pub(crate) async fn tcp(place: &Address, limit: Limit) -> Result<TcpStream, Failure> {
+    let addresses = resolve(place, limit).await?;
+    let mut last = Failure::not_applied(FailureKind::Dns, format!("\"{}\" has no address", place.host));
     for (tried, address) in addresses.iter().enumerate() {
         let left = limit.at.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
@@ -75,13 +76,13 @@ fn watch(stream: &TcpStream) {
     let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
 }
 
-pub(crate) async fn resolve(host: &str, port: u16, limit: Limit) -> Result<Vec<SocketAddr>, Failure> {
+pub(crate) async fn resolve(Address { host, port }: &Address, limit: Limit) -> Result<Vec<SocketAddr>, Failure> {
     // An address needs no resolver, which would cost a thread.
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
+        return Ok(vec![SocketAddr::new(address, *port)]);
     }
     let what = format!("\"{host}\" was not resolved");
-    match limit.keep(FailureKind::Dns, &what, tokio::net::lookup_host((host, port))).await? {
+    match limit.keep(FailureKind::Dns, &what, tokio::net::lookup_host((&**host, *port))).await? {
         Ok(addresses) => Ok(addresses.collect()),
         Err(error) => Err(Failure::not_applied(FailureKind::Dns, format!("\"{host}\" could not be resolved: {error}"))),
     }
