@@ -72,15 +72,6 @@ impl Rules for Exclusive {
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
     }
-
-    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
-        let Ok(found) = look(state, keys, now_us) else { return false };
-        let is_ours = found.is_owned_by(owner);
-        if is_ours {
-            prolong(state, keys, ttl_ms, found.left_ms, now_us);
-        }
-        is_ours
-    }
 }
 
 fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Reply, Reply> {

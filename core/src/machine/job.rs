@@ -40,10 +40,6 @@ impl Rules for Job {
             _ => Exclusive.apply(state, op, now_us),
         }
     }
-
-    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
-        Exclusive.renew(state, keys, owner, ttl_ms, now_us)
-    }
 }
 
 fn read(state: &State, keys: &Keys, now_us: u64) -> Result<Record, Reply> {

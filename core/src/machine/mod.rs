@@ -155,13 +155,6 @@ fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Result<Reply, Reply> 
     })
 }
 
-/// The first half of an extension that touches the lock alone: makes at least `ttl_ms` remain if the lock is the owner's, and gives
-/// whether it is. If not, the other half is an extension of lock and fence, which says why.
-#[doc(hidden)]
-pub fn renew(state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, env: &Env<'_>) -> bool {
-    rules_of(keys.kind()).renew(state, keys, owner, ttl_ms, env.now_us)
-}
-
 /// What a transaction does that takes a free lock: gives whether the lock was free, and the id that the clock gave, or what is
 /// there in its place.
 #[doc(hidden)]

@@ -73,13 +73,6 @@ impl Rules for Quorum {
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
     }
-
-    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool {
-        let entry = state.get(keys.lock(), now_us).filter(|entry| entry.text() == Some(owner));
-        let Some(left_ms) = entry.map(|entry| entry.left_ms(now_us)) else { return false };
-        prolong(state, keys, ttl_ms, left_ms, now_us);
-        true
-    }
 }
 
 fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Reply, Reply> {

@@ -1,7 +1,6 @@
 //! Rules: the operations of one kind of lock.
 
 use super::State;
-use crate::name::Keys;
 use crate::op::{LockOp, Reply};
 
 /// A kind of lock. The table of [`machine`](crate::machine) says when an operation is refused, and what it does.
@@ -11,7 +10,4 @@ pub(super) trait Rules {
     /// # Errors
     /// A reply, too: the refusal that ended the operation early.
     fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply>;
-
-    /// Makes at least `ttl_ms` remain of the lock alone. Gives whether the lock is the owner's.
-    fn renew(&self, state: &mut State, keys: &Keys, owner: &str, ttl_ms: u64, now_us: u64) -> bool;
 }

@@ -30,11 +30,6 @@ impl Rules for Several {
             _ => inspect(state, &op.keys, now_us),
         }
     }
-
-    /// Once they are held each is renewed by itself.
-    fn renew(&self, _: &mut State, _: &Keys, _: &str, _: u64, _: u64) -> bool {
-        false
-    }
 }
 
 fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {

@@ -37,11 +37,6 @@ impl Rules for Shared {
             Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
         }
     }
-
-    /// A mark is not the lock's own key.
-    fn renew(&self, _: &mut State, _: &Keys, _: &str, _: u64, _: u64) -> bool {
-        false
-    }
 }
 
 /// The part of an acquire that a server does also in quarantine: it takes over the hold of a reader that was handed over, makes a writer's
