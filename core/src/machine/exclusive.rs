@@ -6,7 +6,6 @@ use super::cut::cut;
 use super::found::{Found, conflict, look};
 use super::notes::show_fence;
 use super::room::{Room, holder, inside};
-use super::rules::Rules;
 use super::state::{State, Value};
 use super::{clock, queue};
 use crate::mutant::mutant;
@@ -53,24 +52,20 @@ impl<'a> AcquireArgs<'a> {
 }
 
 /// The exclusive lock on one server.
-pub(super) struct Exclusive;
-
-impl Rules for Exclusive {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
-        let LockOp { keys, by, verb } = op;
-        match verb {
-            Verb::Acquire { .. } => match AcquireArgs::of(op) {
-                Some(args) => acquire(state, keys, &args, now_us),
-                None => inspect(state, keys, now_us),
-            },
-            Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
-            Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Release { leave, kept_ms, .. } => release(state, keys, (by, leave.as_deref()), *kept_ms, now_us),
-            Verb::Leave => leave(state, keys, by, now_us),
-            // Only a job has a record.
-            Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
-        }
+pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    let LockOp { keys, by, verb } = op;
+    match verb {
+        Verb::Acquire { .. } => match AcquireArgs::of(op) {
+            Some(args) => acquire(state, keys, &args, now_us),
+            None => inspect(state, keys, now_us),
+        },
+        Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
+        Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
+        Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
+        Verb::Release { leave, kept_ms, .. } => release(state, keys, (by, leave.as_deref()), *kept_ms, now_us),
+        Verb::Leave => leave(state, keys, by, now_us),
+        // Only a job has a record.
+        Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
     }
 }
 

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use self::ending::end;
 use self::record::{DEAD, DONE, KEPT_MS, RUNNING, Record};
-use super::exclusive::{AcquireArgs, Exclusive, find_free, refusal, take};
+use super::exclusive::{self, AcquireArgs, find_free, refusal, take};
 use super::found::{conflict, look};
 use super::queue;
 use super::room::holder;
-use super::rules::Rules;
 use super::state::State;
 use crate::mutant::mutant;
 use crate::name::Keys;
@@ -23,22 +22,18 @@ use crate::op::job::{AttemptNumber, JobRecord, NotBegun, ScheduledTime, Terms};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
 /// The lock of a job.
-pub(super) struct Job;
-
-impl Rules for Job {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
-        let LockOp { keys, by, verb } = op;
-        match verb {
-            Verb::Acquire { job: Some(terms), .. } => begin(state, op, terms, now_us),
-            Verb::EndAttempt { ending, attempt, leave } => end(state, keys, (by, attempt), ending, leave.as_deref(), now_us),
-            Verb::Reset => reset(state, keys, now_us),
-            Verb::JobStatus => status(state, keys, now_us),
-            Verb::Extend { ttl_ms, .. } => {
-                outlast(state, keys, by, *ttl_ms, now_us);
-                Exclusive.apply(state, op, now_us)
-            }
-            _ => Exclusive.apply(state, op, now_us),
+pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    let LockOp { keys, by, verb } = op;
+    match verb {
+        Verb::Acquire { job: Some(terms), .. } => begin(state, op, terms, now_us),
+        Verb::EndAttempt { ending, attempt, leave } => end(state, keys, (by, attempt), ending, leave.as_deref(), now_us),
+        Verb::Reset => reset(state, keys, now_us),
+        Verb::JobStatus => status(state, keys, now_us),
+        Verb::Extend { ttl_ms, .. } => {
+            outlast(state, keys, by, *ttl_ms, now_us);
+            exclusive::apply(state, op, now_us)
         }
+        _ => exclusive::apply(state, op, now_us),
     }
 }
 
@@ -49,7 +44,7 @@ fn read(state: &State, keys: &Keys, now_us: u64) -> Result<Record, Reply> {
 /// Begins an attempt.
 fn begin(state: &mut State, op: &LockOp, terms: &Terms, now_us: u64) -> Result<Reply, Reply> {
     let LockOp { keys, by, .. } = op;
-    let Some(args) = AcquireArgs::of(op) else { return Exclusive.apply(state, op, now_us) };
+    let Some(args) = AcquireArgs::of(op) else { return exclusive::apply(state, op, now_us) };
     let found = read(state, keys, now_us)?;
     let is_later = match &terms.scheduled_time {
         Some(scheduled_time) => is_later(state, keys, &args, &found, (terms, scheduled_time), now_us)?,

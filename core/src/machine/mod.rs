@@ -1,6 +1,6 @@
 //! One server's behaviour as a pure state machine: the effect of every operation, without a clock and without I/O.
 //!
-//! The effect of an operation on a lock depends on the lock's [`Kind`]: each kind has its `Rules`.
+//! The effect of an operation on a lock depends on the lock's [`Kind`]: each kind has a file of its own with its rules.
 //!
 //! The machine is the executable specification of the scripts in `core/src/scripts`. A differential test compares the two, reply
 //! by reply and key by key. The machine is also the server behind `memory://`.
@@ -45,7 +45,6 @@ mod part;
 mod queue;
 mod quorum;
 mod room;
-mod rules;
 mod several;
 mod shared;
 mod state;
@@ -68,23 +67,20 @@ pub use state::{Message, State};
 
 use std::sync::Arc;
 
-use self::exclusive::Exclusive;
-use self::job::Job;
-use self::quorum::Quorum;
-use self::rules::Rules;
-use self::several::Several;
-use self::shared::Shared;
 use crate::name::{Keys, Kind};
 use crate::op::{LockOp, Op, Reply, ServerFacts, Verb, Verdict};
 
-/// The rules of a kind.
-fn rules_of(kind: Kind) -> &'static dyn Rules {
-    match kind {
-        Kind::Exclusive => &Exclusive,
-        Kind::Quorum => &Quorum,
-        Kind::Job => &Job,
-        Kind::Read | Kind::Semaphore(_) => &Shared,
-        Kind::Several => &Several,
+/// Applies an operation on a lock by the rules of its kind. The table above says when it is refused, and what it does.
+///
+/// # Errors
+/// A reply, too: the refusal that ended the operation early.
+fn apply_to_lock(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    match op.keys.kind() {
+        Kind::Exclusive => exclusive::apply(state, op, now_us),
+        Kind::Quorum => quorum::apply(state, op, now_us),
+        Kind::Job => job::apply(state, op, now_us),
+        Kind::Read | Kind::Semaphore(_) => shared::apply(state, op, now_us),
+        Kind::Several => several::apply(state, op, now_us),
     }
 }
 
@@ -133,7 +129,7 @@ fn apply_now(state: &mut State, op: &Op, env: &Env<'_>) -> Result<Reply, Reply> 
             }
             let config = if let Verb::Acquire { quorum_config, .. } = &op.verb { quorum_config.as_ref() } else { None };
             let refused = config.and_then(|config| marker::admit(state, op.keys.marker(), config, env));
-            return refused.map_or_else(|| rules_of(op.keys.kind()).apply(state, op, now_us), Err);
+            return refused.map_or_else(|| apply_to_lock(state, op, now_us), Err);
         }
         Op::Part(op) => part::apply(state, op, env)?,
         Op::Greet { quorum_config } => marker::greet(state, quorum_config.as_ref(), env),

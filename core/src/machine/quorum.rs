@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::cut::cut;
 use super::fence::Fence;
 use super::found::conflict;
-use super::rules::Rules;
 use super::state::{State, Value};
 use super::{fence, queue};
 use crate::error::Remaining;
@@ -54,24 +53,20 @@ impl<'a> AcquireArgs<'a> {
 }
 
 /// The lock of a quorum.
-pub(super) struct Quorum;
-
-impl Rules for Quorum {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
-        let LockOp { keys, by, verb } = op;
-        match verb {
-            Verb::Acquire { .. } => match AcquireArgs::of(op) {
-                Some(args) => acquire(state, keys, &args, now_us),
-                None => inspect(state, keys, now_us),
-            },
-            Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
-            Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Release { leave, kept_ms, .. } => release(state, keys, (by, leave.as_deref()), *kept_ms, now_us),
-            Verb::Leave => leave(state, keys, by, now_us),
-            // Only a job has a record.
-            Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
-        }
+pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    let LockOp { keys, by, verb } = op;
+    match verb {
+        Verb::Acquire { .. } => match AcquireArgs::of(op) {
+            Some(args) => acquire(state, keys, &args, now_us),
+            None => inspect(state, keys, now_us),
+        },
+        Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
+        Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
+        Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
+        Verb::Release { leave, kept_ms, .. } => release(state, keys, (by, leave.as_deref()), *kept_ms, now_us),
+        Verb::Leave => leave(state, keys, by, now_us),
+        // Only a job has a record.
+        Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
     }
 }
 

@@ -9,26 +9,21 @@
 
 use std::sync::Arc;
 
-use super::exclusive::{AcquireArgs, Exclusive, find_free, inspect, take};
-use super::rules::Rules;
+use super::exclusive::{self, AcquireArgs, find_free, inspect, take};
 use super::{State, queue};
 use crate::mutant::mutant;
 use crate::name::Keys;
 use crate::op::holder::{claim, is_claim};
 use crate::op::{LockOp, QueuePlace, Reply, Verb, Verdict};
 
-pub(super) struct Several;
-
-impl Rules for Several {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
-        match &op.verb {
-            Verb::Acquire { .. } => acquire(state, op, now_us),
-            verb @ (Verb::Release { .. } | Verb::Leave) => {
-                let done = release(state, (&op.by, verb), op.keys.parts(), now_us);
-                done.unwrap_or_else(|| inspect(state, &op.keys, now_us))
-            }
-            _ => inspect(state, &op.keys, now_us),
+pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    match &op.verb {
+        Verb::Acquire { .. } => acquire(state, op, now_us),
+        verb @ (Verb::Release { .. } | Verb::Leave) => {
+            let done = release(state, (&op.by, verb), op.keys.parts(), now_us);
+            done.unwrap_or_else(|| inspect(state, &op.keys, now_us))
         }
+        _ => inspect(state, &op.keys, now_us),
     }
 }
 
@@ -87,7 +82,7 @@ fn leave_others(
         let stood = if mutant!(SeveralDeadNotPassedOn) { stands(state, part, place, now_us) } else { stood[other] };
         if (was_notified || stood) && !is_kept && !mutant!(SeveralHintKept) {
             let leave = LockOp { keys: Arc::clone(part), by: Arc::clone(entry), verb: Verb::Leave };
-            _ = Exclusive.apply(state, &leave, now_us);
+            _ = exclusive::apply(state, &leave, now_us);
         }
         // Others of its client may stand there, for which it asks, too.
         if !mutant!(SeveralLeftToDie) {
@@ -99,7 +94,7 @@ fn leave_others(
 /// Does the same with locks, from the last to the first: gives the reply about the first.
 fn release(state: &mut State, (by, verb): (&Arc<str>, &Verb), parts: &[Arc<Keys>], now_us: u64) -> Option<Result<Reply, Reply>> {
     let op = |part: &Arc<Keys>| LockOp { keys: Arc::clone(part), by: Arc::clone(by), verb: verb.clone() };
-    parts.iter().rev().map(|part| Exclusive.apply(state, &op(part), now_us)).last()
+    parts.iter().rev().map(|part| exclusive::apply(state, &op(part), now_us)).last()
 }
 
 #[cfg(test)]

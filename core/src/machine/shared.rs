@@ -14,7 +14,6 @@ use super::exclusive::{AcquireArgs, inspect};
 use super::found::{conflict, look};
 use super::queue::{self, wants_permit};
 use super::room::{Room, reads};
-use super::rules::Rules;
 use super::state::{State, Value};
 use super::{clock, fence};
 use crate::mutant::mutant;
@@ -22,20 +21,16 @@ use crate::name::{Keys, Kind};
 use crate::op::holder::{Gate, claim};
 use crate::op::{LockOp, Queued, Reply, Verb, Verdict};
 
-pub(super) struct Shared;
-
-impl Rules for Shared {
-    fn apply(&self, state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
-        let LockOp { keys, by, verb } = op;
-        match verb {
-            Verb::Acquire { .. } => acquire(state, op, now_us),
-            Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
-            // Nothing is written again.
-            Verb::Extend { ttl_ms, fence } | Verb::Heal { ttl_ms, fence } => renew(state, keys, by, *ttl_ms, *fence, now_us),
-            Verb::Release { leave, .. } => release(state, keys, by, leave.as_deref(), now_us),
-            Verb::Leave => release(state, keys, by, Some(by), now_us),
-            Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
-        }
+pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    let LockOp { keys, by, verb } = op;
+    match verb {
+        Verb::Acquire { .. } => acquire(state, op, now_us),
+        Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
+        // Nothing is written again.
+        Verb::Extend { ttl_ms, fence } | Verb::Heal { ttl_ms, fence } => renew(state, keys, by, *ttl_ms, *fence, now_us),
+        Verb::Release { leave, .. } => release(state, keys, by, leave.as_deref(), now_us),
+        Verb::Leave => release(state, keys, by, Some(by), now_us),
+        Verb::Inspect | Verb::EndAttempt { .. } | Verb::Reset | Verb::JobStatus => inspect(state, keys, now_us),
     }
 }
 
