@@ -17,7 +17,7 @@ use crate::op::{Adoption, LockOp, QueuePlace, Queued, Reply, Verb, Verdict};
 pub(super) struct AcquireArgs<'a> {
     pub(super) owner: &'a Arc<str>,
     pub(super) ttl_ms: u64,
-    /// The fence that the client has seen: the new one is above it.
+    /// The fence that the client has seen: the new one is above it. On a quorum the one that it proposes.
     pub(super) floor: u64,
     adopt: Option<&'a Adoption>,
     pub(super) fair: bool,
@@ -32,22 +32,23 @@ impl<'a> AcquireArgs<'a> {
         Some(Self { owner: &op.by, ttl_ms: *ttl_ms, floor: *proposal, adopt, fair: *fair, place })
     }
 
-    fn adopts(&self, holder: &str) -> bool {
-        self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == owner_of(holder))
+    fn adopts(&self, owner: &str) -> bool {
+        self.adopt.is_some_and(|adopt| !adopt.owner.is_empty() && &*adopt.owner == owner)
     }
 
     /// Whether the acquire wants only the hold that was handed over, and that hold isn't there: it was adopted before, released,
     /// or has expired.
-    fn comes_too_late(&self, holder: Option<&str>) -> bool {
-        let is_there = holder.is_some_and(|holder| owner_of(holder) == &**self.owner || self.adopts(holder));
+    pub(super) fn comes_too_late(&self, owner: Option<&str>) -> bool {
+        let is_there = owner.is_some_and(|owner| owner == &**self.owner || self.adopts(owner));
         self.adopt.is_some_and(|adopt| !adopt.or_acquire) && !is_there && !mutant!(AdoptsAnything)
     }
 
-    fn counts_as_free(&self, holder: &str) -> bool {
-        let adopted = self.adopts(holder);
-        let is_kept = |place: &QueuePlace| claim(&place.entry) == holder && !mutant!(OwnClaimRefused);
-        let anybodys = mutant!(ClaimIsAnybodys) && is_claim(holder);
-        owner_of(holder) == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
+    /// Whether a key with this value, of this owner, is free for the acquire.
+    pub(super) fn counts_as_free(&self, value: &str, owner: &str) -> bool {
+        let adopted = self.adopts(owner);
+        let is_kept = |place: &QueuePlace| claim(&place.entry) == value && !mutant!(OwnClaimRefused);
+        let anybodys = mutant!(ClaimIsAnybodys) && is_claim(value);
+        owner == &**self.owner || adopted || self.place.is_some_and(is_kept) || anybodys
     }
 }
 
@@ -55,10 +56,7 @@ impl<'a> AcquireArgs<'a> {
 pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
     let LockOp { keys, by, verb } = op;
     match verb {
-        Verb::Acquire { .. } => match AcquireArgs::of(op) {
-            Some(args) => acquire(state, keys, &args, now_us),
-            None => inspect(state, keys, now_us),
-        },
+        Verb::Acquire { .. } => acquire(state, op, now_us),
         Verb::Confirm { fence } => confirm(state, keys, by, *fence, now_us),
         Verb::Extend { ttl_ms, fence, .. } => extend(state, keys, by, *ttl_ms, *fence, now_us),
         Verb::Heal { ttl_ms, fence } => heal(state, keys, by, *ttl_ms, *fence, now_us),
@@ -69,9 +67,10 @@ pub(super) fn apply(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply
     }
 }
 
-fn acquire(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Reply, Reply> {
-    let free = find_free(state, keys, args, now_us)?;
-    take(state, keys, args, &free, now_us)
+fn acquire(state: &mut State, op: &LockOp, now_us: u64) -> Result<Reply, Reply> {
+    let Some(args) = AcquireArgs::of(op) else { return inspect(state, &op.keys, now_us) };
+    let free = find_free(state, &op.keys, &args, now_us)?;
+    take(state, &op.keys, &args, &free, now_us)
 }
 
 /// A lock that can be acquired: it has no holder, or one that counts as none.
@@ -87,7 +86,7 @@ pub(super) struct Free {
 /// The refusal.
 pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, now_us: u64) -> Result<Free, Reply> {
     let mut found = look(state, keys, now_us)?;
-    if args.comes_too_late(found.value()) {
+    if args.comes_too_late(found.owner()) {
         return Err(refusal(state, keys, &found, args.owner));
     }
     let is_queued = state.get(keys.queue(), now_us).is_some();
@@ -99,7 +98,7 @@ pub(super) fn find_free(state: &mut State, keys: &Keys, args: &AcquireArgs<'_>, 
             found = look(state, keys, now_us)?;
         }
     }
-    if found.value().is_some_and(|holder| !args.counts_as_free(holder)) {
+    if found.value().is_some_and(|value| !args.counts_as_free(value, owner_of(value))) {
         let holder = holder(state, keys, &found, args.owner).unwrap_or_default();
         let verdict = Verdict::Held { holder, remaining: found.remaining() };
         let queued = args.place.map_or(Queued::Nothing, |place| queue::enqueue(state, keys, place, now_us));
@@ -148,11 +147,11 @@ pub(super) fn take_alone(state: &mut State, op: &LockOp, now_us: u64) -> Result<
     let keys = &op.keys;
     let Some(args) = AcquireArgs::of(op) else { return inspect(state, keys, now_us) };
     let found = look(state, keys, now_us)?;
-    if args.comes_too_late(found.value()) {
+    if args.comes_too_late(found.owner()) {
         return Err(found.no());
     }
-    if let Some(holder) = found.value().filter(|holder| !args.counts_as_free(holder)) {
-        return Err(found.reply(Verdict::Held { holder: cut(owner_of(holder)).to_owned(), remaining: found.remaining() }));
+    if let Some(value) = found.value().filter(|value| !args.counts_as_free(value, owner_of(value))) {
+        return Err(found.reply(Verdict::Held { holder: cut(owner_of(value)).to_owned(), remaining: found.remaining() }));
     }
     let own = found.left_ms.filter(|_| found.is_owned_by(args.owner));
     let remains = own.map_or(args.ttl_ms, |left| left.max(args.ttl_ms));
@@ -272,10 +271,14 @@ fn write(state: &mut State, keys: &Keys, value: &str, ttl_ms: u64, now_us: u64) 
     state.put(keys.lock(), Value::Text(value.into()), now_us, Some(ttl_ms));
 }
 
-/// Raises the expiry of our lock if it would end earlier.
-fn prolong(state: &mut State, keys: &Keys, ttl_ms: u64, left_ms: Option<u64>, now_us: u64) {
-    if !left_ms.is_some_and(|left| left >= ttl_ms && !mutant!(ExtensionShortens)) {
-        state.expire(keys.lock(), now_us, ttl_ms);
+/// Raises the expiry of our lock if it would end earlier. Gives what remains.
+pub(super) fn prolong(state: &mut State, keys: &Keys, ttl_ms: u64, left_ms: Option<u64>, now_us: u64) -> u64 {
+    match left_ms {
+        Some(left) if left >= ttl_ms && !mutant!(ExtensionShortens) => left,
+        _ => {
+            state.expire(keys.lock(), now_us, ttl_ms);
+            ttl_ms
+        }
     }
 }
 

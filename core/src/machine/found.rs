@@ -29,13 +29,18 @@ impl Found {
         self.value().and_then(gate_of)
     }
 
+    /// The owner in the value.
+    pub(super) fn owner(&self) -> Option<&str> {
+        self.value().map(owner_of)
+    }
+
     pub(super) fn is_held(&self) -> bool {
         self.value.is_some()
     }
 
     /// Whether the value has this owner.
     pub(super) fn is_owned_by(&self, owner: &str) -> bool {
-        self.value().is_some_and(|value| owner_of(value) == owner)
+        self.owner() == Some(owner)
     }
 
     /// Whether the lock is kept for this waiter.
@@ -64,7 +69,7 @@ impl Found {
 
     /// The part of the owner that a reply shows.
     pub(super) fn shown(&self) -> Option<String> {
-        self.value().map(|value| cut(owner_of(value)).to_owned())
+        self.owner().map(|owner| cut(owner).to_owned())
     }
 
     pub(super) fn remaining(&self) -> Remaining {
