@@ -206,7 +206,7 @@ impl Acquisition {
                 if let Ok(Reply { queued: Queued::NotNotified(why), .. }) = &answer {
                     out.push(Command::NotNotified(why.clone()));
                 }
-                if let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) {
+                if let Some(removal) = self.removals.iter_mut().find(|removal| removal.value.round == tag.round) {
                     removal.answer((server, tag.sent), now, &answer);
                 }
             }

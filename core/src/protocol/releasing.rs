@@ -101,7 +101,7 @@ impl Releasing {
     }
 
     fn removal<'a>(&self, removals: &'a [Removal]) -> Option<&'a Removal> {
-        removals.iter().find(|removal| removal.round == self.hold.round_number())
+        removals.iter().find(|removal| removal.value.round == self.hold.round_number())
     }
 
     /// Whether an answer about the history is awaited.

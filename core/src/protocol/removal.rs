@@ -63,20 +63,14 @@ pub(super) struct Value {
     pub(super) ends: Option<(Ending, OpenAttempt)>,
     /// Until when nobody else may get the lock.
     pub(super) keeps_until: Tick,
-    /// The whole value of the key, if that is enough for the first request.
+    /// The whole value of the key until the first request, if that is enough for it.
     pub(super) shown: Option<Arc<str>>,
 }
 
 /// One value being deleted on N servers, until all answered or `deadline`.
 #[derive(Clone, Debug)]
 pub(super) struct Removal {
-    pub(super) round: u32,
-    owner: Arc<str>,
-    pub(super) leaves: Option<Arc<str>>,
-    ends: Option<(Ending, OpenAttempt)>,
-    keeps_until: Tick,
-    /// The whole value of the key, until the first request.
-    shown: Option<Arc<str>>,
+    pub(super) value: Value,
     /// For how long the first request keeps the lock.
     kept: Duration,
     quorum: Quorum,
@@ -112,13 +106,8 @@ impl Removal {
         out: &mut Vec<Command>,
     ) -> Self {
         let mut removal = Self {
-            round: value.round,
-            owner: value.owner,
-            leaves: value.leaves,
-            ends: value.ends,
-            keeps_until: value.keeps_until,
-            shown: value.shown,
             kept: value.keeps_until.since(now),
+            value,
             quorum: recipe.quorum(),
             undoes: validity_end.is_none(),
             within_validity: validity_end.is_none_or(|end| now < end),
@@ -148,7 +137,7 @@ impl Removal {
     /// Moves the deadline: a key that was written until now expires after its ttl.
     fn prolong(&mut self, recipe: &Recipe, now: Tick) {
         self.deadline = self.deadline.max(now.after(recipe.key_ttl()));
-        if self.ends.is_some() {
+        if self.value.ends.is_some() {
             // The end of an attempt is noted also when the key has expired. Its caller learns before that there was no answer.
             self.deadline = self.deadline.max(now.after(recipe.unavailable_after + recipe.response_timeout));
         }
@@ -159,7 +148,7 @@ impl Removal {
     /// wait for that: its outcome is known when the key is gone.
     fn prolong_place(&mut self, now: Tick) {
         let until = now.after(Duration::from_millis(ALIVE_MS));
-        match (&self.leaves, self.undoes) {
+        match (&self.value.leaves, self.undoes) {
             (Some(_), true) if !mutant!(PlaceExpiresWithKey) => {
                 self.leaves_until = until;
                 self.deadline = self.deadline.max(until);
@@ -171,7 +160,7 @@ impl Removal {
 
     /// Whether `value` is the value of this removal.
     pub(super) fn is_of(&self, value: &str) -> bool {
-        *self.owner == *value
+        *self.value.owner == *value
     }
 
     fn ask(&mut self, recipe: &Recipe, server: usize, now: Tick, unsure: bool, out: &mut Vec<Command>) {
@@ -180,18 +169,18 @@ impl Removal {
     }
 
     fn send(&mut self, recipe: &Recipe, server: usize, now: Tick, out: &mut Vec<Command>) {
-        let (op, shown) = (self.request(recipe, now), self.shown.take());
-        let tag = Tag { round: self.round, step: Step::Release, sent: now };
+        let (op, shown) = (self.request(recipe, now), self.value.shown.take());
+        let tag = Tag { round: self.value.round, step: Step::Release, sent: now };
         // Without a connection it fails by then with the reason, before its caller gives up or another request takes another way.
         let answered_by = now.after(recipe.response_timeout.min(recipe.unavailable_after / 2));
         out.push(Command::Send { server, tag, request: Request::new(op, self.deadline.min(answered_by)).of_value(shown) });
     }
 
     fn request(&self, recipe: &Recipe, now: Tick) -> Op {
-        let (owner, leave) = (Arc::clone(&self.owner), self.leaves.clone());
-        match &self.ends {
+        let (owner, leave) = (Arc::clone(&self.value.owner), self.value.leaves.clone());
+        match &self.value.ends {
             Some((ending, attempt)) => recipe.op(owner, Verb::EndAttempt { ending: ending.clone(), attempt: *attempt, leave }),
-            None => release(recipe, owner, leave, self.keeps_until.since(now)),
+            None => release(recipe, owner, leave, self.value.keeps_until.since(now)),
         }
     }
 
@@ -209,8 +198,8 @@ impl Removal {
 
     /// Takes the waiter out of the queues with every request that is still to come: an unanswered acquire may put it into one.
     pub(super) fn take_along(&mut self, entry: &Arc<str>, now: Tick) {
-        if self.leaves.is_none() {
-            self.leaves = Some(Arc::clone(entry));
+        if self.value.leaves.is_none() {
+            self.value.leaves = Some(Arc::clone(entry));
             self.prolong_place(now);
         }
     }
@@ -227,7 +216,9 @@ impl Removal {
         self.stragglers[server] = Tick::NEVER;
         match answer {
             // A request under way may have been sent before the waiter left.
-            Ok(reply) if self.leaves.is_some() && reply.queued != Queued::Nothing => self.straggler(recipe, server, now, out),
+            Ok(reply) if self.value.leaves.is_some() && reply.queued != Queued::Nothing => {
+                self.straggler(recipe, server, now, out)
+            }
             Ok(reply) if matches!(reply.verdict, Verdict::Vote | Verdict::Ok) => {
                 if let Progress::Asked { late, .. } = &mut self.servers[server] {
                     // Most likely the server read the request after the write. The answer will show it.
@@ -261,7 +252,7 @@ impl Removal {
     /// Takes a server's answer.
     pub(super) fn answer(&mut self, (server, sent): (usize, Tick), now: Tick, answer: &Answer) {
         let Progress::Asked { sent: last, unsure, late, .. } = self.servers[server] else { return };
-        let is_done = matches!(self.ends, Some((Ending::Done { .. }, _)));
+        let is_done = matches!(self.value.ends, Some((Ending::Done { .. }, _)));
         // The failure of an earlier request is known: another request is on its way.
         if answer.is_err() && sent != last {
             return;
@@ -278,7 +269,7 @@ impl Removal {
             // That the work is done is noted by the first request that says so, and by a repeated one again.
             Ok(reply) if (unsure || reply.repeated) && self.within_validity && !is_done => Progress::Deleted,
             // An earlier request of ours, whose answer was lost, keeps the lock.
-            Ok(reply) if reply.holder() == Some(&*kept(&self.owner)) => Progress::Deleted,
+            Ok(reply) if reply.holder() == Some(&*kept(&self.value.owner)) => Progress::Deleted,
             // The key has a value that is no lock, and has no holder.
             Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
             Ok(reply) => reply.other_owner().map_or(Progress::Gone, |next_owner| Progress::Taken(Some(next_owner.to_owned()))),
@@ -305,7 +296,7 @@ impl Removal {
                 // Only the place is left to undo.
                 _ if has_expired && straggling => {
                     self.stragglers[server] = Tick::NEVER;
-                    out.extend(self.leaves.iter().map(|entry| leave(recipe, server, entry, now)));
+                    out.extend(self.value.leaves.iter().map(|entry| leave(recipe, server, entry, now)));
                 }
                 Progress::Again { at, unsure } if now >= at => self.ask(recipe, server, now, unsure, out),
                 // A request may be stuck on a connection whose I/O no thread drives: another one takes another way.

@@ -108,7 +108,7 @@ impl Acquisition {
     /// Asks once more to note the end of an attempt: nobody knows whether an earlier request was done.
     fn end_again(&mut self, recipe: &Recipe, unended: Releasing, caller: Caller, now: Tick, out: &mut Vec<Command>) {
         let mut releasing = Releasing { caller: Some(caller), is_again: true, ..unended };
-        self.removals.retain(|removal| removal.round != releasing.hold.round_number());
+        self.removals.retain(|removal| removal.value.round != releasing.hold.round_number());
         self.removals.reserve_exact(1);
         self.removals.push(releasing.begin(recipe, now, out));
         self.state = State::Releasing(releasing);

@@ -37,7 +37,7 @@ impl Acquisition {
             Ok(Reply { verdict: Verdict::Vote, .. }) => false,
             _ => slot.has_arrived_at(server),
         };
-        let leaves_already = |removal: &Removal| removal.round == tag.round && removal.leaves.is_some();
+        let leaves_already = |removal: &Removal| removal.value.round == tag.round && removal.value.leaves.is_some();
         if stands && !slot.is_used() && !mutant!(LateEnqueueKept) && !self.removals.iter().any(leaves_already) {
             out.push(leave(recipe, server, slot.entry(), now));
         }
@@ -55,7 +55,7 @@ impl Acquisition {
         if let (State::Acquiring(acquiring), Ok(Reply { verdict: Verdict::Held { .. }, .. })) = (&mut self.state, answer) {
             acquiring.waiting.late_refusal(server);
         }
-        let Some(removal) = self.removals.iter_mut().find(|removal| removal.round == tag.round) else { return };
+        let Some(removal) = self.removals.iter_mut().find(|removal| removal.value.round == tag.round) else { return };
         match tag.step {
             Step::Acquire if mutant!(LateSuccessKept) => removal.awaited = removal.awaited.saturating_sub(1),
             Step::Acquire | Step::Heal => removal.late_write(recipe, server, now, answer, out),
