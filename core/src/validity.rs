@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Tick;
+use crate::clock::{Tick, micros};
 use crate::mutant::mutant;
 
 /// The possible cost of servers' expiry in whole milliseconds.
@@ -43,17 +43,6 @@ pub struct Reading {
     pub server_us: u64,
 }
 
-/// A younger reading needs no other one.
-const FRESH: Duration = Duration::from_millis(100);
-
-impl Reading {
-    /// Whether the reading shows a time, and is so young that the next answer need not show one.
-    #[must_use]
-    pub fn is_fresh(self, now: Tick) -> bool {
-        self.server_us > 0 && now.since(self.sent) < FRESH
-    }
-}
-
 /// Whether the server's clock jumped forward between two of its replies to one hold.
 ///
 /// Between the server's two readings at most `received − earlier.sent` of real time passed. If the server's clock advanced
@@ -79,10 +68,6 @@ pub fn next_renewal(validity_end: Tick, ttl: Duration) -> Tick {
     let due = validity_end.as_micros().saturating_sub(micros(ttl.saturating_sub(drift(ttl)) / 3 * 2));
     let grid = (micros(ttl) / 60).max(1);
     Tick::from_micros(due - due % grid)
-}
-
-fn micros(span: Duration) -> u64 {
-    crate::clock::micros(span)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub use self::points::{Points, PointsBuilder};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::millis;
 use crate::error::LossReason;
 use crate::name::{Keys, LockKind};
 use crate::wording::words;
@@ -326,10 +327,6 @@ impl<F: Fn(&LockEvent) + Send + Sync + 'static> Sink for F {
     }
 }
 
-fn whole_millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// Writes an event to `tracing`.
 pub(crate) fn trace(event: &LockEvent) {
     macro_rules! write {
@@ -351,10 +348,10 @@ pub(crate) fn trace(event: &LockEvent) {
                 next_fence = event.next_fence,
                 last_owner = event.last_owner.as_deref(),
                 reason = event.reason.map(LossReason::as_str),
-                took_ms = event.took.map(whole_millis),
-                notified_ago_ms = event.notified_ago.map(whole_millis),
-                overrun_ms = event.overrun.map(whole_millis),
-                remaining_ms = event.remaining.map(whole_millis),
+                took_ms = event.took.map(millis),
+                notified_ago_ms = event.notified_ago.map(millis),
+                overrun_ms = event.overrun.map(millis),
+                remaining_ms = event.remaining.map(millis),
                 rank = event.rank,
                 attempt = event.attempt,
                 server = event.server.as_deref(),

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::published::Published;
+use crate::clock::micros;
 
 /// The upper bounds of the buckets, in seconds. Above the last one there is one more bucket.
 pub const BOUNDS: [f64; 21] = [
@@ -36,7 +37,7 @@ impl Times {
     }
 
     pub(crate) fn note(&self, time: Duration) {
-        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let us = micros(time);
         let bucket = BOUNDS_US.partition_point(|bound| *bound < us);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(us, Ordering::Relaxed);
