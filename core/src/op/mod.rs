@@ -204,11 +204,8 @@ impl Op {
 
     /// What is done with a lock, if it is about one.
     #[must_use]
-    pub const fn verb(&self) -> Option<&Verb> {
-        match self.on_lock() {
-            Some(op) => Some(&op.verb),
-            None => None,
-        }
+    pub fn verb(&self) -> Option<&Verb> {
+        self.on_lock().map(|op| &op.verb)
     }
 
     /// Whether the operation is about the servers themselves, and so waits for the next attempt to connect instead of being
@@ -220,13 +217,13 @@ impl Op {
 
     /// Whether the operation may wait for a reconnect: only what gives back may, everything else dies with its round.
     #[must_use]
-    pub const fn survives_reconnect(&self) -> bool {
+    pub fn survives_reconnect(&self) -> bool {
         matches!(self.verb(), Some(Verb::Release { .. } | Verb::Leave | Verb::EndAttempt { .. }))
     }
 
     /// Whether an answer counts whenever it comes, until the operation's deadline: a hold counts an extension from its sending.
     #[must_use]
-    pub const fn counts_late(&self) -> bool {
+    pub fn counts_late(&self) -> bool {
         matches!(self.verb(), Some(Verb::Extend { .. }))
     }
 
@@ -327,20 +324,14 @@ impl Op {
 
     /// The lock it is about; `None` for what is about the server.
     #[must_use]
-    pub const fn keys(&self) -> Option<&Arc<Keys>> {
-        match self.on_lock() {
-            Some(op) => Some(&op.keys),
-            None => None,
-        }
+    pub fn keys(&self) -> Option<&Arc<Keys>> {
+        self.on_lock().map(|op| &op.keys)
     }
 
     /// On whose behalf it is done, if on anybody's: the owner of a hold, or a waiter.
     #[must_use]
-    pub const fn owner(&self) -> Option<&Arc<str>> {
-        match self.on_lock() {
-            Some(op) if !op.verb.is_nobodys() => Some(&op.by),
-            _ => None,
-        }
+    pub fn owner(&self) -> Option<&Arc<str>> {
+        self.on_lock().filter(|op| !op.verb.is_nobodys()).map(|op| &op.by)
     }
 }
 

@@ -187,7 +187,7 @@ impl Standing {
 
 /// Whether the operation only adopts. If the hold that was handed over is gone, the lock is not acquired again: the server refuses,
 /// and changes nothing.
-const fn wants_only_what_was_handed_over(op: &Op) -> bool {
+fn wants_only_what_was_handed_over(op: &Op) -> bool {
     matches!(op.verb(), Some(Verb::Acquire { adopt: Some(Adoption { or_acquire: false, .. }), .. }))
 }
 
