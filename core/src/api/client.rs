@@ -265,13 +265,9 @@ impl Client {
     {
         let client = self.clone();
         Call::new(move |responder| {
-            match client.0.session(None) {
-                Ok(session) => {
-                    let timeout = session.options.connect_timeout + session.response_timeout();
-                    AskAll::begin(&session, &ops, timeout, assess(Arc::clone(&session.addresses)), responder);
-                }
-                Err(error) => responder.respond(Err(error)),
-            }
+            let (session, responder) = responder.unless_failed(client.0.session(None))?;
+            let timeout = session.options.connect_timeout + session.response_timeout();
+            AskAll::begin(&session, &ops, timeout, assess(Arc::clone(&session.addresses)), responder);
             None
         })
     }

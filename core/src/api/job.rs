@@ -9,7 +9,6 @@ mod schedule;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::attempt::{Attempt, Begun, JobResult};
@@ -19,11 +18,11 @@ use crate::api::lock::Lock;
 use crate::error::{Code, Error, RunError};
 use crate::io::call::Call;
 use crate::name::LockKind;
+use crate::op::Verb;
 use crate::op::job::Terms;
-use crate::op::{Answer, Op, Verb};
 use crate::options::{JobOverrides, LockOptions, wire_millis};
 use crate::protocol::{JobStatus, job_reset, job_status};
-use crate::session::ask_all::AskAll;
+use crate::session::ask_all::AssessLock;
 
 /// How many attempts a job has, unless it says otherwise.
 const ATTEMPTS: u32 = 3;
@@ -34,9 +33,6 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// For how long a job that is over is remembered, unless it says otherwise.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
-
-/// What a server's answer means, for the job of this name on these servers; `None` while there is none.
-type Assess<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
 
 /// A job, as a name and options: work that must be done once in a cluster.
 ///
@@ -263,20 +259,11 @@ impl Job {
         self.ask(Verb::Reset, job_reset)
     }
 
-    fn ask<T: Send + 'static>(&self, verb: Verb, assess: Assess<T>) -> Call<T> {
-        let job = self.clone();
-        Call::new(move |responder| {
-            match job.validate().and_then(|_| job.lock.keys()) {
-                Ok((session, keys)) => {
-                    let op = Op::on_nobodys_behalf(keys, verb);
-                    let (name, servers) = (job.name().to_owned(), Arc::clone(&session.addresses));
-                    let timeout = session.response_timeout();
-                    AskAll::begin(&session, &[op], timeout, move |answers| assess(&name, &servers, answers), responder);
-                }
-                Err(error) => responder.respond(Err(error)),
-            }
-            None
-        })
+    fn ask<T: Send + 'static>(&self, verb: Verb, assess: AssessLock<T>) -> Call<T> {
+        match self.validate() {
+            Ok(_) => self.lock.ask(verb, assess),
+            Err(error) => Call::ready(Err(error)),
+        }
     }
 }
 

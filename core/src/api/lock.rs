@@ -20,12 +20,12 @@ use crate::io::call::{Call, Undo};
 use crate::io::canceller::{Cancellable, Canceller};
 use crate::name::{Keys, Kind, Label, LockKind};
 use crate::op::job::Terms;
-use crate::op::{Adoption, Answer, Op};
+use crate::op::{Adoption, Op, Verb};
 use crate::options::{LockOptions, LockOverrides, Wait};
 use crate::protocol::{LockInfo, Recipe, inspect};
 use crate::session::Session;
 use crate::session::actor::LockActor;
-use crate::session::ask_all::AskAll;
+use crate::session::ask_all::{AskAll, AssessLock};
 
 /// A lock, as a name and options: what a caller acquires, inspects, and acquires again.
 ///
@@ -54,9 +54,6 @@ struct Spec {
     /// The same while no servers are named: then there may be several, which allows less.
     early: OnceLock<Result<Prepared, Error>>,
 }
-
-/// What the servers' answers mean, for the lock of this name on these servers; `None` while there is no result.
-type Assess<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
 
 #[derive(Clone)]
 struct Prepared {
@@ -283,18 +280,14 @@ impl Lock {
         assess: impl FnOnce(Result<Acquired, Error>) -> Result<T, Error> + Send + 'static,
     ) -> Call<T> {
         let (lock, context) = (self.clone(), self.spec.contexts.last().copied());
-        Call::undoing(undo, move |responder| match lock.recipe(tries_once, job) {
-            Ok((session, recipe)) => {
-                let io = responder.io().clone();
-                let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(assess(answered.and_then(Acquired::of))));
-                let actor = LockActor::begin(session, recipe, context, acquirer, &io);
-                let operation: Weak<dyn Cancellable> = Arc::downgrade(&actor) as _;
-                Some(Canceller::Of(operation))
-            }
-            Err(error) => {
-                responder.respond(Err(lock.refused(error)));
-                None
-            }
+        Call::undoing(undo, move |responder| {
+            let recipe = lock.recipe(tries_once, job).map_err(|error| lock.refused(error));
+            let ((session, recipe), responder) = responder.unless_failed(recipe)?;
+            let io = responder.io().clone();
+            let acquirer = Box::new(|answered: Result<_, Error>| responder.respond(assess(answered.and_then(Acquired::of))));
+            let actor = LockActor::begin(session, recipe, context, acquirer, &io);
+            let operation: Weak<dyn Cancellable> = Arc::downgrade(&actor) as _;
+            Some(Canceller::Of(operation))
         })
     }
 
@@ -343,22 +336,16 @@ impl Lock {
     /// # Errors
     /// `UNAVAILABLE`, `DENIED`, `KEY_CONFLICT`, `INVALID_ARGUMENT`, `CLOSED`.
     pub fn inspect(&self) -> Call<Option<LockInfo>> {
-        self.look(inspect)
+        self.ask(Verb::Inspect, inspect)
     }
 
-    /// Looks at the lock on every server. `assess` gives the result of the answers so far, if there is one.
-    pub(super) fn look<T: Send + 'static>(&self, assess: Assess<T>) -> Call<T> {
+    /// Asks every server about the lock. `assess` gives the result of the answers so far, if there is one.
+    pub(super) fn ask<T: Send + 'static>(&self, verb: Verb, assess: AssessLock<T>) -> Call<T> {
         let lock = self.clone();
         Call::new(move |responder| {
-            match lock.session() {
-                Ok((session, prepared)) => {
-                    let op = Op::inspect(Arc::clone(&prepared.keys));
-                    let (name, servers) = (lock.spec.name.clone(), Arc::clone(&session.addresses));
-                    let timeout = session.response_timeout();
-                    AskAll::begin(&session, &[op], timeout, move |answers| assess(&name, &servers, answers), responder);
-                }
-                Err(error) => responder.respond(Err(error)),
-            }
+            let ((session, keys), responder) = responder.unless_failed(lock.keys())?;
+            let (name, op) = (lock.spec.name.clone(), Op::on_nobodys_behalf(keys, verb));
+            AskAll::about_lock(&session, name, op, assess, responder);
             None
         })
     }

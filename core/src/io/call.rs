@@ -294,6 +294,17 @@ impl<T> Responder<T> {
         }
     }
 
+    /// The responder with what its operation begins with. If there is an error in that place, it is the result of the call.
+    pub(crate) fn unless_failed<S>(self, begun: Result<S, Error>) -> Option<(S, Self)> {
+        match begun {
+            Ok(begun) => Some((begun, self)),
+            Err(error) => {
+                self.respond(Err(error));
+                None
+            }
+        }
+    }
+
     /// Leaves the call without an end.
     pub(crate) fn never(mut self) {
         self.slot = None;

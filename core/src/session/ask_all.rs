@@ -7,7 +7,7 @@ use crate::clock::Tick;
 use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::io::call::{Call, Responder};
-use crate::io::runtime::Runtime;
+use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
 use crate::op::{Answer, Failure, FailureKind, Op};
 use crate::server::{Completion, Request};
@@ -18,9 +18,11 @@ use crate::sync::Mutex;
 /// result.
 type Assess<T> = Box<dyn Fn(&[Option<Answer>]) -> Option<Result<T, Error>> + Send + Sync>;
 
+/// [`Assess`] of the answers about the lock of this name, by the servers with these addresses.
+pub(crate) type AssessLock<T> = fn(&str, &[String], &[Option<Answer>]) -> Option<Result<T, Error>>;
+
 /// Questions to all servers. The servers' completions keep it alive.
 pub(crate) struct AskAll<T> {
-    id: u64,
     assess: Assess<T>,
     most: Duration,
     no_answer: Failure,
@@ -32,8 +34,7 @@ struct State<T> {
     answers: Vec<Option<Answer>>,
     /// `None` when the result was given.
     responder: Option<Responder<T>>,
-    /// The time of the alarm that is set.
-    alarm: Tick,
+    alarm: Option<SetAlarm>,
 }
 
 impl<T: Send + 'static> AskAll<T> {
@@ -51,6 +52,12 @@ impl<T: Send + 'static> AskAll<T> {
         Self::ask(session, questions, timeout, assess, responder);
     }
 
+    /// Asks all servers `op`, which is about the lock of this name.
+    pub(crate) fn about_lock(session: &Session, name: String, op: Op, assess: AssessLock<T>, responder: Responder<T>) {
+        let servers = Arc::clone(&session.addresses);
+        Self::begin(session, &[op], session.response_timeout(), move |answers| assess(&name, &servers, answers), responder);
+    }
+
     /// Asks each question of its server.
     fn ask(
         session: &Session,
@@ -62,7 +69,6 @@ impl<T: Send + 'static> AskAll<T> {
         let (until, io) = (Tick::now().after(timeout), responder.io().clone());
         let message = format!("no answer within {} ms", timeout.as_millis());
         let asked = Arc::new(Self {
-            id: session.next_id(),
             assess: Box::new(assess),
             most: timeout,
             no_answer: Failure::unknown(FailureKind::Timeout, message),
@@ -70,7 +76,7 @@ impl<T: Send + 'static> AskAll<T> {
                 deadline: Deadline::until(until),
                 answers: vec![None; questions.len()],
                 responder: Some(responder),
-                alarm: Tick::NEVER,
+                alarm: None,
             }),
         });
         for (number, (op, server)) in questions.into_iter().enumerate() {
@@ -88,8 +94,7 @@ impl<T: Send + 'static> AskAll<T> {
     fn set_alarm(self: &Arc<Self>, runtime: &Runtime, at: Tick) {
         let mut state = self.state.lock();
         if state.responder.is_some() {
-            state.alarm = at;
-            runtime.set_alarm(at, self.id, Arc::downgrade(self) as Weak<dyn Alarm>);
+            state.alarm = Some(runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>));
         }
     }
 
@@ -97,11 +102,9 @@ impl<T: Send + 'static> AskAll<T> {
         let mut state = self.state.lock();
         change(&mut state.answers);
         let Some(result) = (self.assess)(&state.answers) else { return };
-        let (responder, alarm) = (state.responder.take(), std::mem::replace(&mut state.alarm, Tick::NEVER));
+        let (responder, alarm) = (state.responder.take(), state.alarm.take());
         drop(state);
-        if let Ok(runtime) = Runtime::current() {
-            runtime.cancel_alarm(alarm, self.id);
-        }
+        drop(alarm);
         if let Some(responder) = responder {
             responder.respond(result);
         }

@@ -176,14 +176,9 @@ fn look(session: &Arc<Session>, name: String) -> Call<Option<LockInfo>> {
     let session = Arc::clone(session);
     Call::new(move |responder| {
         let kind = Kind::of_lock(session.server_count());
-        match Keys::new(kind, &session.options.prefix, &name, session.quorum_config.is_none()) {
-            Ok(keys) => {
-                let (op, servers) = (Op::inspect(Arc::new(keys)), Arc::clone(&session.addresses));
-                let timeout = session.response_timeout();
-                AskAll::begin(&session, &[op], timeout, move |answers| inspect(&name, &servers, answers), responder);
-            }
-            Err(error) => responder.respond(Err(error)),
-        }
+        let keys = Keys::new(kind, &session.options.prefix, &name, session.quorum_config.is_none());
+        let (keys, responder) = responder.unless_failed(keys)?;
+        AskAll::about_lock(&session, name, Op::inspect(Arc::new(keys)), inspect, responder);
         None
     })
 }

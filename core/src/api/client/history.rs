@@ -72,17 +72,11 @@ impl Client {
                 () if limit == 0 => Err(Error::invalid("limit", limit, "it must be at least 1")),
                 () => client.0.session(None),
             };
-            match session.and_then(|session| on_one_server(&session).map(|()| session)) {
-                Ok(session) => {
-                    let handle = session.runtime().handle().clone();
-                    let task = handle.spawn(async move { responder.respond(read(&session, name.as_deref(), limit).await) });
-                    Some(Canceller::by(move |_| task.abort()))
-                }
-                Err(error) => {
-                    responder.respond(Err(error));
-                    None
-                }
-            }
+            let session = session.and_then(|session| on_one_server(&session).map(|()| session));
+            let (session, responder) = responder.unless_failed(session)?;
+            let handle = session.runtime().handle().clone();
+            let task = handle.spawn(async move { responder.respond(read(&session, name.as_deref(), limit).await) });
+            Some(Canceller::by(move |_| task.abort()))
         })
     }
 }

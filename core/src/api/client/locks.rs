@@ -88,19 +88,12 @@ impl Client {
                 () if limit == 0 => Err(Error::invalid("limit", limit, "it must be at least 1")),
                 () => client.0.session(None),
             };
-            match session {
-                Ok(session) => {
-                    let listing = Listing::new(client.prefix(), &pattern, limit);
-                    let handle = session.runtime().handle().clone();
-                    let list = make(listing, session, client);
-                    let task = handle.spawn(async move { responder.respond(list.await) });
-                    Some(Canceller::by(move |_| task.abort()))
-                }
-                Err(error) => {
-                    responder.respond(Err(error));
-                    None
-                }
-            }
+            let (session, responder) = responder.unless_failed(session)?;
+            let listing = Listing::new(client.prefix(), &pattern, limit);
+            let handle = session.runtime().handle().clone();
+            let list = make(listing, session, client);
+            let task = handle.spawn(async move { responder.respond(list.await) });
+            Some(Canceller::by(move |_| task.abort()))
         })
     }
 

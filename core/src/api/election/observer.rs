@@ -13,6 +13,7 @@ use crate::io::canceller::Canceller;
 use crate::io::reactor::Io;
 use crate::io::runtime::{Runtime, SetAlarm};
 use crate::io::timers::Alarm;
+use crate::op::Verb;
 use crate::process::PerProcess;
 use crate::protocol::{Observation, Observing, observe};
 use crate::server::{Listener, Notice};
@@ -180,7 +181,7 @@ impl Looks {
 
     fn look(self: &Arc<Self>, io: Io) {
         let mut state = self.state.lock();
-        let Some(call) = state.call.as_ref().map(|call| call.lock.look(observe)) else { return };
+        let Some(call) = state.call.as_ref().map(|call| call.lock.ask(Verb::Inspect, observe)) else { return };
         (state.alarm, state.announced) = (None, None);
         state.looks += 1;
         let number = state.looks;

@@ -60,10 +60,7 @@ impl Hold {
                     None
                 });
                 // No I/O.
-                if let Err(error) = handed_over.blocking() {
-                    responder.respond(Err(error));
-                    return None;
-                }
+                let (_, responder) = responder.unless_failed(handed_over.blocking())?;
                 // Without a reader's hold in its place the writer's ends.
                 let (session, until) = (Arc::clone(&actor.session), Tick::now().after(actor.recipe.key_ttl()));
                 let verb = Verb::Release { leave: None, kept_ms: 0 };

@@ -48,13 +48,9 @@ impl Lock {
     pub fn force_release(&self, owner: Option<&str>) -> Call<Option<LockInfo>> {
         let (lock, owner) = (self.clone(), owner.map(str::to_owned));
         Call::new(move |responder| {
-            match lock.keys() {
-                Ok((session, keys)) => {
-                    let handle = session.runtime().handle().clone();
-                    handle.spawn(async move { responder.respond(lock.force_released(&session, keys, owner).await) });
-                }
-                Err(error) => responder.respond(Err(error)),
-            }
+            let ((session, keys), responder) = responder.unless_failed(lock.keys())?;
+            let handle = session.runtime().handle().clone();
+            handle.spawn(async move { responder.respond(lock.force_released(&session, keys, owner).await) });
             None
         })
     }
@@ -111,8 +107,7 @@ impl Lock {
         let op = Op::Lock(op);
         let asked = Arc::clone(session);
         let is_ended: Call<bool> = Call::new(move |responder| {
-            let (servers, timeout) = (Arc::clone(&asked.addresses), asked.response_timeout());
-            AskAll::begin(&asked, &[op], timeout, move |answers| force_released(&name, &servers, answers), responder);
+            AskAll::about_lock(&asked, name, op, force_released, responder);
             None
         });
         if !is_ended.await? {
