@@ -4,6 +4,7 @@
 //! parent made. A process id alone doesn't distinguish the two: in containers both may be process 1, each in its own namespace.
 //! So a language that has a hook for forks also counts them.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,25 +57,34 @@ impl<T> PerProcess<T> {
 
     /// This process's value. If two threads make a value, both get the same one of the two. `make` must not wait for another
     /// thread.
-    pub fn get_or_make(&self, make: impl Fn() -> T) -> Arc<T> {
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let Ok(value) = self.get_or_try_make(|| Ok::<_, Infallible>(make()));
+        value
+    }
+
+    /// The same, of a value that may be impossible to make.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn get_or_try_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         if let Some(made) = &*self.0.load()
             && made.by.is_current()
         {
-            return Arc::clone(&made.value);
+            return Ok(Arc::clone(&made.value));
         }
-        let fresh = Arc::new(Made { by: Process::current(), value: Arc::new(make()) });
+        let fresh = Arc::new(Made { by: Process::current(), value: Arc::new(make()?) });
         let previous = self.0.rcu(|made| match made {
             Some(made) if made.by.is_current() => Arc::clone(made),
             _ => Arc::clone(&fresh),
         });
-        match previous {
+        Ok(match previous {
             Some(made) if made.by.is_current() => Arc::clone(&made.value),
             previous => {
                 // Dropping the parent's value would lock mutexes that may have been copied while they were locked.
                 std::mem::forget(previous);
                 Arc::clone(&fresh.value)
             }
-        }
+        })
     }
 }
 

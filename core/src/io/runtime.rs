@@ -8,14 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-
 use crate::clock::Tick;
 use crate::error::Error;
 use crate::event::callback;
 use crate::event::trace;
 use crate::io::timers::{Alarm, Timers};
-use crate::process::Process;
+use crate::process::PerProcess;
 
 /// The I/O thread's pause after a panic.
 const REST: Duration = Duration::from_millis(1);
@@ -34,31 +32,18 @@ fn for_ever(mut turn: impl FnMut()) {
 
 /// The I/O thread of one process.
 pub(crate) struct Runtime {
-    of: Process,
     handle: tokio::runtime::Handle,
     timers: Arc<Timers>,
     ids: AtomicU64,
 }
 
-static CURRENT: ArcSwapOption<Runtime> = ArcSwapOption::const_empty();
+/// The thread of a parent isn't in its child, and a drop there would disturb the parent's poller.
+static CURRENT: PerProcess<Runtime> = PerProcess::new();
 
 impl Runtime {
     /// This process's runtime. The first call starts it.
     pub(crate) fn current() -> Result<Arc<Self>, Error> {
-        if let Some(runtime) = CURRENT.load_full() {
-            if runtime.of.is_current() {
-                return Ok(runtime);
-            }
-            // The parent's runtime: its thread isn't in this process, and a drop would disturb the parent's poller.
-            std::mem::forget(runtime);
-        }
-        let started = Arc::new(Self::start()?);
-        let previous = CURRENT.rcu(|current| match current {
-            Some(runtime) if runtime.of.is_current() => Arc::clone(runtime),
-            _ => Arc::clone(&started),
-        });
-        std::mem::forget(previous);
-        CURRENT.load_full().ok_or_else(|| Error::internal(None, "the runtime is gone"))
+        CURRENT.get_or_try_make(Self::start)
     }
 
     fn start() -> Result<Self, Error> {
@@ -72,7 +57,7 @@ impl Runtime {
         let keeper = Arc::clone(&timers);
         let run = move || for_ever(|| runtime.block_on(keeper.run()));
         std::thread::Builder::new().name("locktender-io".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Self { of: Process::current(), handle, timers, ids: AtomicU64::new(0) })
+        Ok(Self { handle, timers, ids: AtomicU64::new(0) })
     }
 
     pub(crate) fn handle(&self) -> &tokio::runtime::Handle {
