@@ -16,7 +16,6 @@ pub use self::leadership::Leadership;
 use self::leading::Candidate;
 pub use self::leading::Leading;
 pub use self::observer::Observer;
-use crate::api::hold::Acquired;
 use crate::api::lock::Lock;
 use crate::error::{Error, RunError};
 use crate::io::call::Call;
@@ -101,15 +100,8 @@ impl Election {
     /// As [`Lock::acquire`](crate::Lock::acquire). `ACQUIRE_TIMEOUT`: another one led for all of [`wait`](Election::wait).
     pub fn campaign(&self) -> Call<Leadership> {
         let candidate = self.candidate();
-        self.lock.begin(
-            false,
-            None,
-            |term: Leadership| term.undo(),
-            move |acquired| match acquired? {
-                Acquired::Held(held) => Ok(candidate.leadership(held)),
-                Acquired::Busy | Acquired::Over(_) => Err(Error::internal(None, "a campaign ended without a leader")),
-            },
-        )
+        let undo = |term: Leadership| term.undo();
+        self.lock.begin(false, None, undo, move |acquired| Ok(candidate.leadership(acquired?.held()?)))
     }
 
     /// Tries once to lead: `None` if another one leads.
@@ -131,10 +123,7 @@ impl Election {
     pub fn try_campaign(&self) -> Call<Option<Leadership>> {
         let candidate = self.candidate();
         let undo = |term: Option<Leadership>| term.iter().for_each(|term| term.undo());
-        self.lock.begin(true, None, undo, move |acquired| match acquired? {
-            Acquired::Held(held) => Ok(Some(candidate.leadership(held))),
-            Acquired::Busy | Acquired::Over(_) => Ok(None),
-        })
+        self.lock.begin(true, None, undo, move |acquired| Ok(acquired?.tried()?.map(|held| candidate.leadership(held))))
     }
 
     /// Leads term after term: campaigns, runs `work` as the leader, resigns when it has ended, and campaigns again.
