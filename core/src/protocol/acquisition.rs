@@ -328,9 +328,7 @@ impl Acquisition {
         event.next_owner.clone_from(&loss.next_owner);
         (event.next_fence, event.message) = (loss.next_fence, loss.finding());
         out.push(Command::emit(event));
-        for call in hold.stop() {
-            out.push(Command::Extended(call, Err(Error::lost(recipe.name(), loss.clone()))));
-        }
+        hold.stop(|| Error::lost(recipe.name(), loss.clone()), out);
         out.push(Command::Lost(loss.clone()));
         let note = hold.last_note(recipe, HoldState::Lost, now).filter(|_| loss.reason != LossReason::Closed);
         out.extend(note.map(Command::Log));
@@ -369,19 +367,15 @@ impl Acquisition {
         let mut event = hold.event(recipe, EventKind::HandedOver);
         event.took = Some(now.since(hold.granted));
         out.push(Command::emit(event));
-        let waiting = hold.stop();
+        hold.stop(|| State::HandedOver.why_not_held(recipe, now), out);
         self.state = State::HandedOver;
-        for extend in waiting {
-            out.push(Command::Extended(extend, Err(self.state.why_not_held(recipe, now))));
-        }
         out.push(Command::HandedOver(call, Ok(text)));
     }
 
     fn abandon(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) {
         if let State::Held(hold) = &mut self.state {
             out.push(Command::emit(ending::dropped(recipe, hold, now)));
-            let not_held = || Error::not_held(recipe.name(), "its handle was dropped");
-            out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
+            hold.stop(|| Error::not_held(recipe.name(), "its handle was dropped"), out);
         }
         if matches!(self.state, State::Held(_) | State::Lost(..)) {
             self.state = State::Ended;

@@ -151,12 +151,11 @@ impl Hold {
         }
     }
 
-    /// Ends the renewals; no further answer matters. Gives the callers that still wait for an extend.
-    pub(super) fn stop(&mut self) -> Vec<CallId> {
+    /// Stops renewing and extending. The callers that wait for an extension get this error.
+    pub(super) fn stop(&mut self, error: impl Fn() -> Error, out: &mut Vec<Command>) {
         (self.renewing, self.suspected_at) = (false, None);
         self.extensions.stop();
-        // The request under way is still among them.
-        self.requests.cancel_all()
+        out.extend(self.requests.cancel_all().into_iter().map(|call| Command::Extended(call, Err(error()))));
     }
 
     pub(super) fn wake_at(&self) -> Tick {

@@ -77,8 +77,7 @@ impl Releasing {
     /// Starts the removal.
     pub(super) fn begin(&mut self, recipe: &Recipe, now: Tick, out: &mut Vec<Command>) -> Removal {
         let hold = &mut self.hold;
-        let not_held = || Error::not_held(recipe.name(), "it is being released");
-        out.extend(hold.stop().into_iter().map(|call| Command::Extended(call, Err(not_held()))));
+        hold.stop(|| Error::not_held(recipe.name(), "it is being released"), out);
         let ends = self.ending.clone().map(|ending| (ending, open_attempt(recipe, hold)));
         let keeps_until = if self.is_unclaimed { Tick::default() } else { hold.granted.after(recipe.options.min_hold) };
         // Of a release whose answer nobody reads, all has to be done by one request.
