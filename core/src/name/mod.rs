@@ -107,7 +107,7 @@ impl Keys {
     /// The keys of the same lock as one of another kind, on one server and no job's.
     pub(crate) fn of_kind(&self, kind: Kind) -> Self {
         let label = Label { kind: LockKind::of(kind), ..self.label.clone() };
-        Self { kind, label, sides: self.sides.without_record(), ..self.clone() }
+        Self { kind, label, sides: Sides::of(&self.lock, kind, self.marker() != MARKER), ..self.clone() }
     }
 
     /// What events and metrics call the lock.

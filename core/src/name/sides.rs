@@ -89,16 +89,6 @@ impl Sides {
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.text[begin..self.ends[at]]
     }
-
-    /// The same without the record of a job.
-    pub(super) fn without_record(&self) -> Self {
-        let mut sides = Self { slot: self.slot, ..Self::default() };
-        for side in Side::ALL {
-            sides.text += if matches!(side, Side::Record) { "" } else { self.get(side) };
-            sides.ends[side as usize] = sides.text.len();
-        }
-        sides
-    }
 }
 
 /// What stands between a lock's key and the last part of its side keys.
