@@ -4,7 +4,6 @@
 //! was granted anything, and nobody will be until every hold of the time before has ended. So a key that is missing was lost, and may
 //! be written again while the hold is valid.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Tick;
@@ -15,7 +14,6 @@ use crate::options::wire_millis;
 use crate::protocol::extension::Extension;
 use crate::protocol::hold::Hold;
 use crate::protocol::{Command, Recipe, Step, Tag};
-use crate::server::Request;
 
 impl Hold {
     /// Whether there is a reason for a next extension.
@@ -41,13 +39,10 @@ impl Hold {
         if overtakes && !mutant!(HealOvertakes) {
             return;
         }
-        let op = recipe.op(
-            Arc::clone(&self.round.owner),
-            Verb::Heal { ttl_ms: wire_millis(recipe.key_span(confirmed.span)), fence: self.fence },
-        );
+        let verb = Verb::Heal { ttl_ms: wire_millis(recipe.key_span(confirmed.span)), fence: self.fence };
         self.unsure_until[server] = if mutant!(HealForgotten) { Tick::default() } else { Tick::NEVER };
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
-        out.push(Command::Send { server, tag, request: Request::new(op, self.validity_end) });
+        out.push(recipe.send(server, tag, (&self.round.owner, verb), self.validity_end));
     }
 
     /// Whether a key may be written again that an extension, sent at `sent`, did not find: on a single server in quarantine, since a
@@ -67,15 +62,12 @@ impl Hold {
         }
         let Some(missed) = self.extensions.end_current() else { return };
         let left = self.validity_end.since(now);
-        let op = recipe.op(
-            Arc::clone(&self.round.owner),
-            Verb::Heal { ttl_ms: wire_millis(recipe.key_span(missed.span)), fence: self.fence },
-        );
+        let verb = Verb::Heal { ttl_ms: wire_millis(recipe.key_span(missed.span)), fence: self.fence };
         self.unsure_until[0] = Tick::NEVER;
         let key_span = recipe.key_span(missed.span);
         self.kept_until = self.kept_until.max(now.after(key_span)).max(self.validity_end.after(key_span));
         let tag = Tag { round: self.round.number, step: Step::Heal, sent: now };
-        out.push(Command::Send { server: 0, tag, request: Request::new(op, self.validity_end) });
+        out.push(recipe.send(0, tag, (&self.round.owner, verb), self.validity_end));
         // Without an answer an extension shows whether the key was written.
         self.next_renewal = now.after((left / 3).min(recipe.response_timeout).max(Duration::from_millis(2)));
         self.healing = Some(Box::new(Extension::new(missed.round, now, missed.span, self.next_renewal, recipe.quorum())));

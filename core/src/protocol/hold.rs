@@ -269,9 +269,8 @@ impl Hold {
         self.kept_until = self.kept_until.max(now.after(key_span)).max(self.validity_end.after(key_span));
         if self.suspected_at.is_some() && self.is_on_one_server() && !mutant!(ClockNotRaised) {
             // The clock of the node that answers now may be behind. Nobody waits for the answer.
-            let op = recipe.op(Arc::clone(&self.round.owner), Verb::Confirm { fence: self.fence });
             let tag = Tag { round: 0, step: Step::Leave, sent: now };
-            out.push(Command::Send { server: 0, tag, request: Request::new(op, self.validity_end) });
+            out.push(recipe.send(0, tag, (&self.round.owner, Verb::Confirm { fence: self.fence }), self.validity_end));
         }
         let tag = Tag { round: *rounds, step: Step::Extend, sent: now };
         let verb = Verb::Extend { ttl_ms: wire_millis(key_span), fence: self.fence };

@@ -114,9 +114,8 @@ fn release(recipe: &Recipe, owner: Arc<str>, leaves: Option<Arc<str>>, kept: Dur
 /// there. Until then, it waits for a connection.
 fn leave(recipe: &Recipe, server: usize, entry: &Arc<str>, now: Tick) -> Command {
     let tag = Tag { round: 0, step: Step::Leave, sent: now };
-    let op = recipe.op(Arc::clone(entry), Verb::Leave);
     let waits = if mutant!(LeaveCancelledEarly) { recipe.response_timeout } else { Duration::from_millis(ALIVE_MS) };
-    Command::Send { server, tag, request: Request::new(op, now.after(waits)) }
+    recipe.send(server, tag, (entry, Verb::Leave), now.after(waits))
 }
 
 /// Identifies a caller's extend or release.

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::Tick;
 use crate::name::{Keys, Kind, LockKind};
 use crate::op::job::Terms;
 use crate::op::{Adoption, LockOp, Op, QuorumConfig, Verb};
 use crate::options::{LockOptions, Wait};
 use crate::owner::Signature;
-use crate::protocol::Quorum;
+use crate::protocol::{Command, Quorum, Tag};
+use crate::server::Request;
 use crate::validity;
 use crate::wait::{Mode, queue_key_of_several};
 
@@ -121,6 +123,11 @@ impl Recipe {
     /// An operation on the lock.
     pub(super) fn op(&self, by: Arc<str>, verb: Verb) -> Op {
         Op::Lock(LockOp { keys: Arc::clone(&self.keys), by, verb })
+    }
+
+    /// The command to ask one server for what the operation does by `by`. After `until` the answer is of no use.
+    pub(super) fn send(&self, server: usize, tag: Tag, (by, verb): (&Arc<str>, Verb), until: Tick) -> Command {
+        Command::Send { server, tag, request: Request::new(self.op(Arc::clone(by), verb), until) }
     }
 
     /// How many of one process may ask for the lock at once, none of them in its queue.

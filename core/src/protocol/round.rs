@@ -12,8 +12,7 @@ use crate::mutant::mutant;
 use crate::per_server::{PerServer, per_server};
 use crate::protocol::ballot::{Ballot, Standing};
 use crate::protocol::removal::{Concern, Removal, Value};
-use crate::protocol::{Command, GrantOfSeveral, Recipe, Step, Tag, release};
-use crate::server::Request;
+use crate::protocol::{Command, GrantOfSeveral, Recipe, Step, Tag};
 use crate::validity::{self, Reading};
 use crate::wait::Slot;
 
@@ -218,16 +217,15 @@ impl Round {
 
     /// A request to raise the server's vote to the fence.
     pub(super) fn confirm(&self, recipe: &Recipe, server: usize, fence: u64, now: Tick) -> Command {
-        let op = recipe.op(Arc::clone(&self.owner), Verb::Confirm { fence });
         let tag = Tag { round: self.number, step: Step::Confirm, sent: now };
-        Command::Send { server, tag, request: Request::new(op, validity::end(self.sent, recipe.options.ttl)) }
+        recipe.send(server, tag, (&self.owner, Verb::Confirm { fence }), validity::end(self.sent, recipe.options.ttl))
     }
 
     /// A request to take our value off a server whose vote is above the fence.
     pub(super) fn release(&self, recipe: &Recipe, server: usize, now: Tick) -> Command {
-        let op = release(recipe, Arc::clone(&self.owner), None, Duration::ZERO);
+        let verb = Verb::Release { leave: None, kept_ms: 0 };
         let tag = Tag { round: self.number, step: Step::Release, sent: now };
-        Command::Send { server, tag, request: Request::new(op, now.after(recipe.options.ttl)) }
+        recipe.send(server, tag, (&self.owner, verb), now.after(recipe.options.ttl))
     }
 
     /// Whether the server may still read our acquire from a broken connection.
