@@ -49,42 +49,33 @@ impl Tally {
         let mut holders: Vec<&Holder> = Vec::new();
         for (server, refusal) in round.refusals.iter().enumerate() {
             let error = |kind, message: String| ServerFailure::new(&recipe.servers[server], kind, message);
+            let is_pending = refusal.is_none() && round.ballot.is_pending(server);
+            let has_failed = matches!(refusal, Some(Refusal::Mismatch(_) | Refusal::Failed(_)));
+            tally.failed += usize::from(has_failed);
+            tally.answered += usize::from(!has_failed && !is_pending);
             match refusal {
-                None if round.ballot.is_pending(server) => {
+                None if is_pending => {
                     tally.failures.push(error(FailureKind::Timeout, "had not answered yet".to_owned()));
                 }
-                None => tally.answered += 1,
+                None => (),
                 Some(Refusal::Held(holder)) => {
-                    tally.answered += 1;
                     tally.shows_foreign |= is_foreign(&holder.owner);
                     holders.push(holder);
                 }
-                Some(Refusal::Over(end)) => {
-                    tally.answered += 1;
-                    tally.end = Some(end.clone());
-                }
-                Some(Refusal::Later(left, error)) => {
-                    tally.answered += 1;
-                    tally.later = Some((*left, error.clone()));
-                }
-                Some(Refusal::Gone(found)) => {
-                    tally.answered += 1;
-                    tally.gone.push(found.clone());
-                }
+                Some(Refusal::Over(end)) => tally.end = Some(end.clone()),
+                Some(Refusal::Later(left, error)) => tally.later = Some((*left, error.clone())),
+                Some(Refusal::Gone(found)) => tally.gone.push(found.clone()),
                 Some(Refusal::Conflict(found)) => {
-                    tally.answered += 1;
                     tally.failures.push(error(FailureKind::Other, format!("its key holds a {}", quoted(found))));
                     tally.conflicts.push(found.clone());
                 }
                 Some(Refusal::Mismatch(theirs)) => {
-                    tally.failed += 1;
                     let ours = recipe.quorum_config.map_or("n=1".to_owned(), |config| config.to_string());
                     let why =
                         format!("the servers belong to a quorum of {}, this client is configured for {ours}", quoted(theirs));
                     tally.mismatch = Some(why);
                 }
                 Some(Refusal::Failed(failure)) => {
-                    tally.failed += 1;
                     tally.denied += usize::from(failure.kind == FailureKind::Denied);
                     tally.lasting += usize::from(failure.lasting && failure.kind != FailureKind::Denied);
                     if failure.kind == FailureKind::Mismatch {
