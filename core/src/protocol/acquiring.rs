@@ -93,7 +93,7 @@ impl Acquiring {
     pub(super) fn runs(&mut self, recipe: &Recipe, late: Duration, now: Tick, out: &mut Vec<Command>) {
         self.waiting.report_long(self.started, now, out);
         if let (false, Some(since), Some(slot)) = (late.is_zero(), self.outage.extend_for_pause(late), self.waiting.slot()) {
-            slot.begin_outage(since);
+            slot.outage.begin(since);
         }
         if let Some(round) = &mut self.round {
             round.extend_for_pause(recipe, now);
@@ -169,7 +169,7 @@ impl Acquiring {
         let at = at
             .map_or(now, |at| if mutant!(FirstRoleTrustsTtl) { at } else { at.min(wait::after_busy(now, true, 0, context.rng)) });
         self.next_try = self.next_try.min(at);
-        if let Some(since) = self.waiting.slot().and_then(|slot| slot.unavailable_since()) {
+        if let Some(since) = self.waiting.slot().and_then(|slot| slot.outage.since()) {
             self.outage.join(since.max(self.started));
         }
     }
@@ -355,7 +355,7 @@ impl Acquiring {
         // Until the next attempt of a job may begin, its lock counts as one that is kept after its release.
         let kept = tally.later.as_ref().map(|(left, _)| Holder { owner: KEPT.to_owned(), remaining: Remaining::For(*left) });
         if let Some((holder, by_majority)) = tally.holder.or_else(|| kept.map(|kept| (kept, true))) {
-            slot.inspect(|slot| slot.end_outage());
+            slot.inspect(|slot| slot.outage.end());
             self.outage.end();
             self.met_busy = true;
             self.emit_busy(&holder, now, context);
@@ -378,7 +378,7 @@ impl Acquiring {
             return Decision::Pending;
         }
         let since = self.outage.fail(round.silent_since);
-        slot.inspect(|slot| slot.begin_outage(since));
+        slot.inspect(|slot| slot.outage.begin(since));
         let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, context.rng) else {
             return self.failed(Error::unavailable(Some(recipe.name()), recipe.servers.len(), tally.failures), now, context);
         };

@@ -207,7 +207,7 @@ fn an_outage_that_a_queue_has_survived_is_not_held_against_those_behind() {
     let mut second = Process::start(Wait::Forever, false, Some(waiters[1].clone()));
     first.now = at(1_000);
     first.bring(Input::Wake);
-    assert!(waiters[0].slot.unavailable_since().is_some(), "a round has failed");
+    assert!(waiters[0].slot.outage.since().is_some(), "a round has failed");
     first.now = first.machine.wake_at();
     first.bring(Input::Wake);
     first.answer(answer_with(Verdict::Vote));

@@ -128,7 +128,7 @@ impl Waiting {
         let Some(waiter) = &mut self.waiter else { return look_at };
         match waiter.role {
             Role::First => {
-                let is_notified = found.rank.is_some() && waiter.slot.listen_state().suffices(recipe.quorum().needed());
+                let is_notified = found.rank.is_some() && waiter.slot.listen_state.suffices(recipe.quorum().needed());
                 let is_foreign = wait::is_foreign(&found.holder.owner) && !mutant!(ForeignTrusted);
                 let again = match is_notified {
                     true if is_foreign => wait::after_foreign(now, rng),

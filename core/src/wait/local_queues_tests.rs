@@ -246,10 +246,10 @@ fn a_place_that_is_forgotten_where_nobody_voted_is_noticed() {
 fn a_client_receives_enough_while_a_majority_is_not_known_to_be_silent() {
     let mut queues = LocalQueues::new("c", "", 3);
     let slot = queues.join(LOCK, 1, false).slot;
-    assert!(slot.listen_state().suffices(2), "nothing is known yet");
+    assert!(slot.listen_state.suffices(2), "nothing is known yet");
     for (server, listens, enough) in [(0, false, true), (1, true, true), (2, false, false), (0, true, true)] {
         assert_eq!(queues.set_listening(server, listens, None), [1]);
-        assert_eq!(slot.listen_state().suffices(2), enough, "{server} {listens}");
+        assert_eq!(slot.listen_state.suffices(2), enough, "{server} {listens}");
     }
 }
 
@@ -262,7 +262,7 @@ fn where_each_lock_has_a_channel_of_its_own_only_its_waiters_are_notified_of_it(
     let mut first = queues.set_listening(0, false, Some("a"));
     first.sort_unstable();
     assert_eq!(first, [1, 3, 4], "waiters for a job stand in the queue of its lock");
-    assert_eq!(slots.iter().map(|slot| slot.listen_state().suffices(1)).collect::<Vec<_>>(), [false, true, false, false]);
+    assert_eq!(slots.iter().map(|slot| slot.listen_state.suffices(1)).collect::<Vec<_>>(), [false, true, false, false]);
     assert_eq!(queues.set_listening(0, true, Some("b")), [2]);
 }
 
@@ -275,7 +275,7 @@ fn who_fails_like_another_before_it_notifies_only_the_next() {
     assert_eq!(queues.quit(LOCK, 3, LeaveReason::Failed), []);
     assert_eq!(queues.quit(LOCK, 2, LeaveReason::Failed), [front(4, None)]);
     // A majority has answered since: the failure of the next waiter is news again.
-    slot.end_outage();
+    slot.outage.end();
     assert_eq!(queues.quit(LOCK, 4, LeaveReason::Failed), [front(5, None)]);
 }
 
@@ -284,10 +284,10 @@ fn an_outage_begins_for_the_whole_queue_when_one_notices_and_ends_with_an_answer
     let mut queues = queues();
     let (first, second) = (queues.join(LOCK, 1, true).slot, queues.join(LOCK, 2, true).slot);
     let other = queues.join("other", 3, true).slot;
-    first.begin_outage(Tick::from_micros(5));
-    assert_eq!((second.unavailable_since(), other.unavailable_since()), (Some(Tick::from_micros(5)), None));
-    second.end_outage();
-    assert_eq!(first.unavailable_since(), None);
+    first.outage.begin(Tick::from_micros(5));
+    assert_eq!((second.outage.since(), other.outage.since()), (Some(Tick::from_micros(5)), None));
+    second.outage.end();
+    assert_eq!(first.outage.since(), None);
 }
 
 fn readers_of_one_place_try_all_at_once_behind_a_grant() {

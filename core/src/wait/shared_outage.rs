@@ -7,14 +7,14 @@ use crate::clock::Tick;
 /// An outage of the servers, as the waiters of one local queue see it. They ask the same servers, so the experience of one holds
 /// for all.
 #[derive(Debug, Default)]
-pub(super) struct SharedOutage {
+pub(crate) struct SharedOutage {
     /// The begin of the time without a majority, in microseconds of the boot clock; 0 while a majority answers.
     since: AtomicU64,
     spread: AtomicBool,
 }
 
 impl SharedOutage {
-    pub(super) fn since(&self) -> Option<Tick> {
+    pub(crate) fn since(&self) -> Option<Tick> {
         match self.since.load(Ordering::Relaxed) {
             0 => None,
             since => Some(Tick::from_micros(since)),
@@ -22,12 +22,12 @@ impl SharedOutage {
     }
 
     /// No majority has answered since `since`. The time in which this process stood still doesn't count.
-    pub(super) fn begin(&self, since: Tick) {
+    pub(crate) fn begin(&self, since: Tick) {
         self.since.store(since.as_micros().max(1), Ordering::Relaxed);
     }
 
     /// One of the waiters had an answer of a majority.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.since.store(0, Ordering::Relaxed);
         self.spread.store(false, Ordering::Relaxed);
     }

@@ -55,8 +55,8 @@ pub struct Slot {
     granted_us: AtomicU64,
     /// The number of times that each server has put the slot into its queue.
     enqueue_counts: PerServer<AtomicU64>,
-    outage: Arc<SharedOutage>,
-    listen_state: Arc<ListenState>,
+    pub(crate) outage: Arc<SharedOutage>,
+    pub(crate) listen_state: Arc<ListenState>,
     /// The owner value of the reader that entered last, and when the first one entered that had to stand in the queue.
     reader: Mutex<Option<(Arc<str>, Tick)>>,
     lets_in: AtomicBool,
@@ -178,25 +178,6 @@ impl Slot {
         self.arrivals.iter().for_each(|arrival| arrival.store(0, Ordering::Relaxed));
         let left = (0..self.stands.len()).filter(|server| was_taken_out(*server) || mutant!(SharedPlaceForgotten));
         left.for_each(|server| self.stands[server].store(false, Ordering::Relaxed));
-    }
-
-    pub(crate) fn unavailable_since(&self) -> Option<Tick> {
-        self.outage.since()
-    }
-
-    /// No majority answers the waiters of the local queue since `since`. The time in which this process stood still doesn't
-    /// count.
-    pub(crate) fn begin_outage(&self, since: Tick) {
-        self.outage.begin(since);
-    }
-
-    /// A waiter of the local queue had an answer of a majority.
-    pub(crate) fn end_outage(&self) {
-        self.outage.end();
-    }
-
-    pub(crate) fn listen_state(&self) -> &ListenState {
-        &self.listen_state
     }
 }
 

@@ -29,7 +29,7 @@ impl Acquiring {
     /// slot, they begin at the tail.
     pub(super) fn leave_queues(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
         let Some(slot) = self.waiting.slot().filter(|_| !mutant!(WinnerNotTakenOut)) else { return };
-        slot.end_outage();
+        slot.outage.end();
         if slot.is_shared() {
             let was_taken_out = |server: usize| round.readings[server].is_some() && !round.may_have_place(slot, server);
             return slot.served(now, round.stays || mutant!(NextKeepsPlace), was_taken_out);
