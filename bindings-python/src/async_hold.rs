@@ -125,7 +125,7 @@ impl TaskHold {
             Some(loss) => Ok(Py::new(py, Loss::from(loss))?.into_any()),
             None => Ok(py.None()),
         });
-        Ok(own::call(slf.py(), |own| &own.wait_lost, (ended, timeout))?.unbind())
+        Ok(own::call(slf.py(), "_asyncio", "wait_lost", (ended, timeout))?.unbind())
     }
 
     /// Releases the lock. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`.

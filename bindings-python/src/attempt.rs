@@ -15,7 +15,7 @@ use crate::{own, waiting};
 
 /// The result of a job's work as JSON text; `None` is no result.
 fn encoded(py: Python<'_>, result: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
-    own::call(py, |own| &own.encoded, (result,))?.extract()
+    own::call(py, "_job", "encoded", (result,))?.extract()
 }
 
 impl HoldInner {

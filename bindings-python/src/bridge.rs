@@ -291,7 +291,7 @@ fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {
 /// Has the loop watch the descriptor; one that can't gets a thread that stands in.
 fn attach(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()> {
     let py = event_loop.py();
-    let stand_in = || own::call(py, |own| &own.stand_in, (event_loop, drain)).map(drop);
+    let stand_in = || own::call(py, "_asyncio", "stand_in", (event_loop, drain)).map(drop);
     let Some(descriptor) = drain.get().queue.wake.descriptor() else { return stand_in() };
     match event_loop.call_method1("add_reader", (descriptor, drain)) {
         Ok(_) => {

@@ -184,7 +184,7 @@ pub(crate) fn refresh(py: Python<'_>) -> PyResult<()> {
     if !NEEDED.load(Ordering::Relaxed) || SERVES.replace(here) == here {
         return Ok(());
     }
-    match own::call(py, |own| &own.start_credentials, ()) {
+    match own::call(py, "_credentials", "start", ()) {
         Ok(_) => Ok(()),
         Err(error) => {
             _ = SERVES.take();

@@ -66,7 +66,7 @@ impl Election {
         let options = options.map(|options| options.clone().unbind());
         let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice)?;
         if let Some(suspicion) = choice.suspicion() {
-            own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
+            own::call(py, "_warnings", "warn", (&client, &name, suspicion))?;
         }
         let election = Self { client, name, choice, options, made: Guarded::default(), farewell: Farewell::default() };
         if election.client.is_some() {
@@ -171,7 +171,7 @@ impl Election {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        Ok(own::call(slf.py(), |own| &own.lead_async, (slf, work, args, kwargs))?.unbind())
+        Ok(own::call(slf.py(), "_election", "lead_async", (slf, work, args, kwargs))?.unbind())
     }
 
     /// Ends :meth:`lead` and :meth:`lead_async`, from any thread, and for good: a call that begins later returns at once.
@@ -207,7 +207,7 @@ impl Election {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        own::call(py, |own| &own.reduced_election, (&self.client, &self.name, &self.options))?.extract()
+        own::call(py, "_pickle", "reduced_election", (&self.client, &self.name, &self.options))?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

@@ -188,7 +188,7 @@ pub(crate) fn refresh(py: Python<'_>, has_callback: bool) -> PyResult<()> {
     let here = Some(Process::current());
     let has_listener = LOGGED.load(Ordering::Relaxed) < u8::MAX || has_callback;
     if logger.is_some() && has_listener && DELIVERS.replace(here) != here {
-        let started = own::call(py, |own| &own.start_delivery, ()).inspect_err(|_| _ = DELIVERS.take());
+        let started = own::call(py, "_events", "start", ()).inspect_err(|_| _ = DELIVERS.take());
         return match started {
             // The system has no thread left. A lock needs none, and the next acquire tries again.
             Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(()),
@@ -211,7 +211,7 @@ fn logger(py: Python<'_>, wanted: bool) -> PyResult<Option<&Py<PyAny>>> {
         Some(logging) => logging.hasattr("captureWarnings")?, // its last function
         None => wanted,
     };
-    let logger = if usable { own::call(py, |own| &own.logger, ())?.extract()? } else { None };
+    let logger = if usable { own::named(py, "_events", "logger")?.extract()? } else { None };
     if let Some(logger) = logger {
         let _ = LOGGER.set(py, logger);
     }

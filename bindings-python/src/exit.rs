@@ -34,7 +34,7 @@ pub(crate) fn forked() {
 /// Closes every client; called by `atexit`, when the main thread has ended and the interpreter still works.
 #[pyfunction(name = "_close_all")]
 pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
-    begin_exit(py, own::call(py, |own| &own.get_ident, ())?)?;
+    begin_exit(py, own::call(py, "_threads", "original", ("get_ident",))?)?;
     let calls = clients::all().iter().map(locktender::Client::close).collect();
     py.detach(|| {
         let until = Instant::now() + EXIT_TIMEOUT;

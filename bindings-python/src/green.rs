@@ -22,7 +22,7 @@ pub(crate) fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     if !modules.contains(intern!(py, "gevent._hub_local"))? && !modules.contains(intern!(py, "eventlet.hubs"))? {
         return Ok(None);
     }
-    let hub = own::call(py, |own| &own.hub, ())?;
+    let hub = own::call(py, "_green", "hub", ())?;
     Ok(if hub.is_none() { None } else { Some(hub) })
 }
 

@@ -101,7 +101,7 @@ impl HoldInner {
         let Some(error) = error.filter(|_| is_open) else { return Ok(None) };
         let failure = || match self.is_lost() && self.is_loss(error)? {
             true => Ok(None),
-            false => own::call(error.py(), |own| &own.failure, (error,))?.extract(),
+            false => own::call(error.py(), "_failure", "failure", (error,))?.extract(),
         };
         failure().inspect_err(|_| self.give_back())
     }
@@ -165,14 +165,14 @@ impl Drop for HoldInner {
 
 /// What an error says, of an exception or of a text.
 pub(crate) fn said(error: &Bound<'_, PyAny>) -> PyResult<String> {
-    own::call(error.py(), |own| &own.said, (error,))?.extract()
+    own::call(error.py(), "_failure", "said", (error,))?.extract()
 }
 
 /// The end of a body: the error of the body always wins over the lock's, which is attached to it.
 pub(crate) fn settle(py: Python<'_>, left: PyResult<()>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
     match (left, error) {
         (Err(lock_error), Some(error)) if lock_error.is_instance_of::<LockError>(py) => {
-            own::call(py, |own| &own.attach, (lock_error, error)).map(drop)
+            own::call(py, "_bodies", "attach", (lock_error, error)).map(drop)
         }
         (left, _) => left,
     }

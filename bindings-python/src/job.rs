@@ -66,7 +66,7 @@ impl Job {
         let options = options.map(|options| options.clone().unbind());
         let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice.lock)?;
         if let Some(suspicion) = choice.lock.suspicion() {
-            own::call(py, |own| &own.warn, (&client, &name, suspicion))?;
+            own::call(py, "_warnings", "warn", (&client, &name, suspicion))?;
         }
         Ok(Self { client, name, choice, core: PyOnceLock::new(), options, farewell: Farewell::default() })
     }
@@ -173,7 +173,7 @@ impl Job {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        Ok(own::call(slf.py(), |own| &own.run_job_async, (slf, work, args, kwargs))?.unbind())
+        Ok(own::call(slf.py(), "_job", "run_async", (slf, work, args, kwargs))?.unbind())
     }
 
     /// Inspects the job: its state, its attempts, the worker that runs it, the result or the last error. Changes nothing.
@@ -216,7 +216,7 @@ impl Job {
     /// The decorator: each call runs the job, with the attempt before the arguments. ``{parameter}`` in the name is filled from the
     /// arguments.
     fn __call__(slf: &Bound<'_, Self>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        Ok(own::call(slf.py(), |own| &own.decorate_job, (slf, function))?.unbind())
+        Ok(own::call(slf.py(), "_job", "decorate", (slf, function))?.unbind())
     }
 
     /// The same job by another name.
@@ -242,7 +242,7 @@ impl Job {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        own::call(py, |own| &own.reduced_job, (&self.client, &self.name, &self.options, self.choice.is_cron_job))?.extract()
+        own::call(py, "_pickle", "reduced_job", (&self.client, &self.name, &self.options, self.choice.is_cron_job))?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

@@ -133,5 +133,5 @@ impl JobStatus {
 
 /// The value of a result's JSON text.
 fn result(py: Python<'_>, text: Option<String>) -> PyResult<Py<PyAny>> {
-    text.map_or_else(|| Ok(py.None()), |text| Ok(own::call(py, |own| &own.decoded, (text,))?.unbind()))
+    text.map_or_else(|| Ok(py.None()), |text| Ok(own::call(py, "_job", "decoded", (text,))?.unbind()))
 }

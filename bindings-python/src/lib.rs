@@ -100,7 +100,7 @@ mod _native {
         metrics::{Metric, Metrics, Sample, histogram_bounds, metrics},
         name::safe_name,
         observer::{Leader, Observation, Observer},
-        own::use_helpers,
+        own::use_names,
         scripted::{ScriptedServer, Seen},
         traces::follow,
         values::{LockEvent, Loss, Release, ServerReport},

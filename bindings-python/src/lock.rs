@@ -66,13 +66,13 @@ impl BaseLock {
         let choice = LockChoice::parse(py, options)?;
         let options = options.map(|options| options.clone().unbind());
         let name = if name.is_callable() {
-            own::call(py, |own| &own.refuse_bare, (name, false))?;
+            own::call(py, "_not_run", "refuse_bare", (name, false))?;
             Name::Maker(name.clone().unbind())
         } else {
             Name::checked(name, client.as_ref().map(|client| client.get().core()), kind, &choice)?
         };
         if let Some(text) = choice.suspicion() {
-            own::call(py, |own| &own.warn, (&client, name.shown(), text))?;
+            own::call(py, "_warnings", "warn", (&client, name.shown(), text))?;
         }
         Ok(Self::made(client, kind, name, choice, options))
     }
@@ -153,7 +153,7 @@ impl BaseLock {
     /// The decorated function; `when_busy` says what a call does while the lock is held.
     fn decorated(slf: &Bound<'_, Self>, function: Py<PyAny>, when_busy: &str) -> PyResult<Py<PyAny>> {
         let name = slf.get().name.object(slf.py())?;
-        Ok(own::call(slf.py(), |own| &own.decorate, (slf, name, function, when_busy))?.unbind())
+        Ok(own::call(slf.py(), "_decorator", "decorate", (slf, name, function, when_busy))?.unbind())
     }
 }
 
@@ -264,7 +264,7 @@ impl BaseLock {
             && !function.as_ref().is_some_and(|function| function.is_callable())
         {
             // The function under a bare @lock, which the program calls.
-            own::call(slf.py(), |own| &own.refuse_bare, (name, true))?;
+            own::call(slf.py(), "_not_run", "refuse_bare", (name, true))?;
         }
         let function = function.ok_or_else(|| PyTypeError::new_err("a lock is called with one function, which it decorates"))?;
         Self::decorated(slf, function.unbind(), "wait")
@@ -318,7 +318,7 @@ impl BaseLock {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let parts = (&self.client, self.kind.method(), self.name.object(py)?, &self.options, self.kind.permits());
-        own::call(py, |own| &own.reduced_lock, parts)?.extract()
+        own::call(py, "_pickle", "reduced_lock", parts)?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

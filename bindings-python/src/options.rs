@@ -258,7 +258,7 @@ fn client_name(value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// A plain function, which a thread of this package's calls: what an `async def` returns nobody would await.
 fn callable(option: &str, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let callable = any_callable(option, value)?;
-    if own::call(value.py(), |own| &own.is_coroutine_function, (value,))?.extract()? {
+    if own::call(value.py(), "_callables", "is_coroutine_function", (value,))?.extract()? {
         let why = "is an `async def`, and no loop would run it: use a plain function, in which loop.call_soon_threadsafe() reaches a loop";
         return Err(refuse(option, value, why));
     }

@@ -25,7 +25,7 @@ impl Parts {
                 return Ok(servers.clone().unbind());
             }
             // It can be iterated as a mapping is, of which nothing comes.
-            if own::call(py, |own| &own.instead_of, (servers,))?.is_truthy()? {
+            if own::call(py, "_redis_py", "instead_of", (servers,))?.is_truthy()? {
                 return Err(refuse_server(servers));
             }
             let listed = servers.try_iter().map_err(|_| refuse_server(servers))?.collect::<PyResult<Vec<_>>>()?;
@@ -55,7 +55,7 @@ impl Parts {
     /// What makes the client again, as `__reduce__` says it.
     pub(crate) fn reduced(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let options = self.options.as_ref().map_or_else(|| PyDict::new(py), |options| options.bind(py).clone());
-        let reduced = own::call(py, |own| &own.reduced_client, (self.servers(py), options))?;
+        let reduced = own::call(py, "_pickle", "reduced_client", (self.servers(py), options))?;
         reduced.extract()
     }
 
@@ -81,7 +81,7 @@ fn add_server(builder: ClientBuilder, server: &Bound<'_, PyAny>) -> PyResult<Cli
 
 /// Shows the type only: the value may have a password in it.
 fn refuse_server(server: &Bound<'_, PyAny>) -> PyErr {
-    let why = own::call(server.py(), |own| &own.instead_of, (server,)).and_then(|why| why.extract::<Option<String>>());
+    let why = own::call(server.py(), "_redis_py", "instead_of", (server,)).and_then(|why| why.extract::<Option<String>>());
     let why = why.map(|why| why.unwrap_or_else(|| "must be a URL, a scripted server, or a list of them".to_owned()));
     why.map_or_else(|failed| failed, |why| refuse("url", server.get_type().as_any(), why))
 }

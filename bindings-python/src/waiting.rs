@@ -80,7 +80,7 @@ fn slice<T: Send + 'static>(py: Python<'_>, call: &mut Call<T>, timeout: Duratio
     // Also with a result: an interrupt that comes with the grant drops the grant, which gives the lock back.
     py.check_signals()?;
     if result.is_none() {
-        own::call(py, |own| &own.checkpoint, ())?;
+        own::call(py, "_threads", "checkpoint", ())?;
     }
     result.map(|result| raised(py, result)).transpose()
 }

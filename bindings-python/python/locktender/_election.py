@@ -30,7 +30,7 @@ def lead(election: Election, work: Work, args: tuple[Any, ...], kwargs: dict[str
         leading._end()
 
 
-async def lead_async(election: Election, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+async def lead_async(election: Election, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
     """Leads in this task."""
     refuse_work(election, work)
     leading = _Leading(election)
@@ -38,7 +38,7 @@ async def lead_async(election: Election, work: Work, args: tuple[Any, ...], kwar
         while leadership := await leading._next_async():
             try:
                 async with leadership:
-                    running = work(leadership, *args, **kwargs)
+                    running = work(leadership, *args, **(kwargs or {}))
                     if not inspect.isawaitable(running):
                         raise refused(work, "returns nothing to await", "lead()")
                     refuse_result(work, await running)

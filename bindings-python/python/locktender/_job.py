@@ -54,14 +54,14 @@ def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     raise AssertionError("an attempt swallows no error")
 
 
-async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobOutcome:
+async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> JobOutcome:
     """Runs the job in this task."""
     refuse_work(job, work)
     attempt = await job._begin_async()
     if isinstance(attempt, JobOutcome):
         return attempt
     async with attempt:
-        running = work(attempt, *args, **kwargs)
+        running = work(attempt, *args, **(kwargs or {}))
         if not inspect.isawaitable(running):
             raise refused(work, "returns nothing to await", "run()")
         result = await running

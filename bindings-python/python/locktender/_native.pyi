@@ -5,7 +5,6 @@ the stubs next to this one, ``_native_*.pyi``, which are no modules.
 """
 
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any
 
 from typing_extensions import Unpack
@@ -214,7 +213,7 @@ def configure(servers: _Servers | None = None, **options: Unpack[_ClientOptions]
     """
 
 
-def _use(helpers: ModuleType, /) -> None: ...
+def _use(named: Callable[[str, str], Any], /) -> None: ...
 def _next_events() -> list[tuple[Callable[..., object] | None, LockEvent | _Record | tuple[str, dict[str, Any]]]]: ...
 def _next_credentials() -> _Asked: ...
 def _give_credentials(asked: _Asked, credentials: Credentials, /) -> None: ...

@@ -30,6 +30,10 @@ def original(name: str) -> Any:
     return getattr(_thread, name) if patched is None else patched(name)
 
 
+def checkpoint() -> None:
+    """Any bytecode: before it the interpreter raises what another thread has set for this one (``PyThreadState_SetAsyncExc``)."""
+
+
 def _patched() -> Callable[[str], Any] | None:
     """Gives the original functions of ``_thread``, if they have been replaced."""
     gevent = sys.modules.get("gevent.monkey")

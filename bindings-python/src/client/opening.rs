@@ -36,7 +36,7 @@ impl Client {
 
     /// A client of the server of a redis-py client. What the options say counts more than that client's own options.
     pub(super) fn like(py: Python<'_>, redis: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Self>> {
-        let settings = own::call(py, |own| &own.settings, (redis,))?;
+        let settings = own::call(py, "_redis_py", "settings", (redis,))?;
         let (url, settings): (Bound<'_, PyAny>, Bound<'_, PyDict>) = settings.extract()?;
         options.map_or(Ok(()), |options| settings.update(options.as_mapping()))?;
         Self::made(py, Some(&url), Some(&settings))
@@ -144,10 +144,10 @@ impl Client {
     pub(super) fn enrol(client: &Bound<'_, Self>) -> PyResult<()> {
         let (py, own_client) = (client.py(), client.get());
         if let Some(text) = &own_client.suspicion {
-            own::call(py, |own| &own.warn, (client, py.None(), text))?;
+            own::call(py, "_warnings", "warn", (client, py.None(), text))?;
         }
         if let Some(name) = &own_client.name {
-            own::call(py, |own| &own.make_known, (name, client))?;
+            own::call(py, "_pickle", "make_known", (name, client))?;
         }
         let callables = [&own_client.on_event, &own_client.credentials].map(Arc::clone);
         let [on_event, credentials] = callables;
