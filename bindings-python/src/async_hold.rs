@@ -48,24 +48,6 @@ impl TaskHold {
         self.enter(py).inspect_err(|_| self.hold.undo())
     }
 
-    /// An operation of this hold, which lives at least as long as it.
-    fn operation<T: Send + 'static>(
-        slf: &Bound<'_, Self>,
-        name: &'static str,
-        call: fn(&locktender::Hold) -> locktender::Call<T>,
-        convert: fn(Python<'_>, T) -> PyResult<Py<PyAny>>,
-    ) -> Operation {
-        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        Operation::new(
-            name,
-            move |_| Ok(call(&held.get().hold.core)),
-            move |py, value| {
-                let _kept = kept;
-                convert(py, value)
-            },
-        )
-    }
-
     /// Leaves the lock, and raises what the end of the body means: its error wins, unless that is the cancellation for the loss.
     pub(crate) fn leave(slf: &Bound<'_, Self>, error: Option<Bound<'_, PyAny>>) -> PyResult<Operation> {
         let (py, body) = (slf.py(), slf.get().body.take());
@@ -105,34 +87,26 @@ impl Entered for TaskHold {
 impl TaskHold {
     /// Makes at least ``ttl`` remain, or ``by`` more than remains now. See :meth:`Hold.extend`.
     #[pyo3(signature = (ttl=None, *, by=None))]
-    fn extend(slf: Py<Self>, py: Python<'_>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
-        let kept = slf.clone_ref(py);
-        let call = move |py: Python<'_>| {
-            let bind = |value: &Option<Py<PyAny>>| value.as_ref().map(|value| value.bind(py).clone());
-            slf.get().hold.extend(bind(&ttl).as_ref(), bind(&by).as_ref())
+    fn extend(slf: &Bound<'_, Self>, ttl: Option<Py<PyAny>>, by: Option<Py<PyAny>>) -> Operation {
+        let call = move |held: &Bound<'_, Self>| {
+            let (ttl, by) = (ttl.as_ref().map(|ttl| ttl.bind(held.py())), by.as_ref().map(|by| by.bind(held.py())));
+            held.get().hold.extend(ttl, by)
         };
-        Operation::new("extend", call, move |py, ()| {
-            let _kept = kept;
-            Ok(py.None())
-        })
+        Operation::of(slf, "extend", call, |held, ()| Ok(held.py().None()))
     }
 
     /// Waits, at most ``timeout`` seconds, until the lock is lost. See :meth:`Hold.wait_lost`.
     #[pyo3(signature = (timeout=None))]
     fn wait_lost(slf: &Bound<'_, Self>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?.map(|timeout| timeout.as_secs_f64());
-        let ended = Self::operation(slf, "wait_lost", locktender::Hold::ended, |py, loss| match loss {
-            Some(loss) => Ok(Py::new(py, Loss::from(loss))?.into_any()),
-            None => Ok(py.None()),
-        });
+        let call = |held: &Bound<'_, Self>| Ok(held.get().hold.core.ended());
+        let ended = Operation::of(slf, "wait_lost", call, |_, loss| Ok(loss.map(Loss::from)));
         Ok(own::call(slf.py(), "_asyncio", "wait_lost", (ended, timeout))?.unbind())
     }
 
     /// Releases the lock. Once started it continues, also if the task is cancelled. See :meth:`Hold.release`.
     pub(crate) fn release(slf: &Bound<'_, Self>) -> Operation {
-        Self::operation(slf, "release", locktender::Hold::release, |py, release| {
-            Ok(Py::new(py, Release::from(release))?.into_any())
-        })
+        Operation::of(slf, "release", |held| Ok(held.get().hold.core.release()), |_, release| Ok(Release::from(release)))
     }
 
     fn __aenter__(slf: Py<Self>) -> Operation {
@@ -213,14 +187,12 @@ impl AsyncHold {
 
     /// Makes a writer's hold a reader's, without a gap. See :meth:`Hold.downgrade`.
     fn downgrade(slf: &Bound<'_, Self>) -> Operation {
-        let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        let call = move |_: Python<'_>| Ok(held.get().hold.core.downgrade());
-        let convert = move |py: Python<'_>, reader: locktender::Hold| {
-            let hold = kept.bind(py).as_super();
+        let convert = |held: &Bound<'_, Self>, reader: locktender::Hold| {
+            let (py, hold) = (held.py(), held.as_super());
             let on_lost = if hold.get().cancels { hold.get().hold.on_lost(py) } else { Some(OnLost::Continue) };
-            Ok(Self::new(py, hold.as_super().get().client(py), reader, on_lost)?.into_any())
+            Self::new(py, hold.as_super().get().client(py), reader, on_lost)
         };
-        Operation::new("downgrade", call, convert).acquiring()
+        Operation::of(slf, "downgrade", |held| Ok(held.get().hold.core.downgrade()), convert).acquiring()
     }
 }
 

@@ -158,23 +158,6 @@ impl AsyncAttempt {
         let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), on_lost)?);
         Py::new(py, AsyncHold::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
     }
-
-    /// An operation of this attempt, which lives at least as long as it.
-    fn operation(
-        slf: &Bound<'_, Self>,
-        name: &'static str,
-        call: impl FnOnce(Python<'_>, &HoldInner) -> PyResult<locktender::Call<()>> + Send + 'static,
-    ) -> Operation {
-        let (attempt, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        Operation::new(
-            name,
-            move |py| call(py, &attempt.get().hold),
-            move |py, ()| {
-                let _kept = kept;
-                Ok(py.None())
-            },
-        )
-    }
 }
 
 #[pymethods]
@@ -205,7 +188,8 @@ impl AsyncAttempt {
 
     /// [`Self::complete`], of a result that is JSON text already.
     fn _complete(slf: &Bound<'_, Self>, result: Option<String>) -> Operation {
-        Self::operation(slf, "complete", move |_, hold| Ok(hold.attempt()?.complete(result)))
+        let call = move |attempt: &Bound<'_, Self>| Ok(attempt.get().hold.attempt()?.complete(result));
+        Operation::of(slf, "complete", call, |attempt, ()| Ok(attempt.py().None()))
     }
 
     /// Notes that this attempt failed. See :meth:`Attempt.fail`.
@@ -217,7 +201,7 @@ impl AsyncAttempt {
         retry: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Operation> {
         let call = slf.get().hold.fail(error, retry_in, retry)?;
-        Ok(Self::operation(slf, "fail", move |_, _| Ok(call)))
+        Ok(Operation::of(slf, "fail", move |_| Ok(call), |attempt, ()| Ok(attempt.py().None())))
     }
 
     /// What everybody else gets, too.

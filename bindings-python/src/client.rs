@@ -176,7 +176,7 @@ impl Client {
         let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
         let client = slf.clone_ref(py);
         let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
-        let taken = move |py: Python<'_>, held| Ok(AsyncHold::new(py, slf.into_any(), held, on_lost)?.into_any());
+        let taken = move |py: Python<'_>, held| AsyncHold::new(py, slf.into_any(), held, on_lost);
         Ok(Operation::new("adopt_async", call, taken).acquiring())
     }
 
@@ -201,13 +201,13 @@ impl Client {
     ///     for report in client.check_servers():
     ///         print(report.server, report.warnings)
     fn check_servers(&self, py: Python<'_>) -> PyResult<Vec<ServerReport>> {
-        let reports = waiting::block(py, self.core.check_servers())?;
-        Ok(reports.into_iter().map(ServerReport::from).collect())
+        waiting::block(py, self.core.check_servers()).map(ServerReport::all)
     }
 
     /// :meth:`check_servers`, under asyncio.
     fn check_servers_async(&self) -> Operation {
-        self.reporting()
+        let core = self.core.clone();
+        Operation::new("check_servers_async", move |_| Ok(core.check_servers()), |_, reports| Ok(ServerReport::all(reports)))
     }
 
     /// The locks that are held, by any client of this library, and whose names match ``pattern``, in the order of their names.
@@ -229,14 +229,14 @@ impl Client {
         pattern: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<LockInfo>> {
-        let locks = waiting::block(py, self.listing(pattern, limit)?)?;
-        locks.into_iter().map(|lock| LockInfo::new(py, lock)).collect()
+        LockInfo::all(py, waiting::block(py, self.listing(pattern, limit)?)?)
     }
 
     /// :meth:`locks`, under asyncio.
     #[pyo3(signature = (pattern=None, *, limit=None), text_signature = "($self, pattern='*', *, limit=None)")]
     fn locks_async(&self, pattern: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        self.listing_async(pattern, limit)
+        let call = self.listing(pattern, limit)?;
+        Ok(Operation::new("locks_async", move |_| Ok(call), LockInfo::all))
     }
 
     /// Who has held which lock, the latest first: the holds that their holders have noted on the server.
@@ -253,14 +253,14 @@ impl Client {
     /// user needs ``XREVRANGE`` of ``{~lt}:log``), :exc:`KeyConflictError`, :exc:`ClosedError`.
     #[pyo3(signature = (name=None, *, limit=None), text_signature = "($self, name=None, *, limit=100)")]
     fn history(&self, py: Python<'_>, name: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Grant>> {
-        let grants = waiting::block(py, self.grants(name, limit)?)?;
-        grants.into_iter().map(|grant| Grant::new(py, grant)).collect()
+        Grant::all(py, waiting::block(py, self.grants(name, limit)?)?)
     }
 
     /// :meth:`history`, under asyncio.
     #[pyo3(signature = (name=None, *, limit=None), text_signature = "($self, name=None, *, limit=100)")]
     fn history_async(&self, name: Option<&Bound<'_, PyAny>>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        self.grants_async(name, limit)
+        let call = self.grants(name, limit)?;
+        Ok(Operation::new("history_async", move |_| Ok(call), Grant::all))
     }
 
     /// The locks that this client holds now, in the order of their names. Asks no server; in a forked child there are none.

@@ -93,22 +93,21 @@ impl Election {
     fn core(&self, py: Python<'_>) -> PyResult<locktender::Election> {
         let Made { client, core } = self.made(py)?;
         client.get().listen(py)?;
-        Ok(core.clone().caller_in(context::current(py)?, |body| frames::runs(py, body)))
+        Ok(core.caller_in(context::current(py)?, |body| frames::runs(py, body)))
     }
 
     /// The handle for a thread.
     fn leadership(&self, py: Python<'_>, leadership: locktender::Leadership) -> PyResult<Py<Leadership>> {
         let Made { client, .. } = self.made(py)?;
         let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Leadership::new(py, client.clone_ref(py).into_any(), leadership, on_lost)
+        Leadership::new(py, client.into_any(), leadership, on_lost)
     }
 
     /// The handle for a task.
-    fn async_leadership(&self, py: Python<'_>, leadership: Option<locktender::Leadership>) -> PyResult<Py<PyAny>> {
-        let Some(leadership) = leadership else { return Ok(py.None()) };
+    fn async_leadership(&self, py: Python<'_>, leadership: locktender::Leadership) -> PyResult<Py<AsyncLeadership>> {
         let Made { client, .. } = self.made(py)?;
         let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Ok(AsyncLeadership::new(py, client.clone_ref(py).into_any(), leadership, on_lost)?.into_any())
+        AsyncLeadership::new(py, client.into_any(), leadership, on_lost)
     }
 }
 
@@ -133,13 +132,9 @@ impl Election {
 
     /// :meth:`campaign`, under asyncio. Cancelling the task gives the campaign up.
     fn campaign_async(slf: &Bound<'_, Self>) -> Operation {
-        let (election, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        Operation::new(
-            "campaign_async",
-            move |py| Ok(election.get().core(py)?.campaign()),
-            move |py, leadership| kept.get().async_leadership(py, Some(leadership)),
-        )
-        .acquiring()
+        let call = |election: &Bound<'_, Self>| Ok(election.get().core(election.py())?.campaign());
+        let convert = |election: &Bound<'_, Self>, leadership| election.get().async_leadership(election.py(), leadership);
+        Operation::of(slf, "campaign_async", call, convert).acquiring()
     }
 
     /// Tries once to lead: ``None`` if another one leads. Raises what :meth:`Lock.try_acquire` raises.
@@ -153,13 +148,11 @@ impl Election {
 
     /// :meth:`try_campaign`, under asyncio.
     fn try_campaign_async(slf: &Bound<'_, Self>) -> Operation {
-        let (election, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        Operation::new(
-            "try_campaign_async",
-            move |py| Ok(election.get().core(py)?.try_campaign()),
-            move |py, leadership| kept.get().async_leadership(py, leadership),
-        )
-        .acquiring()
+        let call = |election: &Bound<'_, Self>| Ok(election.get().core(election.py())?.try_campaign());
+        let convert = |election: &Bound<'_, Self>, leadership: Option<_>| {
+            leadership.map(|leadership| election.get().async_leadership(election.py(), leadership)).transpose()
+        };
+        Operation::of(slf, "try_campaign_async", call, convert).acquiring()
     }
 
     /// :meth:`lead`, under asyncio: ``work`` is an ``async def``. A loss of the term cancels it, unless ``on_lost`` says otherwise.
@@ -196,7 +189,7 @@ impl Election {
     /// ``async for`` takes it, too. An observer decides nothing: a program that acts for the leader sends its ``term`` along.
     fn observe(&self, py: Python<'_>) -> PyResult<Observer> {
         let Made { client, core } = self.made(py)?;
-        Ok(Observer::new(client.clone_ref(py).into_any(), core.observe()))
+        Ok(Observer::new(client.into_any(), core.observe()))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -284,13 +277,11 @@ impl Leading {
 
     /// `__enter__`, under asyncio.
     fn _next_async(slf: &Bound<'_, Self>) -> Operation {
-        let (leading, kept) = (slf.clone().unbind(), slf.clone().unbind());
-        Operation::new(
-            "lead_async",
-            move |py| leading.get().next(py),
-            move |py, leadership| kept.get().election.get().async_leadership(py, leadership),
-        )
-        .acquiring()
+        let convert = |leading: &Bound<'_, Self>, leadership: Option<_>| {
+            let election = leading.get().election.get();
+            leadership.map(|leadership| election.async_leadership(leading.py(), leadership)).transpose()
+        };
+        Operation::of(slf, "lead_async", |leading| leading.get().next(leading.py()), convert).acquiring()
     }
 
     /// Lets another call lead.

@@ -51,9 +51,6 @@ pub(crate) struct Job {
 
 say_farewell!(Job);
 
-/// Makes what Python gets from what the core's job gave.
-type Convert<T> = fn(Python<'_>, &Job, Py<Client>, T) -> PyResult<Py<PyAny>>;
-
 impl Job {
     pub(crate) fn new(
         client: Option<Py<Client>>,
@@ -109,17 +106,17 @@ impl Job {
         }
     }
 
-    /// An operation of this job: `call` starts it when it is awaited.
-    fn operation<T: Send + 'static>(
+    /// An operation of this job: `call` starts it when it is awaited, and `convert` makes what Python gets of what the core gave.
+    fn operation<T: Send + 'static, R: for<'py> IntoPyObject<'py> + 'static>(
         slf: &Bound<'_, Self>,
         name: &'static str,
         call: fn(&locktender::Job) -> locktender::Call<T>,
-        convert: Convert<T>,
+        convert: fn(Python<'_>, &Self, Py<Client>, T) -> PyResult<R>,
     ) -> PyResult<Operation> {
         let client = slf.get().client(slf.py())?;
-        let (job, used, kept) = (slf.clone().unbind(), client.clone_ref(slf.py()), slf.clone().unbind());
-        let call = move |py: Python<'_>| Ok(call(&job.get().core(used.bind(py))?));
-        Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
+        let used = client.clone_ref(slf.py());
+        let call = move |job: &Bound<'_, Self>| Ok(call(&job.get().core(used.bind(job.py()))?));
+        Ok(Operation::of(slf, name, call, move |job, value| convert(job.py(), job.get(), client, value)))
     }
 
     /// What began, for a task.
@@ -190,9 +187,7 @@ impl Job {
 
     /// :meth:`status`, under asyncio.
     fn status_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
-        Self::operation(slf, "status_async", locktender::Job::status, |py, _, _, status| {
-            Ok(Py::new(py, JobStatus::new(py, status)?)?.into_any())
-        })
+        Self::operation(slf, "status_async", locktender::Job::status, |py, _, _, status| JobStatus::new(py, status))
     }
 
     /// Forgets the job's attempts, its result and its errors, so that it runs again: for an operator, once the cause of the failures is
@@ -208,9 +203,7 @@ impl Job {
 
     /// :meth:`reset`, under asyncio.
     fn reset_async(slf: &Bound<'_, Self>) -> PyResult<Operation> {
-        Self::operation(slf, "reset_async", locktender::Job::reset, |py, _, _, reset| {
-            Ok(reset.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        Self::operation(slf, "reset_async", locktender::Job::reset, |_, _, _, reset| Ok(reset))
     }
 
     /// The decorator: each call runs the job, with the attempt before the arguments. ``{parameter}`` in the name is filled from the

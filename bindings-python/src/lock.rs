@@ -52,9 +52,6 @@ pub(crate) struct BaseLock {
 
 say_farewell!(BaseLock);
 
-/// Makes what Python gets from what the core's lock gave.
-type Convert<T> = fn(Python<'_>, &BaseLock, Py<Client>, T) -> PyResult<Py<PyAny>>;
-
 impl BaseLock {
     fn new(
         client: Option<Py<Client>>,
@@ -125,18 +122,17 @@ impl BaseLock {
         Ok(lock.caller_in(context::current(py)?, |body| frames::runs(py, body)))
     }
 
-    /// An operation of this lock: `call` starts it when it is awaited.
-    fn operation<T: Send + 'static>(
+    /// An operation of this lock: `call` starts it when it is awaited, and `convert` makes what Python gets of what the core gave.
+    fn operation<T: Send + 'static, R: for<'py> IntoPyObject<'py> + 'static>(
         slf: &Bound<'_, Self>,
         name: &'static str,
         call: impl FnOnce(&locktender::Lock) -> locktender::Call<T> + Send + 'static,
-        convert: Convert<T>,
+        convert: fn(Python<'_>, &Self, Py<Client>, T) -> PyResult<R>,
     ) -> PyResult<Operation> {
         let client = slf.get().client(slf.py())?;
-        let (lock, used) = (slf.clone().unbind(), client.clone_ref(slf.py()));
-        let kept = slf.clone().unbind();
-        let call = move |py: Python<'_>| Ok(call(&lock.get().core(used.bind(py))?));
-        Ok(Operation::new(name, call, move |py, value| convert(py, kept.get(), client, value)))
+        let used = client.clone_ref(slf.py());
+        let call = move |lock: &Bound<'_, Self>| Ok(call(&lock.get().core(used.bind(lock.py()))?));
+        Ok(Operation::of(slf, name, call, move |lock, value| convert(lock.py(), lock.get(), client, value)))
     }
 
     /// What the exit of the calling task or thread ends.
@@ -178,7 +174,7 @@ impl BaseLock {
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
     fn acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "acquire_async", locktender::Lock::acquire, |py, lock, client, held| {
-            Ok(lock.async_hold(py, client, held)?.into_any())
+            lock.async_hold(py, client, held)
         })
         .map(Operation::acquiring)
     }
@@ -201,7 +197,7 @@ impl BaseLock {
     #[pyo3(signature = (*_arguments, **_options), text_signature = "($self)")]
     fn try_acquire_async(slf: &Bound<'_, Self>, _arguments: NoArguments, _options: Option<NoOptions>) -> PyResult<Operation> {
         Self::operation(slf, "try_acquire_async", locktender::Lock::try_acquire, |py, lock, client, held| {
-            held.map_or_else(|| Ok(py.None()), |held| Ok(lock.async_hold(py, client, held)?.into_any()))
+            held.map(|held| lock.async_hold(py, client, held)).transpose()
         })
         .map(Operation::acquiring)
     }
@@ -237,7 +233,7 @@ impl BaseLock {
             let held = lock.async_hold(py, client, held)?;
             let caller = held.get().begin(py)?;
             lock.async_entries.open(caller.task, caller.frame, held.clone_ref(py));
-            Ok(held.into_any())
+            Ok(held)
         })
         .map(Operation::acquiring)
     }

@@ -67,15 +67,19 @@ pub(crate) struct LockInfo {
 }
 
 impl LockInfo {
-    pub(crate) fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
+    fn new(py: Python<'_>, info: locktender::LockInfo) -> PyResult<Self> {
         let fields = info.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
         let remaining = seconds_left(info.remaining);
         let locktender::LockInfo { name, owner, fence, holder_count, holders, available, waiters, queue, .. } = info;
         Ok(Self { name, owner, fields, remaining, fence, holder_count, holders, available, waiters, queue })
     }
 
-    pub(crate) fn or_none(py: Python<'_>, info: Option<locktender::LockInfo>) -> PyResult<Py<PyAny>> {
-        info.map_or_else(|| Ok(py.None()), |info| Ok(Py::new(py, Self::new(py, info)?)?.into_any()))
+    pub(crate) fn or_none(py: Python<'_>, info: Option<locktender::LockInfo>) -> PyResult<Option<Self>> {
+        info.map(|info| Self::new(py, info)).transpose()
+    }
+
+    pub(crate) fn all(py: Python<'_>, locks: Vec<locktender::LockInfo>) -> PyResult<Vec<Self>> {
+        locks.into_iter().map(|lock| Self::new(py, lock)).collect()
     }
 }
 
@@ -112,10 +116,14 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    pub(crate) fn new(py: Python<'_>, grant: locktender::Grant) -> PyResult<Self> {
+    fn new(py: Python<'_>, grant: locktender::Grant) -> PyResult<Self> {
         let fields = grant.fields.map(|fields| Py::new(py, OwnerFields::from(fields))).transpose()?;
         let locktender::Grant { name, owner, fence, began, ended, state, is_shared, .. } = grant;
         Ok(Self { name, owner, fields, fence, began, ended, state: state.as_str(), is_shared })
+    }
+
+    pub(crate) fn all(py: Python<'_>, grants: Vec<locktender::Grant>) -> PyResult<Vec<Self>> {
+        grants.into_iter().map(|grant| Self::new(py, grant)).collect()
     }
 }
 

@@ -101,9 +101,9 @@ impl Observer {
         slf
     }
 
-    fn __anext__(slf: Py<Self>) -> Operation {
-        let convert = |py: Python<'_>, seen| Ok(Py::new(py, Observation::new(py, seen)?)?.into_any());
-        Operation::new("__anext__", move |_| Ok(slf.get().core.observe()), convert)
+    fn __anext__(slf: &Bound<'_, Self>) -> Operation {
+        let convert = |observer: &Bound<'_, Self>, seen| Observation::new(observer.py(), seen);
+        Operation::of(slf, "__anext__", |observer| Ok(observer.get().core.observe()), convert)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -9,9 +9,9 @@ use locktender::host::Process;
 use locktender::{Call, Cancel, Error};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::{IntoPyObjectExt, PyClass, intern};
 
 use crate::bridge::{Drain, Signal, drain_of};
 use crate::errors::raised;
@@ -69,12 +69,24 @@ pub(crate) struct Operation {
 
 impl Operation {
     /// The operation that `call` makes, its result converted by `convert`. `name` is the method's, for a missing await.
-    pub(crate) fn new<T: Send + 'static>(
+    pub(crate) fn new<T: Send + 'static, R: for<'py> IntoPyObject<'py>>(
         name: &'static str,
         call: impl FnOnce(Python<'_>) -> PyResult<Call<T>> + Send + 'static,
-        convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+        convert: impl FnOnce(Python<'_>, T) -> PyResult<R> + Send + 'static,
     ) -> Self {
-        Self::starting(name, call, |py, result| raised(py, result).and_then(|value| convert(py, value)), Kept::default())
+        let convert = |py: Python<'_>, result| convert(py, raised(py, result)?)?.into_py_any(py);
+        Self::starting(name, call, convert, Kept::default())
+    }
+
+    /// An operation of `object`, which lives at least as long as it.
+    pub(crate) fn of<O: PyClass, T: Send + 'static, R: for<'py> IntoPyObject<'py>>(
+        object: &Bound<'_, O>,
+        name: &'static str,
+        call: impl FnOnce(&Bound<'_, O>) -> PyResult<Call<T>> + Send + 'static,
+        convert: impl FnOnce(&Bound<'_, O>, T) -> PyResult<R> + Send + 'static,
+    ) -> Self {
+        let (object, kept) = (object.clone().unbind(), object.clone().unbind());
+        Self::new(name, move |py| call(object.bind(py)), move |py, value| convert(kept.bind(py), value))
     }
 
     /// The operation that ends a body: `end` is given what came of it and the body's error.

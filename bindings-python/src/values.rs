@@ -123,6 +123,12 @@ impl From<locktender::ServerReport> for ServerReport {
     }
 }
 
+impl ServerReport {
+    pub(crate) fn all(reports: Vec<locktender::ServerReport>) -> Vec<Self> {
+        reports.into_iter().map(Self::from).collect()
+    }
+}
+
 #[pymethods]
 impl ServerReport {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

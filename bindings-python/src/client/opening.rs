@@ -15,11 +15,8 @@ use crate::events::{self, ClientSink};
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::hold::Hold;
-use crate::lock_values::{Grant, LockInfo};
-use crate::operation::Operation;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
-use crate::values::ServerReport;
 use crate::{context, credentials, frames, own, waiting};
 
 impl Client {
@@ -51,16 +48,6 @@ impl Client {
         format!("<locktender.Client {servers}{prefix}{closed}>")
     }
 
-    /// The reports on the servers, for a task.
-    pub(super) fn reporting(&self) -> Operation {
-        let core = self.core.clone();
-        let listed = |py: Python<'_>, reports: Vec<locktender::ServerReport>| {
-            let reports: Vec<_> = reports.into_iter().map(ServerReport::from).collect();
-            Ok(reports.into_pyobject(py)?.into_any().unbind())
-        };
-        Operation::new("check_servers_async", move |_| Ok(core.check_servers()), listed)
-    }
-
     /// Asks for the locks that are held.
     pub(super) fn listing(
         &self,
@@ -71,20 +58,6 @@ impl Client {
         Ok(self.core.locks(pattern, limit("limit", most)?))
     }
 
-    /// The same, for a task.
-    pub(super) fn listing_async(
-        &self,
-        pattern: Option<&Bound<'_, PyAny>>,
-        most: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Operation> {
-        let call = self.listing(pattern, most)?;
-        let listed = |py: Python<'_>, locks: Vec<locktender::LockInfo>| {
-            let locks = locks.into_iter().map(|lock| LockInfo::new(py, lock)).collect::<PyResult<Vec<_>>>()?;
-            Ok(locks.into_pyobject(py)?.into_any().unbind())
-        };
-        Ok(Operation::new("locks_async", move |_| Ok(call), listed))
-    }
-
     /// Asks who has held which lock.
     pub(super) fn grants(
         &self,
@@ -93,16 +66,6 @@ impl Client {
     ) -> PyResult<locktender::Call<Vec<locktender::Grant>>> {
         let name = name.filter(|name| !name.is_none()).map(|name| text("name", name)).transpose()?;
         Ok(self.core.history(name.as_deref(), limit("limit", most)?))
-    }
-
-    /// The same, for a task.
-    pub(super) fn grants_async(&self, name: Option<&Bound<'_, PyAny>>, most: Option<&Bound<'_, PyAny>>) -> PyResult<Operation> {
-        let call = self.grants(name, most)?;
-        let shown = |py: Python<'_>, grants: Vec<locktender::Grant>| {
-            let grants = grants.into_iter().map(|grant| Grant::new(py, grant)).collect::<PyResult<Vec<_>>>()?;
-            Ok(grants.into_pyobject(py)?.into_any().unbind())
-        };
-        Ok(Operation::new("history_async", move |_| Ok(call), shown))
     }
 
     /// A client of `servers`; without any of what the environment names.

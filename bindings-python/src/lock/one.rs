@@ -63,8 +63,7 @@ impl Lock {
     fn inspect(slf: &Bound<'_, Self>) -> PyResult<Option<LockInfo>> {
         let (py, lock) = (slf.py(), slf.as_super().get());
         let client = lock.client(py)?;
-        let info = waiting::block(py, lock.core(client.bind(py))?.inspect())?;
-        info.map(|info| LockInfo::new(py, info)).transpose()
+        LockInfo::or_none(py, waiting::block(py, lock.core(client.bind(py))?.inspect())?)
     }
 
     /// :meth:`inspect`, under asyncio.
@@ -92,8 +91,7 @@ impl Lock {
         let (py, lock) = (slf.py(), slf.as_super().get());
         let owner = owner.map(|owner| text("owner", owner)).transpose()?;
         let client = lock.client(py)?;
-        let ended = waiting::block(py, lock.core(client.bind(py))?.force_release(owner.as_deref()))?;
-        ended.map(|info| LockInfo::new(py, info)).transpose()
+        LockInfo::or_none(py, waiting::block(py, lock.core(client.bind(py))?.force_release(owner.as_deref()))?)
     }
 
     /// :meth:`force_release`, under asyncio.
