@@ -8,22 +8,28 @@ use pyo3::types::PyString;
 use crate::errors::seconds_left;
 use crate::members::missing;
 use crate::seconds::in_seconds;
-use crate::values::shown;
+use crate::values::value;
 
-/// The fields of an owner value that locktender wrote.
-#[pyclass(module = "locktender", frozen, get_all, eq)]
-#[derive(PartialEq)]
-pub(crate) struct OwnerFields {
-    /// The application, if the holder named one.
-    app: Option<String>,
-    /// The holder's host name.
-    host: Option<String>,
-    /// The holder's process id.
-    pid: Option<u32>,
-    /// When the holder asked, by its own clock (UTC).
-    at: Option<SystemTime>,
-    /// The unique id of the acquisition.
-    id: Option<String>,
+value! {
+    /// The fields of an owner value that locktender wrote.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    #[derive(PartialEq)]
+    pub(crate) struct OwnerFields {
+        /// The application, if the holder named one.
+        app: Option<String>,
+        /// The holder's host name.
+        host: Option<String>,
+        /// The holder's process id.
+        pid: Option<u32>,
+        /// When the holder asked, by its own clock (UTC).
+        at: Option<SystemTime>,
+        /// The unique id of the acquisition.
+        id: Option<String>,
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 impl From<locktender::OwnerFields> for OwnerFields {
@@ -32,38 +38,37 @@ impl From<locktender::OwnerFields> for OwnerFields {
     }
 }
 
-#[pymethods]
-impl OwnerFields {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["app", "host", "pid", "at", "id"])
+value! {
+    /// What the servers show of a held lock.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct LockInfo {
+        /// The lock's name, without the client's prefix.
+        name: String,
+        /// The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. If several hold the lock, that of
+        /// the holder whose hold ends last.
+        owner: String,
+        /// The value's fields, if locktender wrote it.
+        fields: Option<Py<OwnerFields>>,
+        /// How many seconds the key remains; ``math.inf`` if it has no expiry.
+        remaining: f64,
+        /// The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
+        /// one issued.
+        fence: Option<u64>,
+        /// The number of holders: 1, but for a semaphore and for readers.
+        holder_count: u64,
+        /// The owner values of the holders, the first hundred whose holds end.
+        holders: Vec<String>,
+        /// The free permits of a semaphore; ``None`` for any other lock.
+        available: Option<u64>,
+        /// The length of the queue. The waiters of one process count as one unless the lock is a fair one.
+        waiters: u64,
+        /// The first hundred of them, in the order of the line, each with the readable fields of its process.
+        queue: Vec<String>,
     }
-}
 
-/// What the servers show of a held lock.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct LockInfo {
-    /// The lock's name, without the client's prefix.
-    name: String,
-    /// The holder's owner value, or the value that another library wrote, up to its first 1,024 bytes. If several hold the lock, that of
-    /// the holder whose hold ends last.
-    owner: String,
-    /// The value's fields, if locktender wrote it.
-    fields: Option<Py<OwnerFields>>,
-    /// How many seconds the key remains; ``math.inf`` if it has no expiry.
-    remaining: f64,
-    /// The fence of the hold if its value shows it, else ``None``: on one server mostly from the first renewal on. On a quorum the last
-    /// one issued.
-    fence: Option<u64>,
-    /// The number of holders: 1, but for a semaphore and for readers.
-    holder_count: u64,
-    /// The owner values of the holders, the first hundred whose holds end.
-    holders: Vec<String>,
-    /// The free permits of a semaphore; ``None`` for any other lock.
-    available: Option<u64>,
-    /// The length of the queue. The waiters of one process count as one unless the lock is a fair one.
-    waiters: u64,
-    /// The first hundred of them, in the order of the line, each with the readable fields of its process.
-    queue: Vec<String>,
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
+    }
 }
 
 impl LockInfo {
@@ -83,36 +88,27 @@ impl LockInfo {
     }
 }
 
-#[pymethods]
-impl LockInfo {
-    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
-        missing(slf, name)
+value! {
+    /// A hold that its holder has noted in the history.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct Grant {
+        /// The lock's name, without the client's prefix.
+        name: String,
+        /// The owner value.
+        owner: String,
+        /// The fields of the owner value.
+        fields: Option<Py<OwnerFields>>,
+        /// The fencing token.
+        fence: u64,
+        /// When the hold began, by the server's clock (UTC).
+        began: SystemTime,
+        /// When it ended, by the server's clock; ``None`` if it continues, or if its end wasn't noted.
+        ended: Option<SystemTime>,
+        /// Its state when it was noted last: ``holds``, ``released`` or ``lost``.
+        state: &'static str,
+        /// Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit.
+        is_shared: bool,
     }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "owner", "fields", "remaining", "fence", "holder_count", "holders", "available", "waiters", "queue"])
-    }
-}
-
-/// A hold that its holder has noted in the history.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct Grant {
-    /// The lock's name, without the client's prefix.
-    name: String,
-    /// The owner value.
-    owner: String,
-    /// The fields of the owner value.
-    fields: Option<Py<OwnerFields>>,
-    /// The fencing token.
-    fence: u64,
-    /// When the hold began, by the server's clock (UTC).
-    began: SystemTime,
-    /// When it ended, by the server's clock; ``None`` if it continues, or if its end wasn't noted.
-    ended: Option<SystemTime>,
-    /// Its state when it was noted last: ``holds``, ``released`` or ``lost``.
-    state: &'static str,
-    /// Whether others may have had the lock at the same time: it is the hold of a reader, or of a permit.
-    is_shared: bool,
 }
 
 impl Grant {
@@ -127,28 +123,23 @@ impl Grant {
     }
 }
 
-#[pymethods]
-impl Grant {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "owner", "fields", "fence", "began", "ended", "state", "is_shared"])
+value! {
+    /// A hold of this client.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct HoldInfo {
+        /// The lock's name, without the client's prefix.
+        name: String,
+        /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore``, ``read_lock`` or ``multi_lock``.
+        kind: &'static str,
+        /// The owner value: the value of the key on the servers begins with it.
+        owner: String,
+        /// The fencing token.
+        fence: u64,
+        /// How many seconds ago the lock was granted.
+        held_for: f64,
+        /// How many seconds the lock is guaranteed to be held if nothing renews it.
+        remaining: f64,
     }
-}
-
-/// A hold of this client.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct HoldInfo {
-    /// The lock's name, without the client's prefix.
-    name: String,
-    /// What the lock is for: ``lock``, ``job``, ``cron_job``, ``election``, ``semaphore``, ``read_lock`` or ``multi_lock``.
-    kind: &'static str,
-    /// The owner value: the value of the key on the servers begins with it.
-    owner: String,
-    /// The fencing token.
-    fence: u64,
-    /// How many seconds ago the lock was granted.
-    held_for: f64,
-    /// How many seconds the lock is guaranteed to be held if nothing renews it.
-    remaining: f64,
 }
 
 impl From<locktender::HoldInfo> for HoldInfo {
@@ -156,12 +147,5 @@ impl From<locktender::HoldInfo> for HoldInfo {
         let locktender::HoldInfo { name, kind, owner, fence, held_for, remaining, .. } = hold;
         let (held_for, remaining) = (in_seconds(held_for), in_seconds(remaining));
         Self { name, kind: kind.as_str(), owner, fence, held_for, remaining }
-    }
-}
-
-#[pymethods]
-impl HoldInfo {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "kind", "owner", "fence", "held_for", "remaining"])
     }
 }

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arguments::text;
 use crate::clients;
 use crate::errors::raised;
-use crate::values::shown;
+use crate::values::value;
 
 /// The metrics of all clients of this process, as those of one client: see :meth:`Client.metrics`. The totals of those that are gone stay.
 ///
@@ -68,17 +68,19 @@ impl Metrics {
     }
 }
 
-/// A metric: its name, its meaning and its values.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct Metric {
-    /// The name. That of a counter ends with ``_total``, that of a time with ``_seconds``.
-    name: &'static str,
-    /// ``counter``, ``gauge`` or ``histogram``.
-    kind: &'static str,
-    /// Its meaning, as one sentence.
-    help: &'static str,
-    /// One :class:`Sample` for each combination of labels.
-    samples: Py<PyList>,
+value! {
+    /// A metric: its name, its meaning and its values.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct Metric {
+        /// The name. That of a counter ends with ``_total``, that of a time with ``_seconds``.
+        name: &'static str,
+        /// ``counter``, ``gauge`` or ``histogram``.
+        kind: &'static str,
+        /// Its meaning, as one sentence.
+        help: &'static str,
+        /// One :class:`Sample` for each combination of labels.
+        samples: Py<PyList>,
+    }
 }
 
 impl Metric {
@@ -89,29 +91,24 @@ impl Metric {
     }
 }
 
-#[pymethods]
-impl Metric {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["name", "kind", "help", "samples"])
-    }
-}
-
 /// The bounds of each histogram's buckets, in seconds.
 #[pyfunction(name = "_histogram_bounds")]
 pub(crate) fn histogram_bounds() -> Vec<f64> {
     Histogram::bounds().to_vec()
 }
 
-/// One value of a metric, and what it is about.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct Sample {
-    /// The labels with their values.
-    labels: Py<PyDict>,
-    /// The number; of a histogram, the sum of its times in seconds.
-    value: f64,
-    /// Of a histogram: the upper bound of each bucket in seconds, and how many times were not longer. The last bound is infinite.
-    /// ``None`` for a counter and a gauge.
-    buckets: Option<Vec<(f64, u64)>>,
+value! {
+    /// One value of a metric, and what it is about.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct Sample {
+        /// The labels with their values.
+        labels: Py<PyDict>,
+        /// The number; of a histogram, the sum of its times in seconds.
+        value: f64,
+        /// Of a histogram: the upper bound of each bucket in seconds, and how many times were not longer. The last bound is infinite.
+        /// ``None`` for a counter and a gauge.
+        buckets: Option<Vec<(f64, u64)>>,
+    }
 }
 
 impl Sample {
@@ -124,12 +121,5 @@ impl Sample {
             _ => (0.0, None),
         };
         Ok(Self { labels: labels.unbind(), value, buckets })
-    }
-}
-
-#[pymethods]
-impl Sample {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["labels", "value", "buckets"])
     }
 }

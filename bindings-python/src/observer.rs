@@ -7,38 +7,35 @@ use pyo3::prelude::*;
 
 use crate::errors::seconds_left;
 use crate::operation::Operation;
-use crate::values::shown;
+use crate::values::value;
 use crate::waiting;
 
-/// The leader that an observer saw.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct Leader {
-    /// The owner value. A person can read in it which program leads.
-    owner: String,
-    /// The term: its fence.
-    term: u64,
-    /// When the leader asked for its term, by its own clock (UTC).
-    since: Option<SystemTime>,
-    /// How many seconds its term remained on the servers at the time of the observation, if nothing renews it; ``math.inf`` if its key
-    /// has no expiry.
-    remaining: f64,
-}
-
-#[pymethods]
-impl Leader {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["owner", "term", "since", "remaining"])
+value! {
+    /// The leader that an observer saw.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct Leader {
+        /// The owner value. A person can read in it which program leads.
+        owner: String,
+        /// The term: its fence.
+        term: u64,
+        /// When the leader asked for its term, by its own clock (UTC).
+        since: Option<SystemTime>,
+        /// How many seconds its term remained on the servers at the time of the observation, if nothing renews it; ``math.inf`` if its key
+        /// has no expiry.
+        remaining: f64,
     }
 }
 
-/// What an observer saw.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct Observation {
-    /// The leader; ``None`` if there is none, or if that is unknown.
-    leader: Option<Py<Leader>>,
-    /// Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still
-    /// lead.
-    unknown: bool,
+value! {
+    /// What an observer saw.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct Observation {
+        /// The leader; ``None`` if there is none, or if that is unknown.
+        leader: Option<Py<Leader>>,
+        /// Whether the servers didn't show who leads: no majority of them agrees, or too few can be reached. The last leader may still
+        /// lead.
+        unknown: bool,
+    }
 }
 
 impl Observation {
@@ -48,13 +45,6 @@ impl Observation {
             Py::new(py, Leader { owner, term, since, remaining: seconds_left(remaining) })
         };
         Ok(Self { leader: seen.leader.map(leader).transpose()?, unknown: seen.unknown })
-    }
-}
-
-#[pymethods]
-impl Observation {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["leader", "unknown"])
     }
 }
 

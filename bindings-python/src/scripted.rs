@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use crate::arguments::{seconds, text};
 use crate::errors::raised;
+use crate::values::value;
 
 /// A test double: a lock server whose answers a script prescribes; give it to :class:`Client` in place of a URL.
 ///
@@ -72,21 +73,20 @@ impl ScriptedServer {
     }
 }
 
-/// One operation a scripted server was asked for.
-#[pyclass(module = "locktender.testing", frozen, get_all, eq)]
-#[derive(PartialEq)]
-pub(crate) struct Seen {
-    /// Its kind.
-    op: &'static str,
-    /// The lock's name.
-    lock: Option<String>,
-    /// On whose behalf.
-    owner: Option<String>,
-}
+value! {
+    /// One operation a scripted server was asked for.
+    #[pyclass(module = "locktender.testing", frozen, get_all)]
+    #[derive(PartialEq)]
+    pub(crate) struct Seen {
+        /// Its kind.
+        op: &'static str,
+        /// The lock's name.
+        lock: Option<String>,
+        /// On whose behalf.
+        owner: Option<String>,
+    }
 
-#[pymethods]
-impl Seen {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        crate::values::shown(slf, &["op", "lock", "owner"])
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
     }
 }

@@ -14,22 +14,54 @@ use crate::members::missing;
 use crate::seconds::{in_seconds, measured};
 use crate::visit::Visit;
 
-/// How a release ended.
-#[pyclass(module = "locktender", frozen, get_all, eq)]
-#[derive(PartialEq)]
-pub(crate) struct Release {
-    /// ``released``; ``expired`` if the lock had run out and is free, or no server could be asked until its ttl was over;
-    /// ``taken`` if another owner has it, or had it in between.
-    outcome: &'static str,
-    /// With ``taken``: the owner value of the next holder, which has it now or had it in between; ``None`` if that is unknown.
-    next_owner: Option<String>,
-    /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
-    /// which it was issued, so it also says since when.
-    next_fence: Option<u64>,
-    /// How many seconds after the end of its validity it was released, by our clock.
-    overrun: f64,
-    /// With ``released``: for how many seconds the lock stays taken, because of its ``min_hold``.
-    kept: f64,
+/// A class whose fields Python reads, and whose `repr` shows them: `Class(field=value, ...)`. Behind the class its other methods may follow.
+macro_rules! value {
+    (
+        $(#[$about:meta])*
+        pub(crate) struct $class:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }
+        $($methods:tt)*
+    ) => {
+        $(#[$about])*
+        pub(crate) struct $class { $($(#[$doc])* $field: $type,)* }
+
+        #[pymethods]
+        impl $class {
+            $($methods)*
+
+            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                $crate::values::shown(slf, &[$(stringify!($field)),*])
+            }
+        }
+    };
+}
+pub(crate) use value;
+
+value! {
+    /// How a release ended.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    #[derive(PartialEq)]
+    pub(crate) struct Release {
+        /// ``released``; ``expired`` if the lock had run out and is free, or no server could be asked until its ttl was over;
+        /// ``taken`` if another owner has it, or had it in between.
+        outcome: &'static str,
+        /// With ``taken``: the owner value of the next holder, which has it now or had it in between; ``None`` if that is unknown.
+        next_owner: Option<String>,
+        /// With ``taken``: the fence of the latest hold that came between, if the servers show it. It is about the microsecond in
+        /// which it was issued, so it also says since when.
+        next_fence: Option<u64>,
+        /// How many seconds after the end of its validity it was released, by our clock.
+        overrun: f64,
+        /// With ``released``: for how many seconds the lock stays taken, because of its ``min_hold``.
+        kept: f64,
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        missing(slf, name)
+    }
 }
 
 impl From<locktender::Release> for Release {
@@ -40,30 +72,29 @@ impl From<locktender::Release> for Release {
     }
 }
 
-#[pymethods]
-impl Release {
+value! {
+    /// How a lock was lost. The fields are those of :exc:`LockLostError`.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    #[derive(PartialEq)]
+    pub(crate) struct Loss {
+        /// Why: its validity ran out; its key is gone, is or was another owner's, has a newer fence, or holds what no lock writes;
+        /// ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before.
+        reason: &'static str,
+        /// The owner value of the next holder, if that is known.
+        next_owner: Option<String>,
+        /// The fence of the hold of ``next_owner``, or of one that came between, if the servers show it.
+        next_fence: Option<u64>,
+        /// How many seconds the holder continued after the end of its validity.
+        overrun: f64,
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
+
     fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
         missing(slf, name)
     }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["outcome", "next_owner", "next_fence", "overrun", "kept"])
-    }
-}
-
-/// How a lock was lost. The fields are those of :exc:`LockLostError`.
-#[pyclass(module = "locktender", frozen, get_all, eq)]
-#[derive(PartialEq)]
-pub(crate) struct Loss {
-    /// Why: its validity ran out; its key is gone, is or was another owner's, has a newer fence, or holds what no lock writes;
-    /// ``max_hold``; the client was closed; what was to be adopted has ended, or was adopted before.
-    reason: &'static str,
-    /// The owner value of the next holder, if that is known.
-    next_owner: Option<String>,
-    /// The fence of the hold of ``next_owner``, or of one that came between, if the servers show it.
-    next_fence: Option<u64>,
-    /// How many seconds the holder continued after the end of its validity.
-    overrun: f64,
 }
 
 impl From<locktender::Loss> for Loss {
@@ -73,38 +104,29 @@ impl From<locktender::Loss> for Loss {
     }
 }
 
-#[pymethods]
-impl Loss {
-    fn __getattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
-        missing(slf, name)
+value! {
+    /// What one server really guarantees.
+    #[pyclass(module = "locktender", frozen, get_all)]
+    pub(crate) struct ServerReport {
+        /// Its address, without credentials.
+        server: String,
+        /// Why it didn't answer; the rest is then ``None``.
+        failure: Option<String>,
+        /// The product and its version.
+        version: Option<String>,
+        /// ``master`` or ``slave``, as the server calls itself.
+        role: Option<String>,
+        /// ``aof``, ``rdb`` or ``none``.
+        persistence: Option<String>,
+        /// The eviction policy; anything but ``noeviction`` may evict a lock.
+        eviction: Option<String>,
+        /// How far its clock is ahead of this machine's, in seconds; negative if it is slow.
+        clock_offset: Option<f64>,
+        /// What locks need and this client's user may not do, one line each; ``None`` if that is unknown.
+        denied: Option<Vec<String>>,
+        /// What needs attention, one sentence each.
+        warnings: Vec<String>,
     }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["reason", "next_owner", "next_fence", "overrun"])
-    }
-}
-
-/// What one server really guarantees.
-#[pyclass(module = "locktender", frozen, get_all)]
-pub(crate) struct ServerReport {
-    /// Its address, without credentials.
-    server: String,
-    /// Why it didn't answer; the rest is then ``None``.
-    failure: Option<String>,
-    /// The product and its version.
-    version: Option<String>,
-    /// ``master`` or ``slave``, as the server calls itself.
-    role: Option<String>,
-    /// ``aof``, ``rdb`` or ``none``.
-    persistence: Option<String>,
-    /// The eviction policy; anything but ``noeviction`` may evict a lock.
-    eviction: Option<String>,
-    /// How far its clock is ahead of this machine's, in seconds; negative if it is slow.
-    clock_offset: Option<f64>,
-    /// What locks need and this client's user may not do, one line each; ``None`` if that is unknown.
-    denied: Option<Vec<String>>,
-    /// What needs attention, one sentence each.
-    warnings: Vec<String>,
 }
 
 impl From<locktender::ServerReport> for ServerReport {
@@ -126,13 +148,6 @@ impl From<locktender::ServerReport> for ServerReport {
 impl ServerReport {
     pub(crate) fn all(reports: Vec<locktender::ServerReport>) -> Vec<Self> {
         reports.into_iter().map(Self::from).collect()
-    }
-}
-
-#[pymethods]
-impl ServerReport {
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        shown(slf, &["server", "error", "version", "role", "persistence", "eviction", "clock_offset", "denied", "warnings"])
     }
 }
 
