@@ -49,22 +49,8 @@ fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
 /// Looks all classes up. Each is kept from its first use, and Python code may run in that: a signal handler or a finalizer that
 /// meets an error of its own then would wait for the very use it interrupts.
 pub(crate) fn settle_in(py: Python<'_>) {
-    let codes = [
-        Code::AcquireTimeout,
-        Code::LockLost,
-        Code::NotHeld,
-        Code::Unavailable,
-        Code::Denied,
-        Code::KeyConflict,
-        Code::InvalidArgument,
-        Code::Deadlock,
-        Code::Closed,
-        Code::Forked,
-        Code::JobDead,
-        Code::Internal,
-    ];
-    for code in codes {
-        class_of(py, code);
+    for code in Code::ALL {
+        class_of(py, *code);
     }
     py.get_type::<LockError>();
 }

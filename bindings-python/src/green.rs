@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktender::{Call, Error};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -26,19 +25,9 @@ pub(crate) fn hub(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok(if hub.is_none() { None } else { Some(hub) })
 }
 
-/// Waits until the call has ended.
-pub(crate) fn wait<T: Send + 'static>(hub: &Bound<'_, PyAny>, call: Call<T>) -> PyResult<T> {
-    let nothing = || PyRuntimeError::new_err("the hub let a greenlet go on that still waits for a lock's operation");
-    wait_for(hub, call, None)?.ok_or_else(nothing)
-}
-
 /// Waits until the call has ended, at most `timeout`. Whatever ends the waiting early cancels the call: a time that is over, and
 /// what is thrown into the greenlet. A result that comes with it is dropped, which gives a granted lock back.
-pub(crate) fn wait_for<T: Send + 'static>(
-    hub: &Bound<'_, PyAny>,
-    call: Call<T>,
-    timeout: Option<Duration>,
-) -> PyResult<Option<T>> {
+pub(crate) fn wait<T: Send + 'static>(hub: &Bound<'_, PyAny>, call: Call<T>, timeout: Option<Duration>) -> PyResult<Option<T>> {
     let py = hub.py();
     let visit = Visit::begin(py)?;
     let slot: Arc<Guarded<Option<Result<T, Error>>>> = Arc::default();

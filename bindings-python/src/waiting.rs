@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::time::{Duration, Instant};
 
 use locktender::Call;
-use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
@@ -18,16 +18,12 @@ use crate::{context, credentials, own};
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Blocks until the call has ended. A signal handler's exception drops the call, and thereby cancels it.
-pub(crate) fn block<T: Send + 'static>(py: Python<'_>, mut call: Call<T>) -> PyResult<T> {
-    credentials::refresh(py)?;
-    if let Some(hub) = green::hub(py)? {
-        return green::wait(&hub, call);
-    }
-    loop {
-        if let Some(result) = slice(py, &mut call, SLICE)? {
-            return Ok(result);
-        }
-    }
+pub(crate) fn block<T: Send + 'static>(py: Python<'_>, call: Call<T>) -> PyResult<T> {
+    block_for(py, call, None)?.ok_or_else(too_early)
+}
+
+fn too_early() -> PyErr {
+    PyRuntimeError::new_err("the hub let a greenlet go on that still waits for a lock's operation")
 }
 
 /// [`block`] for an acquire, which warns where the wait stops an event loop.
@@ -43,7 +39,7 @@ pub(crate) fn block_once<T: Send + 'static>(py: Python<'_>, call: Call<T>) -> Py
 fn acquire<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> PyResult<T> {
     credentials::refresh(py)?;
     if let Some(hub) = green::hub(py)? {
-        return green::wait(&hub, call);
+        return green::wait(&hub, call, None)?.ok_or_else(too_early);
     }
     if let Some(result) = slice(py, &mut call, SLICE)? {
         return Ok(result);
@@ -56,20 +52,19 @@ fn acquire<T: Send + 'static>(py: Python<'_>, name: &str, mut call: Call<T>) -> 
     block(py, call)
 }
 
-/// [`block`] for at most `timeout`; `None` if that was too short.
+/// [`block`] for at most `timeout`; `None` if that was too short. Without a timeout it never is.
 pub(crate) fn block_for<T: Send + 'static>(py: Python<'_>, mut call: Call<T>, timeout: Option<Duration>) -> PyResult<Option<T>> {
-    let Some(timeout) = timeout else { return block(py, call).map(Some) };
     credentials::refresh(py)?;
     if let Some(hub) = green::hub(py)? {
-        return green::wait_for(&hub, call, Some(timeout));
+        return green::wait(&hub, call, timeout);
     }
-    let until = Instant::now() + timeout;
+    let until = timeout.map(|timeout| Instant::now() + timeout);
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if let Some(result) = slice(py, &mut call, SLICE.min(left))? {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if let Some(result) = slice(py, &mut call, left.unwrap_or(SLICE).min(SLICE))? {
             return Ok(Some(result));
         }
-        if left.is_zero() {
+        if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
     }
