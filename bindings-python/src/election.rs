@@ -200,7 +200,7 @@ impl Election {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        own::call(py, "_pickle", "reduced_election", (&self.client, &self.name, &self.options))?.extract()
+        own::call(py, "_pickle", "reduced", (&self.client, "election", &self.name, &self.options))?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

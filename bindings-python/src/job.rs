@@ -235,7 +235,8 @@ impl Job {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        own::call(py, "_pickle", "reduced_job", (&self.client, &self.name, &self.options, self.choice.is_cron_job))?.extract()
+        let method = if self.choice.is_cron_job { "cron_job" } else { "job" };
+        own::call(py, "_pickle", "reduced", (&self.client, method, &self.name, &self.options))?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

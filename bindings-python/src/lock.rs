@@ -314,7 +314,7 @@ impl BaseLock {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let parts = (&self.client, self.kind.method(), self.name.object(py)?, &self.options, self.kind.permits());
-        own::call(py, "_pickle", "reduced_lock", parts)?.extract()
+        own::call(py, "_pickle", "reduced", parts)?.extract()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

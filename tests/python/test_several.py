@@ -179,7 +179,7 @@ def test_they_are_pickled_and_copied() -> None:
         assert expected in arguments
         moved = pickle.loads(pickle.dumps(lock))
         assert isinstance(moved, Lock) and moved.name == "a" and moved.__reduce__()[1][1:] == arguments[1:]
-        assert function.__name__ == "several_of"
+        assert function.__name__ == "made_of"
 
 
 def test_the_default_client_has_them() -> None:

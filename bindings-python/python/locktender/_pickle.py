@@ -12,7 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ._native import Client, Election, Job, Lock, MultiLock, cron_job, election, job, lock, multi_lock, read_lock, semaphore
+from . import _native
+from ._native import Client
 from .errors import InvalidArgumentError
 
 _clients: dict[bytes, Client] = {}
@@ -48,32 +49,12 @@ def reduced_client(servers: Any, options: dict[str, Any]) -> tuple[Callable[...,
     return client_of, (servers, options)
 
 
-def reduced_lock(
-    client: Client | None,
-    method: str,
-    name: str | tuple[str, ...] | Callable[..., Any],
-    options: dict[str, Any] | None,
-    permits: int | None,
-) -> tuple[Callable[..., Lock | MultiLock], tuple[Any, ...]]:
-    """A lock's ``__reduce__``."""
+def reduced(
+    client: Client | None, method: str, name: Any, options: dict[str, Any] | None, permits: int | None = None
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The ``__reduce__`` of what a client's method has made: a lock, several, a job or an election."""
     options = options or {}
-    if method == "lock":
-        return lock_of, (client, name, options)
-    return several_of, (client, method, name, options if permits is None else {**options, "permits": permits})
-
-
-def reduced_job(
-    client: Client | None, name: str, options: dict[str, Any] | None, is_cron_job: bool
-) -> tuple[Callable[..., Job], tuple[Any, ...]]:
-    """A job's ``__reduce__``."""
-    return cron_job_of if is_cron_job else job_of, (client, name, options or {})
-
-
-def reduced_election(
-    client: Client | None, name: str, options: dict[str, Any] | None
-) -> tuple[Callable[..., Election], tuple[Any, ...]]:
-    """An election's ``__reduce__``."""
-    return election_of, (client, name, options or {})
+    return made_of, (client, method, name, options if permits is None else {**options, "permits": permits})
 
 
 def client_of(servers: Any, options: dict[str, Any]) -> Client:
@@ -86,32 +67,6 @@ def client_of(servers: Any, options: dict[str, Any]) -> Client:
     return client
 
 
-def lock_of(client: Client | None, name: str | Callable[..., str], options: dict[str, Any]) -> Lock:
-    """The lock; ``None`` is this process's default client."""
-    return lock(name, **options) if client is None else client.lock(name, **options)
-
-
-def several_of(
-    client: Client | None, method: str, name: str | tuple[str, ...] | Callable[..., Any], options: dict[str, Any]
-) -> Lock | MultiLock:
-    """The read lock, the semaphore or the several locks; ``None`` is this process's default client."""
-    of_default: dict[str, Callable[..., Lock | MultiLock]]
-    of_default = {"read_lock": read_lock, "semaphore": semaphore, "multi_lock": multi_lock}
-    make = of_default[method] if client is None else getattr(client, method)
-    made: Lock | MultiLock = make(name, **options)
-    return made
-
-
-def job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
-    """The job; ``None`` is this process's default client."""
-    return job(name, **options) if client is None else client.job(name, **options)
-
-
-def cron_job_of(client: Client | None, name: str, options: dict[str, Any]) -> Job:
-    """The job that runs once per scheduled time; ``None`` is this process's default client."""
-    return cron_job(name, **options) if client is None else client.cron_job(name, **options)
-
-
-def election_of(client: Client | None, name: str, options: dict[str, Any]) -> Election:
-    """The election; ``None`` is this process's default client."""
-    return election(name, **options) if client is None else client.election(name, **options)
+def made_of(client: Client | None, method: str, name: Any, options: dict[str, Any]) -> Any:
+    """What the method makes; ``None`` is this process's default client."""
+    return getattr(_native if client is None else client, method)(name, **options)
