@@ -4,98 +4,74 @@
 use std::io;
 
 /// Wakes a loop, or the thread that stands in for one.
-pub(crate) struct Wake(Inner);
+#[cfg(target_os = "linux")]
+pub(crate) struct Wake(std::os::fd::OwnedFd);
 
+#[cfg(target_os = "linux")]
 impl Wake {
     pub(crate) fn new() -> io::Result<Self> {
-        Inner::new().map(Self)
+        use rustix::event::EventfdFlags;
+        Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     /// What the loop watches for reading. `None` on Windows: no loop watches anything there.
     pub(crate) fn descriptor(&self) -> Option<i32> {
-        self.0.descriptor()
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.0))
     }
 
     /// Wakes the loop. Never blocks.
     pub(crate) fn signal(&self) {
         // It can only fail for a counter that is full, and then the loop is awake already.
-        let _ = self.0.write();
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// Takes the signals back.
     pub(crate) fn clear(&self) {
-        let _ = self.0.read();
+        let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 }
 
-#[cfg(target_os = "linux")]
-struct Inner(std::os::fd::OwnedFd);
-
-#[cfg(target_os = "linux")]
-impl Inner {
-    fn new() -> io::Result<Self> {
-        use rustix::event::EventfdFlags;
-        Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    fn descriptor(&self) -> Option<i32> {
-        Some(std::os::fd::AsRawFd::as_raw_fd(&self.0))
-    }
-
-    fn write(&self) -> io::Result<()> {
-        rustix::io::write(&self.0, &1_u64.to_ne_bytes())?;
-        Ok(())
-    }
-
-    fn read(&self) -> io::Result<()> {
-        rustix::io::read(&self.0, &mut [0_u8; 8])?;
-        Ok(())
-    }
-}
+/// The same where there are no counters: its two ends.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) struct Wake(std::os::unix::net::UnixStream, std::os::unix::net::UnixStream);
 
 #[cfg(all(unix, not(target_os = "linux")))]
-struct Inner(std::os::unix::net::UnixStream, std::os::unix::net::UnixStream);
-
-#[cfg(all(unix, not(target_os = "linux")))]
-impl Inner {
-    fn new() -> io::Result<Self> {
+impl Wake {
+    pub(crate) fn new() -> io::Result<Self> {
         let (reader, writer) = std::os::unix::net::UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
         Ok(Self(reader, writer))
     }
 
-    fn descriptor(&self) -> Option<i32> {
+    pub(crate) fn descriptor(&self) -> Option<i32> {
         Some(std::os::fd::AsRawFd::as_raw_fd(&self.0))
     }
 
-    fn write(&self) -> io::Result<()> {
-        io::Write::write_all(&mut &self.1, &[0])
+    pub(crate) fn signal(&self) {
+        let _ = io::Write::write_all(&mut &self.1, &[0]);
     }
 
-    fn read(&self) -> io::Result<()> {
-        io::Read::read(&mut &self.0, &mut [0; 64]).map(|_| ())
+    pub(crate) fn clear(&self) {
+        let _ = io::Read::read(&mut &self.0, &mut [0; 64]);
     }
 }
 
+/// The same for Windows, where a thread stands in for every loop.
 #[cfg(not(unix))]
-struct Inner;
+pub(crate) struct Wake;
 
 #[cfg(not(unix))]
-impl Inner {
-    fn new() -> io::Result<Self> {
+impl Wake {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
-    fn descriptor(&self) -> Option<i32> {
+    pub(crate) fn descriptor(&self) -> Option<i32> {
         None
     }
 
-    fn write(&self) -> io::Result<()> {
-        Ok(())
-    }
+    pub(crate) fn signal(&self) {}
 
-    fn read(&self) -> io::Result<()> {
-        Ok(())
-    }
+    pub(crate) fn clear(&self) {}
 }
