@@ -215,6 +215,11 @@ macro_rules! event {
                 }
             )*
 
+            #[classattr]
+            fn _fields() -> Vec<&'static str> {
+                vec![$(stringify!($field)),*]
+            }
+
             /// The event as one line of InfluxDB's line protocol, with these tags besides its own: see :mod:`locktender.influxdb`.
             ///
             ///     client = Client("memory://example", on_event=lambda event: print(event.line_protocol(app="billing")))

@@ -48,33 +48,9 @@ def _call(callback: Callable[..., object], event: _native.LockEvent | LockLostEr
 
 def _log(event: _native.LockEvent) -> None:
     if logger.isEnabledFor(event.level):
-        fields = {
-            "event": event.kind,
-            "lock_name": event.lock_name,
-            "names": event.names,
-            "key": event.key,
-            "lock_kind": event.lock_kind,
-            "category": event.category,
-            "owner": event.owner,
-            "fence": event.fence,
-            "holder": event.holder,
-            "holder_fence": event.holder_fence,
-            "next_owner": event.next_owner,
-            "next_fence": event.next_fence,
-            "last_owner": event.last_owner,
-            "reason": event.reason,
-            "took": event.took,
-            "notified_ago": event.notified_ago,
-            "overrun": event.overrun,
-            "remaining": event.remaining,
-            "rank": event.rank,
-            "attempt": event.attempt,
-            "server": event.server,
-            "address": event.address,
-            "old_replication_id": event.old_replication_id,
-            "new_replication_id": event.new_replication_id,
-        }
-        logger.log(event.level, "%s", event, extra=fields)
+        # A record has a message of its own.
+        fields = {name: getattr(event, name) for name in event._fields if name != "message"}
+        logger.log(event.level, "%s", event, extra={"event": event.kind, **fields})
 
 
 # The last: what finds it finds the module complete.

@@ -1,10 +1,12 @@
 """Stub of :mod:`locktender._native`: events, and what an instrumentation records."""
 
-from typing import Literal, TypeAlias, final
+from typing import ClassVar, Literal, TypeAlias, final
 
 @final
 class LockEvent:
     """Something that happened to a lock or a server. Fields that don't apply are ``None``."""
+
+    _fields: ClassVar[list[str]]
 
     @property
     def kind(
