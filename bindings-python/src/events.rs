@@ -28,12 +28,7 @@ static DELIVERS: Guarded<Option<Process>> = Guarded::new(None);
 /// Whether an instrumentation follows acquires.
 static FOLLOWED: AtomicBool = AtomicBool::new(false);
 
-static QUEUE: PerProcess<Queue> = PerProcess::new();
-
-#[derive(Default)]
-struct Queue {
-    waiting: Awaited<Waiting>,
-}
+static QUEUE: PerProcess<Awaited<Waiting>> = PerProcess::new();
 
 /// An event of the client with a number, and the counter of those that were dropped.
 struct Queued {
@@ -69,8 +64,8 @@ enum Next {
 }
 
 /// This process's queue: in a forked child the parent's may have been copied while locked.
-fn queue() -> Arc<Queue> {
-    QUEUE.get_or_make(Queue::default)
+fn queue() -> Arc<Awaited<Waiting>> {
+    QUEUE.get_or_make(Awaited::default)
 }
 
 /// The sink of one client.
@@ -90,8 +85,8 @@ impl Sink for ClientSink {
         }
         if wanted && !event.is_refusal() {
             let queue = queue();
-            queue.waiting.with(|waiting| waiting.add(self, event));
-            queue.waiting.notify();
+            queue.with(|waiting| waiting.add(self, event));
+            queue.notify();
         }
     }
 }
@@ -125,12 +120,12 @@ impl Waiting {
 /// Lets the follower note something, and has the records delivered that it makes.
 pub(crate) fn follow(note: impl FnOnce(&mut Follower) + Send) {
     let queue = queue();
-    let is_empty = queue.waiting.with(|waiting| {
+    let is_empty = queue.with(|waiting| {
         note(&mut waiting.follower);
         waiting.follower.records.is_empty()
     });
     if !is_empty {
-        queue.waiting.notify();
+        queue.notify();
     }
 }
 
@@ -140,8 +135,8 @@ pub(crate) fn set_followed(py: Python<'_>, followed: bool) {
     let queue = queue();
     if !followed && delivers() {
         let is_done = |waiting: &mut Waiting| (!waiting.busy && waiting.follower.records.is_empty()).then_some(());
-        py.detach(|| queue.waiting.wait(Duration::from_secs(1), is_done));
-        queue.waiting.with(|waiting| waiting.follower = Follower::default());
+        py.detach(|| queue.wait(Duration::from_secs(1), is_done));
+        queue.with(|waiting| waiting.follower = Follower::default());
     }
 }
 
@@ -156,18 +151,18 @@ pub(crate) fn is_followed() -> bool {
 
 /// Whether one more acquire can be followed: not while a listener, or the instrumentation, is too far behind.
 pub(crate) fn can_follow() -> bool {
-    is_followed() && !queue().waiting.with(|waiting| waiting.follower.is_full())
+    is_followed() && !queue().with(|waiting| waiting.follower.is_full())
 }
 
 /// Has the callable of that number called with the error. Called on any thread.
 pub(crate) fn emit_loss(number: u64, error: Error) {
     let queue = queue();
-    queue.waiting.with(|waiting| {
+    queue.with(|waiting| {
         if !waiting.stopped {
             waiting.losses.push((number, error));
         }
     });
-    queue.waiting.notify();
+    queue.notify();
 }
 
 /// The level as `logging` counts.
@@ -232,13 +227,13 @@ pub(crate) type Batch = (Vec<(u64, Error)>, Vec<(u64, CoreEvent, SystemTime)>, V
 pub(crate) fn next_batch(py: Python<'_>) -> Batch {
     let queue = queue();
     py.detach(|| {
-        queue.waiting.with(|waiting| waiting.busy = false);
-        queue.waiting.notify();
+        queue.with(|waiting| waiting.busy = false);
+        queue.notify();
         loop {
-            match queue.waiting.wait(A_WHILE, Waiting::take) {
+            match queue.wait(A_WHILE, Waiting::take) {
                 Some(Next::Give(batch)) => return batch,
                 Some(Next::Sleep) => {
-                    queue.waiting.notify();
+                    queue.notify();
                     park();
                 }
                 None => (),
@@ -250,10 +245,10 @@ pub(crate) fn next_batch(py: Python<'_>) -> Batch {
 /// Ends the delivery: what is queued is still given, within a second.
 pub(crate) fn stop(py: Python<'_>) {
     let queue = queue();
-    queue.waiting.with(|waiting| waiting.stopped = true);
-    queue.waiting.notify();
+    queue.with(|waiting| waiting.stopped = true);
+    queue.notify();
     if delivers() {
-        py.detach(|| queue.waiting.wait(Duration::from_secs(1), |waiting| waiting.delivered.then_some(())));
-        queue.waiting.with(|waiting| waiting.delivered = true);
+        py.detach(|| queue.wait(Duration::from_secs(1), |waiting| waiting.delivered.then_some(())));
+        queue.with(|waiting| waiting.delivered = true);
     }
 }
