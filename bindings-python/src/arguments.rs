@@ -17,6 +17,15 @@ pub(crate) fn refuse(option: &str, given: &Bound<'_, PyAny>, why: impl Into<Text
     Visit::begin(given.py()).map_or_else(|interrupt| interrupt, refused)
 }
 
+/// The same for what is in the wrong place. Of a text only that it is one is shown: it may be a password, or a URL that has one in it.
+pub(crate) fn refuse_misplaced(argument: &str, given: &Bound<'_, PyAny>, why: impl Into<Text>) -> PyErr {
+    if given.is_instance_of::<PyString>() {
+        refuse(argument, given.get_type().as_any(), why)
+    } else {
+        refuse(argument, given, why)
+    }
+}
+
 /// A text without lone surrogates.
 pub(crate) fn text(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
     let text = given.cast::<PyString>().map_err(|_| refuse(option, given, "must be a str"))?;

@@ -3,9 +3,9 @@
 use locktender::host::Place;
 use pyo3::Borrowed;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::arguments::{refuse, text};
+use crate::arguments::{refuse_misplaced, text};
 use crate::options::unknown;
 
 /// Nothing behind the name of a lock or a job: options are given by their names.
@@ -15,7 +15,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ByName {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        first(given).map_or(Ok(Self), |first| Err(refused("options", &first, "are given by their names, such as ttl=10, wait=5")))
+        first(given).map_or(Ok(Self), |first| {
+            Err(refuse_misplaced("options", &first, "are given by their names, such as ttl=10, wait=5"))
+        })
     }
 }
 
@@ -28,7 +30,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for OneServer {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         const WHY: &str = "a server is one URL, such as redis://user:password@host:6379/0, several are a list, and options are given by \
                            their names";
-        first(given).map_or(Ok(Self), |first| Err(refused("servers", &first, WHY)))
+        first(given).map_or(Ok(Self), |first| Err(refuse_misplaced("servers", &first, WHY)))
     }
 }
 
@@ -40,7 +42,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for NoArguments {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         const WHY: &str = "an acquire takes no arguments: options are given to lock(), by their names: lock(name, wait=5)";
-        first(given).map_or(Ok(Self), |first| Err(refused("acquire", &first, WHY)))
+        first(given).map_or(Ok(Self), |first| Err(refuse_misplaced("acquire", &first, WHY)))
     }
 }
 
@@ -60,13 +62,4 @@ impl<'a, 'py> FromPyObject<'a, 'py> for NoOptions {
 
 fn first<'py>(given: Borrowed<'_, 'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     given.cast::<PyTuple>().ok().and_then(|given| given.iter().next())
-}
-
-/// Of a text only its type is shown: it may be a password.
-fn refused(argument: &str, given: &Bound<'_, PyAny>, why: &str) -> PyErr {
-    if given.is_instance_of::<PyString>() {
-        refuse(argument, given.get_type().as_any(), why)
-    } else {
-        refuse(argument, given, why)
-    }
 }

@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
-use crate::arguments::{path, refuse, seconds, switch, text, time};
+use crate::arguments::{path, refuse, refuse_misplaced, seconds, switch, text, time};
 use crate::errors::raised;
 use crate::guarded::Refer;
 use crate::own;
@@ -197,13 +197,7 @@ fn on_lost(value: &Bound<'_, PyAny>) -> PyResult<OnLost> {
 
 /// The error for an option that the call doesn't have.
 pub(crate) fn unknown(option: &str, value: &Bound<'_, PyAny>, place: Place) -> PyErr {
-    let instead = instead_of(option, place, Language::Python);
-    // Of a text only that it is one: it may be a password, or a URL that has one in it.
-    if value.is_instance_of::<PyString>() {
-        refuse(option, value.get_type().as_any(), instead)
-    } else {
-        refuse(option, value, instead)
-    }
+    refuse_misplaced(option, value, instead_of(option, place, Language::Python))
 }
 
 /// The options of a client that were given, with its locks' defaults.

@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ._callables import is_coroutine_function
+from ._callables import is_coroutine_function, refuse_no_callable
 from ._native import Lock, MultiLock, _Around
 from ._not_run import refuse_function, refuse_result
 from ._try_outcome import TryOutcome
@@ -25,8 +25,7 @@ def decorate(
 
     ``way`` says what a busy lock means: ``wait`` for it, ``skip_if_busy``, or ``try_run`` it and answer with :class:`TryOutcome`.
     """
-    if not callable(function):
-        raise InvalidArgumentError(f"{lock!r} decorates functions, and was given {function!r}")
+    refuse_no_callable(lock, "decorates", function)
     refuse_function(function)
     named = namer(lock, name, function)
     around = _around_coroutine if is_coroutine_function(function) else _around_call

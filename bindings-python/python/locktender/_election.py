@@ -6,17 +6,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ._callables import is_coroutine_function
+from ._callables import is_coroutine_function, refuse_no_callable, refused
 from ._native import Election, _Leading
 from ._not_run import refuse_result
-from .errors import InvalidArgumentError, LockLostError
+from .errors import LockLostError
 
 Work = Callable[..., Any]
 
 
 def lead(election: Election, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Leads in this thread."""
-    refuse_work(election, work)
+    refuse_no_callable(election, "leads by", work)
     if is_coroutine_function(work):
         raise refused(work, "is an `async def`", "lead_async()")
     leading = _Leading(election)
@@ -32,7 +32,7 @@ def lead(election: Election, work: Work, args: tuple[Any, ...], kwargs: dict[str
 
 async def lead_async(election: Election, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
     """Leads in this task."""
-    refuse_work(election, work)
+    refuse_no_callable(election, "leads by", work)
     leading = _Leading(election)
     try:
         while leadership := await leading._next_async():
@@ -47,12 +47,3 @@ async def lead_async(election: Election, work: Work, args: tuple[Any, ...], kwar
                     raise
     finally:
         leading._end()
-
-
-def refuse_work(election: Election, work: Work) -> None:
-    if not callable(work):
-        raise InvalidArgumentError(f"{election!r} leads by functions, and was given {work!r}")
-
-
-def refused(work: Work, what: str, instead: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{getattr(work, '__qualname__', repr(work))} {what}: use {instead}")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ._callables import is_coroutine_function
+from ._callables import is_coroutine_function, refuse_no_callable, refused
 from ._decorator import namer
 from ._native import Job, JobOutcome, _AroundAttempt
 from ._not_run import refuse_function, refuse_result
@@ -39,7 +39,7 @@ def decoded(text: str) -> object:
 
 def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobOutcome:
     """Runs the job in this thread."""
-    refuse_work(job, work)
+    refuse_no_callable(job, "runs", work)
     if is_coroutine_function(work):
         raise refused(work, "is an `async def`", "run_async()")
     with _AroundAttempt(job) as attempt:
@@ -56,7 +56,7 @@ def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> JobOutcome:
     """Runs the job in this task."""
-    refuse_work(job, work)
+    refuse_no_callable(job, "runs", work)
     attempt = await job._begin_async()
     if isinstance(attempt, JobOutcome):
         return attempt
@@ -74,8 +74,7 @@ async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[st
 
 def decorate(job: Job, function: Work) -> Work:
     """``function``, of which each call runs the job."""
-    if not callable(function):
-        raise InvalidArgumentError(f"{job!r} decorates functions, and was given {function!r}")
+    refuse_no_callable(job, "decorates", function)
     refuse_function(function)
     named = namer(job, job.name, function)
     if is_coroutine_function(function):
@@ -91,12 +90,3 @@ def decorate(job: Job, function: Work) -> Work:
         return run(named(None, *args, **kwargs), function, args, kwargs)
 
     return run_once
-
-
-def refuse_work(job: Job, work: Work) -> None:
-    if not callable(work):
-        raise InvalidArgumentError(f"{job!r} runs functions, and was given {work!r}")
-
-
-def refused(work: Work, what: str, instead: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{getattr(work, '__qualname__', repr(work))} {what}: use {instead}")
