@@ -13,7 +13,7 @@ use crate::entries::Entered;
 use crate::errors::{raise, raised};
 use crate::frames::Caller;
 use crate::guarded::Guarded;
-use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
+use crate::hold_inner::{BaseHold, Core, HoldInner, Origin, settle};
 use crate::members::missing_of_several;
 use crate::operation::Operation;
 use crate::options::OnLost;
@@ -148,10 +148,10 @@ pub(crate) struct AsyncHold {
 }
 
 impl AsyncHold {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
-        Py::new(py, Self::of(hold, client, cancels))
+    pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
+        let cancels = OnLost::cancels(origin.on_lost.as_ref());
+        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), origin.on_lost)?);
+        Py::new(py, Self::of(hold, origin.client, cancels))
     }
 
     /// The handle of a hold. `cancels`: a loss cancels its body.
@@ -190,7 +190,7 @@ impl AsyncHold {
         let convert = |held: &Bound<'_, Self>, reader: locktender::Hold| {
             let (py, hold) = (held.py(), held.as_super());
             let on_lost = if hold.get().cancels { hold.get().hold.on_lost(py) } else { Some(OnLost::Continue) };
-            Self::new(py, hold.as_super().get().client(py), reader, on_lost)
+            Self::new(py, reader, Origin { client: hold.as_super().get().client(py), on_lost })
         };
         Operation::of(slf, "downgrade", |held| Ok(held.get().hold.core.downgrade()), convert).acquiring()
     }
@@ -205,10 +205,10 @@ pub(crate) struct AsyncMultiHold {
 }
 
 impl AsyncMultiHold {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Several(held), on_lost)?);
-        Py::new(py, TaskHold::of(&hold, client, cancels).add_subclass(Self { hold }))
+    pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
+        let cancels = OnLost::cancels(origin.on_lost.as_ref());
+        let hold = Arc::new(HoldInner::new(py, Core::Several(held), origin.on_lost)?);
+        Py::new(py, TaskHold::of(&hold, origin.client, cancels).add_subclass(Self { hold }))
     }
 }
 

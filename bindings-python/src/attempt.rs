@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::arguments::{refuse, seconds, switch};
 use crate::async_hold::AsyncHold;
 use crate::hold::Hold;
-use crate::hold_inner::{Core, HoldInner, said};
+use crate::hold_inner::{Core, HoldInner, Origin, said};
 use crate::job_values::JobOutcome;
 use crate::operation::Operation;
 use crate::options::OnLost;
@@ -61,14 +61,9 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(
-        py: Python<'_>,
-        client: Py<PyAny>,
-        attempt: locktender::Attempt,
-        on_lost: Option<OnLost>,
-    ) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), on_lost)?);
-        Py::new(py, Hold::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
+    pub(crate) fn new(py: Python<'_>, attempt: locktender::Attempt, origin: Origin) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?);
+        Py::new(py, Hold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
 
     /// See [`HoldInner::undo`].
@@ -148,15 +143,10 @@ pub(crate) struct AsyncAttempt {
 }
 
 impl AsyncAttempt {
-    pub(crate) fn new(
-        py: Python<'_>,
-        client: Py<PyAny>,
-        attempt: locktender::Attempt,
-        on_lost: Option<OnLost>,
-    ) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), on_lost)?);
-        Py::new(py, AsyncHold::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
+    pub(crate) fn new(py: Python<'_>, attempt: locktender::Attempt, origin: Origin) -> PyResult<Py<Self>> {
+        let cancels = OnLost::cancels(origin.on_lost.as_ref());
+        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?);
+        Py::new(py, AsyncHold::of(Arc::clone(&hold), origin.client, cancels).add_subclass(Self { hold }))
     }
 }
 

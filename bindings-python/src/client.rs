@@ -173,10 +173,9 @@ impl Client {
     ) -> PyResult<Operation> {
         let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
         let choice = LockChoice::parse(py, options)?;
-        let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
-        let client = slf.clone_ref(py);
-        let call = move |py: Python<'_>| Ok(Self::adoption(client.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
-        let taken = move |py: Python<'_>, held| AsyncHold::new(py, slf.into_any(), held, on_lost);
+        let origin = Self::origin(slf.clone_ref(py), py, choice.on_lost.as_ref());
+        let call = move |py: Python<'_>| Ok(Self::adoption(slf.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
+        let taken = move |py: Python<'_>, held| AsyncHold::new(py, held, origin);
         Ok(Operation::new("adopt_async", call, taken).acquiring())
     }
 

@@ -99,15 +99,13 @@ impl Election {
     /// The handle for a thread.
     fn leadership(&self, py: Python<'_>, leadership: locktender::Leadership) -> PyResult<Py<Leadership>> {
         let Made { client, .. } = self.made(py)?;
-        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        Leadership::new(py, client.into_any(), leadership, on_lost)
+        Leadership::new(py, leadership, Client::origin(client, py, self.choice.on_lost.as_ref()))
     }
 
     /// The handle for a task.
     fn async_leadership(&self, py: Python<'_>, leadership: locktender::Leadership) -> PyResult<Py<AsyncLeadership>> {
         let Made { client, .. } = self.made(py)?;
-        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        AsyncLeadership::new(py, client.into_any(), leadership, on_lost)
+        AsyncLeadership::new(py, leadership, Client::origin(client, py, self.choice.on_lost.as_ref()))
     }
 }
 

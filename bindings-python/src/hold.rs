@@ -9,9 +9,8 @@ use crate::arguments::seconds;
 use crate::entries::Entered;
 use crate::errors::raised;
 use crate::frames::Caller;
-use crate::hold_inner::{BaseHold, Core, HoldInner, settle};
+use crate::hold_inner::{BaseHold, Core, HoldInner, Origin, settle};
 use crate::members::missing_of_several;
-use crate::options::OnLost;
 use crate::values::{Loss, Release};
 use crate::waiting;
 
@@ -111,9 +110,9 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), on_lost)?);
-        Py::new(py, Self::of(hold, client))
+    pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), origin.on_lost)?);
+        Py::new(py, Self::of(hold, origin.client))
     }
 
     /// The handle of a hold.
@@ -162,7 +161,7 @@ impl Hold {
         let (py, hold) = (slf.py(), &slf.get().hold);
         let on_lost = hold.on_lost(py);
         let reader = waiting::block(py, hold.core.downgrade())?;
-        Self::new(py, slf.as_super().as_super().get().client(py), reader, on_lost)
+        Self::new(py, reader, Origin { client: slf.as_super().as_super().get().client(py), on_lost })
     }
 }
 
@@ -176,9 +175,9 @@ pub(crate) struct MultiHold {
 }
 
 impl MultiHold {
-    pub(crate) fn new(py: Python<'_>, client: Py<PyAny>, held: locktender::Hold, on_lost: Option<OnLost>) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Several(held), on_lost)?);
-        Py::new(py, ThreadHold::of(&hold, client).add_subclass(Self { hold }))
+    pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Several(held), origin.on_lost)?);
+        Py::new(py, ThreadHold::of(&hold, origin.client).add_subclass(Self { hold }))
     }
 }
 

@@ -44,6 +44,12 @@ impl Deref for Core {
     }
 }
 
+/// Where a hold comes from: its client, and what its loss does.
+pub(crate) struct Origin {
+    pub(crate) client: Py<PyAny>,
+    pub(crate) on_lost: Option<OnLost>,
+}
+
 /// The core's hold with what `Hold` and `AsyncHold` share: they differ in how they wait.
 pub(crate) struct HoldInner {
     pub(crate) core: Core,

@@ -99,8 +99,8 @@ impl Job {
         let job = self.core(client.bind(py))?;
         match locktender::host::begun(waiting::block_unless_looping(py, job.name(), job.begin())?) {
             Ok(attempt) => {
-                let on_lost = client.get().on_lost(py, self.choice.lock.on_lost.as_ref());
-                Attempt::new(py, client.into_any(), attempt, on_lost).map(Ok)
+                let origin = Client::origin(client, py, self.choice.lock.on_lost.as_ref());
+                Attempt::new(py, attempt, origin).map(Ok)
             }
             Err(outcome) => JobOutcome::new(py, outcome).map(Err),
         }
@@ -123,8 +123,8 @@ impl Job {
     fn begun_async(&self, py: Python<'_>, client: Py<Client>, begun: Begun) -> PyResult<Py<PyAny>> {
         match locktender::host::begun(begun) {
             Ok(attempt) => {
-                let on_lost = client.get().on_lost(py, self.choice.lock.on_lost.as_ref());
-                Ok(AsyncAttempt::new(py, client.into_any(), attempt, on_lost)?.into_any())
+                let origin = Client::origin(client, py, self.choice.lock.on_lost.as_ref());
+                Ok(AsyncAttempt::new(py, attempt, origin)?.into_any())
             }
             Err(outcome) => Ok(Py::new(py, JobOutcome::new(py, outcome)?)?.into_any()),
         }

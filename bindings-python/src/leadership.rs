@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::async_hold::{AsyncHold, TaskHold};
 use crate::hold::Hold;
-use crate::hold_inner::{Core, HoldInner};
+use crate::hold_inner::{Core, HoldInner, Origin};
 use crate::operation::Operation;
 use crate::options::OnLost;
 use crate::values::Release;
@@ -32,14 +32,9 @@ pub(crate) struct Leadership {
 }
 
 impl Leadership {
-    pub(crate) fn new(
-        py: Python<'_>,
-        client: Py<PyAny>,
-        leadership: locktender::Leadership,
-        on_lost: Option<OnLost>,
-    ) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), on_lost)?);
-        Py::new(py, Hold::of(Arc::clone(&hold), client).add_subclass(Self { hold }))
+    pub(crate) fn new(py: Python<'_>, leadership: locktender::Leadership, origin: Origin) -> PyResult<Py<Self>> {
+        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?);
+        Py::new(py, Hold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
 
     /// See [`HoldInner::undo`].
@@ -87,15 +82,10 @@ pub(crate) struct AsyncLeadership {
 }
 
 impl AsyncLeadership {
-    pub(crate) fn new(
-        py: Python<'_>,
-        client: Py<PyAny>,
-        leadership: locktender::Leadership,
-        on_lost: Option<OnLost>,
-    ) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), on_lost)?);
-        Py::new(py, AsyncHold::of(Arc::clone(&hold), client, cancels).add_subclass(Self { hold }))
+    pub(crate) fn new(py: Python<'_>, leadership: locktender::Leadership, origin: Origin) -> PyResult<Py<Self>> {
+        let cancels = OnLost::cancels(origin.on_lost.as_ref());
+        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?);
+        Py::new(py, AsyncHold::of(Arc::clone(&hold), origin.client, cancels).add_subclass(Self { hold }))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::events::{self, ClientSink};
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
 use crate::hold::Hold;
+use crate::hold_inner::Origin;
 use crate::options::{ClientChoice, LockChoice, OnLost};
 use crate::parts::Parts;
 use crate::{context, credentials, frames, own, waiting};
@@ -123,9 +124,10 @@ impl Client {
         &self.core
     }
 
-    /// What a loss does, unless it is `chosen` for the one lock.
-    pub(crate) fn on_lost(&self, py: Python<'_>, chosen: Option<&OnLost>) -> Option<OnLost> {
-        chosen.map_or_else(|| self.on_lost.get(py), |chosen| Some(chosen.refer(py)))
+    /// Where a hold of this client comes from; `chosen` is what its lock says that a loss does.
+    pub(crate) fn origin(slf: Py<Self>, py: Python<'_>, chosen: Option<&OnLost>) -> Origin {
+        let on_lost = chosen.map_or_else(|| slf.get().on_lost.get(py), |chosen| Some(chosen.refer(py)));
+        Origin { client: slf.into_any(), on_lost }
     }
 
     /// To be called before an acquire: a present listener gets its events.
@@ -143,8 +145,7 @@ impl Client {
         let py = slf.py();
         let lock = Self::adoption(slf, ticket, or_acquire, choice)?;
         let held = waiting::block_unless_looping(py, lock.name(), lock.acquire())?;
-        let on_lost = slf.get().on_lost(py, choice.on_lost.as_ref());
-        Hold::new(py, slf.clone().into_any().unbind(), held, on_lost)
+        Hold::new(py, held, Self::origin(slf.clone().unbind(), py, choice.on_lost.as_ref()))
     }
 
     pub(super) fn adoption(

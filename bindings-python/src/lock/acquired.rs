@@ -12,21 +12,19 @@ use crate::waiting;
 impl BaseLock {
     /// The handle for a thread.
     pub(super) fn held(&self, py: Python<'_>, client: Py<Client>, held: locktender::Hold) -> PyResult<Py<ThreadHold>> {
-        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        let client = client.into_any();
+        let origin = Client::origin(client, py, self.choice.on_lost.as_ref());
         Ok(match self.kind {
-            Kind::Several => MultiHold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
-            _ => Hold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
+            Kind::Several => MultiHold::new(py, held, origin)?.into_bound(py).into_super().unbind(),
+            _ => Hold::new(py, held, origin)?.into_bound(py).into_super().unbind(),
         })
     }
 
     /// The handle for a task.
     pub(super) fn async_hold(&self, py: Python<'_>, client: Py<Client>, held: locktender::Hold) -> PyResult<Py<TaskHold>> {
-        let on_lost = client.get().on_lost(py, self.choice.on_lost.as_ref());
-        let client = client.into_any();
+        let origin = Client::origin(client, py, self.choice.on_lost.as_ref());
         Ok(match self.kind {
-            Kind::Several => AsyncMultiHold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
-            _ => AsyncHold::new(py, client, held, on_lost)?.into_bound(py).into_super().unbind(),
+            Kind::Several => AsyncMultiHold::new(py, held, origin)?.into_bound(py).into_super().unbind(),
+            _ => AsyncHold::new(py, held, origin)?.into_bound(py).into_super().unbind(),
         })
     }
 
