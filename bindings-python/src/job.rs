@@ -78,11 +78,10 @@ impl Job {
         let _visit = Visit::begin(py)?;
         let client = client.get();
         client.listen(py)?;
-        let make = || self.choice.job(client.core(), &self.name);
         let job = match self.core.get(py) {
             Some(job) => job.clone(),
             None => {
-                let job = make();
+                let job = self.choice.job(client.core(), &self.name);
                 // The default client may be another one tomorrow.
                 if self.client.is_some() {
                     let _ = self.core.set(py, job.clone());

@@ -102,16 +102,12 @@ impl BaseLock {
         let _visit = Visit::begin(py)?;
         let client = client.get();
         client.listen(py)?;
-        let make = || {
-            let lock = self.kind.of(client.core(), self.name.texts()).settings(self.choice.settings.clone());
-            // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
-            let _ = lock.validate();
-            lock
-        };
         let lock = match self.core.get(py) {
             Some(lock) => lock.clone(),
             None => {
-                let lock = make();
+                let lock = self.kind.of(client.core(), self.name.texts()).settings(self.choice.settings.clone());
+                // Its outcome is kept: who acquires doesn't check again. What is wrong is said by the operation.
+                let _ = lock.validate();
                 // The default client may be another one tomorrow.
                 if self.client.is_some() {
                     let _ = self.core.set(py, lock.clone());
