@@ -94,4 +94,7 @@ pub mod cli {
     pub use crate::op::history::HISTORY_LENGTH;
     pub use crate::op::holder::is_claim;
     pub use crate::owner::{Fields, host_name};
+
+    /// All kinds of events.
+    pub const EVENT_KINDS: &[crate::EventKind] = crate::EventKind::ALL;
 }

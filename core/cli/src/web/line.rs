@@ -2,41 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use locktender::host::cli::{Fields, MAX_NAME_BYTES, quoted};
+use locktender::host::cli::{EVENT_KINDS, Fields, MAX_NAME_BYTES, quoted};
 use locktender::{EventKind as Kind, OwnerFields};
 use serde_json::Value;
 
 use crate::span::instant;
-
-const KINDS: [Kind; 27] = [
-    Kind::Round,
-    Kind::Busy,
-    Kind::NotAcquired,
-    Kind::Queued,
-    Kind::Notified,
-    Kind::Acquired,
-    Kind::TimedOut,
-    Kind::Cancelled,
-    Kind::AcquireFailed,
-    Kind::Renewed,
-    Kind::Extended,
-    Kind::Released,
-    Kind::HandedOver,
-    Kind::Expired,
-    Kind::Lost,
-    Kind::Overlapped,
-    Kind::Dropped,
-    Kind::Done,
-    Kind::Retry,
-    Kind::Dead,
-    Kind::Skipped,
-    Kind::Leader,
-    Kind::ForceReleased,
-    Kind::ServerFailed,
-    Kind::ServerRecovered,
-    Kind::FailedOver,
-    Kind::Warning,
-];
 
 /// In milliseconds since 1970.
 const YEAR_2000: u64 = 946_684_800_000;
@@ -71,7 +41,7 @@ impl ClientEvent {
         // `tracing` writes an event's own fields into one.
         let line = Line { inner: whole.get("fields").unwrap_or(&whole), whole: &whole };
         let kind = line.text(&["event", "kind"])?;
-        let kind = KINDS.into_iter().find(|known| known.as_str() == kind)?;
+        let kind = *EVENT_KINDS.iter().find(|known| known.as_str() == kind)?;
         let lock = line.text(&["lock_name", "lockName"]);
         if lock.is_some_and(|name| name.len() > MAX_NAME_BYTES) {
             return None;
