@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use locktender::host::cli::{Level, is_plain, quoted};
+use locktender::host::cli::{EVENT_KINDS, Level, is_plain, quoted};
 use locktender::host::sync::Mutex;
 use locktender::{EventKind as Kind, Grant, LockInfo};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ const MOST_EVENTS: usize = 500;
 pub(super) type Shared = Arc<Mutex<History>>;
 
 /// What can be looked back at.
+#[derive(Default)]
 pub(super) struct History {
     pattern: WildMatch,
     source: Value,
@@ -31,58 +32,26 @@ pub(super) struct History {
     normal: VecDeque<Value>,
     troubles: VecDeque<Value>,
     fresh: Vec<Value>,
-    numbers: Numbers,
+    /// The events since the start, all and of each kind.
+    events: u64,
+    of_kinds: BTreeMap<&'static str, u64>,
+    /// How many lines were no events.
+    skipped: u64,
+    longest_wait: u64,
     looked_at: Option<u64>,
     is_cut: bool,
     outage: Option<String>,
-    feed: Feed,
+    /// Where events come from: `nowhere`, or a feed that is `open` or has `ended`.
+    feed: &'static str,
     /// After so many milliseconds without a look, nobody knows what was in between.
     pub(super) gap: u64,
 }
 
-/// What is counted since the start.
-#[derive(Default)]
-struct Numbers {
-    events: u64,
-    acquired: u64,
-    released: u64,
-    timed_out: u64,
-    acquire_failed: u64,
-    lost: u64,
-    expired: u64,
-    overlapped: u64,
-    skipped: u64,
-    longest_wait: u64,
-}
-
-/// Where events come from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Feed {
-    Nowhere,
-    Open,
-    Ended,
-}
-
 impl History {
     /// A history of the locks that match. `source` says where it looks, and is given to the page as it is.
-    pub(super) fn new(pattern: &str, source: Value, feed: Feed, gap: u64) -> Self {
-        Self {
-            gap,
-            pattern: WildMatch::new(pattern),
-            source,
-            spans: Spans::default(),
-            locks: BTreeMap::new(),
-            changed: BTreeSet::new(),
-            gone: Vec::new(),
-            normal: VecDeque::new(),
-            troubles: VecDeque::new(),
-            fresh: Vec::new(),
-            numbers: Numbers::default(),
-            looked_at: None,
-            is_cut: false,
-            outage: None,
-            feed,
-        }
+    pub(super) fn new(pattern: &str, source: Value, feed: &'static str, gap: u64) -> Self {
+        let of_kinds = EVENT_KINDS.iter().map(|kind| (kind.as_str(), 0)).collect();
+        Self { pattern: WildMatch::new(pattern), source, feed, gap, of_kinds, ..Self::default() }
     }
 
     /// Takes what the servers show, and whether that is all.
@@ -121,19 +90,23 @@ impl History {
 
     /// Takes that a line is no event.
     pub(super) fn skip(&mut self) {
-        self.numbers.skipped += 1;
+        self.skipped += 1;
     }
 
     /// Takes that no event comes any more.
     pub(super) fn feed_ended(&mut self, now: u64) {
-        self.feed = Feed::Ended;
+        self.feed = "ended";
         for key in self.spans.open_keys(|span| span.key.source == Source::Client) {
             self.spans.end(&key, now, client_events::SILENT);
         }
     }
 
     fn event(&mut self, event: &ClientEvent) {
-        self.numbers.count(event);
+        self.events += 1;
+        *self.of_kinds.entry(event.kind.as_str()).or_default() += 1;
+        if matches!(event.kind, Kind::Acquired | Kind::TimedOut | Kind::Cancelled | Kind::AcquireFailed) {
+            self.longest_wait = self.longest_wait.max(event.took.unwrap_or(0));
+        }
         client_events::apply(&mut self.spans, event);
         let is_noise = matches!(event.kind, Kind::Round | Kind::Busy | Kind::Queued | Kind::Notified | Kind::Renewed);
         if is_noise {
@@ -141,7 +114,7 @@ impl History {
         }
         let level = event.kind.level();
         let shown = json!({
-            "n": self.numbers.events, "at": event.at, "kind": event.kind.as_str(), "trouble": level >= Level::Warning, "lock": event.lock,
+            "n": self.events, "at": event.at, "kind": event.kind.as_str(), "trouble": level >= Level::Warning, "lock": event.lock,
             "lane": event.row, "who": event.who, "fence": event.fence.map(|fence| fence.to_string()), "took": event.took,
             "overrun": event.overrun, "text": event.text,
         });
@@ -181,19 +154,13 @@ impl History {
     }
 
     fn head(&self, now: u64) -> Value {
-        let feed = match self.feed {
-            Feed::Nowhere => "nowhere",
-            Feed::Open => "open",
-            Feed::Ended => "ended",
-        };
-        let numbers = &self.numbers;
+        let mut numbers = self.of_kinds.clone();
+        // An event of the kind `skipped` is in no number of the page.
+        numbers.extend([("events", self.events), ("skipped", self.skipped)]);
+        numbers.extend([("longest_wait", self.longest_wait), ("left_out", self.spans.left_out)]);
         json!({
-            "now": now, "looked_at": self.looked_at, "gap": self.gap, "outage": self.outage, "cut": self.is_cut, "feed": feed,
-            "numbers": {
-                "events": numbers.events, "acquired": numbers.acquired, "released": numbers.released, "timed_out": numbers.timed_out,
-                "acquire_failed": numbers.acquire_failed, "lost": numbers.lost, "expired": numbers.expired, "overlapped": numbers.overlapped,
-                "skipped": numbers.skipped, "longest_wait": numbers.longest_wait, "left_out": self.spans.left_out,
-            },
+            "now": now, "looked_at": self.looked_at, "gap": self.gap, "outage": self.outage, "cut": self.is_cut, "feed": self.feed,
+            "numbers": numbers,
         })
     }
 }
@@ -208,25 +175,6 @@ fn text(json: &Value) -> String {
     text.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) }).collect()
 }
 
-impl Numbers {
-    fn count(&mut self, event: &ClientEvent) {
-        self.events += 1;
-        let waited = matches!(event.kind, Kind::Acquired | Kind::TimedOut | Kind::Cancelled | Kind::AcquireFailed);
-        self.longest_wait = self.longest_wait.max(event.took.filter(|_| waited).unwrap_or(0));
-        let number = match event.kind {
-            Kind::Acquired => &mut self.acquired,
-            Kind::Released => &mut self.released,
-            Kind::TimedOut => &mut self.timed_out,
-            Kind::AcquireFailed => &mut self.acquire_failed,
-            Kind::Lost => &mut self.lost,
-            Kind::Expired => &mut self.expired,
-            Kind::Overlapped => &mut self.overlapped,
-            _ => return,
-        };
-        *number += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -239,7 +187,7 @@ mod tests {
     const NOW: u64 = 1_795_222_900_000;
 
     fn history(pattern: &str) -> History {
-        History::new(pattern, json!({}), Feed::Open, 1_000)
+        History::new(pattern, json!({}), "open", 1_000)
     }
 
     fn read(text: &str) -> Value {

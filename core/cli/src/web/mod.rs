@@ -29,7 +29,7 @@ use super::messages::Messages;
 use super::operator::{Stop, print};
 use ended::By;
 use gate::Gate;
-use history::{Feed, History, Shared};
+use history::{History, Shared};
 use http::Site;
 use locktender::host::cli::{HISTORY_LENGTH, host_name, quoted};
 use locktender::host::sync::Mutex;
@@ -76,7 +76,7 @@ pub(super) struct Look<'a> {
 impl Web {
     /// Serves the page until a signal ends the process. An error of the first look ends it at once.
     pub(super) fn serve(&self, client: &Client, look: &Look<'_>) -> Result<u8, Stop> {
-        let feed = if self.events.is_some() { Feed::Open } else { Feed::Nowhere };
+        let feed = if self.events.is_some() { "open" } else { "nowhere" };
         let source = json!({
             "pattern": look.pattern, "servers": client.addresses(), "every": look.interval.as_millis() as u64,
             "version": env!("CARGO_PKG_VERSION"), "host": quoted(&host_name()), "prefix": quoted(client.prefix()), "began": line::now(),
