@@ -9,10 +9,9 @@ use std::time::Duration;
 use locktender::LockInfo;
 use locktender::host::sync::Mutex;
 use nix::sys::signal::Signal;
-use signal_hook::iterator::Signals;
 
 use super::family;
-use super::signals::{To, suffer, take};
+use super::signals::{To, receive, suffer, take};
 use super::status::Change;
 
 /// Those that end or stop a program unless it handles them, and that of a terminal's new size; the child gets them.
@@ -74,18 +73,14 @@ impl Events {
     /// Sends signals from now on, and what becomes of children. A signal that this program was started to ignore stays ignored.
     pub(super) fn watch_signals(&self) -> io::Result<()> {
         let caught = FORWARDED.into_iter().filter(|signal| take(*signal));
-        let mut signals = Signals::new(caught.map(|signal| signal as i32))?;
+        let (sender, children) = (self.sender(), Arc::clone(&self.children));
         // Nobody could wait for a child whose end is ignored. A signal that is caught is not ignored.
-        signals.add_signal(Signal::SIGCHLD as i32)?;
-        let children = Arc::clone(&self.children);
-        self.send_from("signals", move |sender| {
-            for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
-                if signal == Signal::SIGCHLD {
-                    let _children = children.lock();
-                    send_changes(&sender);
-                } else {
-                    let _ = sender.send(Event::Signal(signal));
-                }
+        receive(caught.chain([Signal::SIGCHLD]), move |signal| {
+            if signal == Signal::SIGCHLD {
+                let _children = children.lock();
+                send_changes(&sender);
+            } else {
+                let _ = sender.send(Event::Signal(signal));
             }
         })
     }

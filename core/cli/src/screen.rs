@@ -1,17 +1,15 @@
 //! Screen: a picture on a terminal, again and again, as `watch` shows it. What was on the terminal before is there again afterwards.
 
 use std::sync::Arc;
-use std::thread;
 
 use locktender::host::sync::Mutex;
 use nix::sys::signal::Signal;
 use rustix::termios::tcgetwinsize;
-use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
 
 use super::exit::signalled;
 use super::operator::Stop;
-use super::signals::{ENDS, To, suffer};
+use super::signals::{ENDS, To, receive, suffer};
 use super::written::write_out;
 
 /// Another screen is shown, and the one before comes back.
@@ -32,23 +30,19 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn enter() -> Result<Self, Stop> {
         let entered = Arc::new(Mutex::new(true));
-        let mut signals =
-            Signals::new(ENDS.into_iter().chain([Signal::SIGTSTP]).map(|signal| signal as i32)).map_err(Stop::Unwritten)?;
         let shared = Arc::clone(&entered);
-        let listen = move || {
-            for signal in signals.forever().filter_map(|number| Signal::try_from(number).ok()) {
-                let mut entered = shared.lock();
-                leave(&mut entered);
-                suffer(signal, To::Itself);
-                if signal != Signal::SIGTSTP {
-                    // As process 1.
-                    exit(signalled(signal as i32).into());
-                }
-                *entered = true;
-                let _ = write_out(ENTER.as_bytes());
+        let got = move |signal| {
+            let mut entered = shared.lock();
+            leave(&mut entered);
+            suffer(signal, To::Itself);
+            if signal != Signal::SIGTSTP {
+                // As process 1.
+                exit(signalled(signal as i32).into());
             }
+            *entered = true;
+            let _ = write_out(ENTER.as_bytes());
         };
-        thread::Builder::new().name("locktender-signals".to_owned()).spawn(listen).map_err(Stop::Unwritten)?;
+        receive(ENDS.into_iter().chain([Signal::SIGTSTP]), got).map_err(Stop::Unwritten)?;
         write_out(ENTER.as_bytes()).map_err(Stop::Unwritten)?;
         Ok(Self { entered })
     }

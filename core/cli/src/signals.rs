@@ -1,5 +1,6 @@
 //! Signals: how they are taken from other handlers, and what they do to this process itself.
 
+use std::io;
 use std::thread;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, killpg, raise, sigaction};
@@ -59,17 +60,17 @@ pub(super) fn suffer(signal: Signal, to: To) {
 
 /// Process 1 of a container ignores the signals that it doesn't handle. It ends by them from now on.
 pub(super) fn end_also_as_process_1() {
-    if getpid().as_raw() == 1
-        && let Ok(mut signals) = Signals::new(ENDS.map(|signal| signal as i32))
-    {
-        let end = move || {
-            if let Some(signal) = signals.forever().next() {
-                // At once: other threads have no time to end.
-                exit(signalled(signal).into());
-            }
-        };
-        let _ = thread::Builder::new().name("locktender-signals".to_owned()).spawn(end);
+    if getpid().as_raw() == 1 {
+        // At once: other threads have no time to end.
+        let _ = receive(ENDS, |signal| exit(signalled(signal as i32).into()));
     }
+}
+
+/// Has `got` called for each of these signals, in a thread.
+pub(super) fn receive(signals: impl IntoIterator<Item = Signal>, got: impl FnMut(Signal) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(signals.into_iter().map(|signal| signal as i32))?;
+    let work = move || signals.forever().filter_map(|number| Signal::try_from(number).ok()).for_each(got);
+    thread::Builder::new().name("locktender-signals".to_owned()).spawn(work).map(drop)
 }
 
 fn is_ignored(action: &SigAction) -> bool {
