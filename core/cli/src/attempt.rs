@@ -1,6 +1,5 @@
 //! One attempt of a job: a command is its work, and what the command writes is the result.
 
-use std::io::{self, ErrorKind};
 use std::time::Instant;
 
 use locktender::host::begun;
@@ -40,10 +39,10 @@ pub(super) fn attempt(guard: &Guard<'_>, job: &Job, own: Environment, busy: u8, 
         }
     };
     let output = end.output.take().unwrap_or_default();
-    let written = report_unwritten(guard, output.unwritten.as_ref());
+    let written = output.unwritten.as_ref().map_or(0, |error| guard.messages.unwritten(error));
     match (&end.lost, end.status) {
         (Some(why), _) => failed(guard, &attempt, why),
-        (None, Status::Code(0)) => return done(guard, &attempt, &output).and(written).err().unwrap_or(0).into(),
+        (None, Status::Code(0)) => return done(guard, &attempt, &output).err().unwrap_or(written).into(),
         // It was asked to end, and reports by its exit code that the work is not done.
         (None, _) if end.was_asked() => given_back(guard, &attempt),
         (None, status) => failed(guard, &attempt, &output.reason(&status.to_string())),
@@ -89,16 +88,5 @@ fn noted(guard: &Guard<'_>, call: Call<()>, event: &str, text: &str, fields: &[(
         Some(Ok(())) => guard.messages.progress(event, text, fields),
         Some(Err(error)) => guard.messages.progress(event, &in_words(&error), fields),
         None => guard.messages.progress("unreleased", "no server answers: the attempt counts, and ends with its ttl", fields),
-    }
-}
-
-/// Reports that an output could not be written. A closed one has no reader.
-pub(super) fn report_unwritten(guard: &Guard<'_>, error: Option<&io::Error>) -> Result<(), u8> {
-    match error.filter(|error| error.kind() != ErrorKind::BrokenPipe) {
-        Some(error) => {
-            guard.messages.error("CANNOT_WRITE", &format!("can't write the output: {error}"));
-            Err(exit::UNWRITTEN)
-        }
-        None => Ok(()),
     }
 }

@@ -1,13 +1,12 @@
 //! Texts that are generated from the arguments: completions for shells, and manual pages.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::exit;
 use super::messages::Messages;
 use super::written::write_out;
 
@@ -143,12 +142,5 @@ fn sections_of(help: &str) -> String {
 }
 
 fn written(text: &[u8]) -> u8 {
-    match write_out(text) {
-        // The closed pipe has no reader.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Messages::for_operators(false).error("CANNOT_WRITE", &format!("can't write the output: {error}"));
-            exit::UNWRITTEN
-        }
-        _ => 0,
-    }
+    write_out(text).map_or_else(|error| Messages::for_operators(false).unwritten(&error), |()| 0)
 }

@@ -7,7 +7,7 @@ use locktender::host::JobOverrides;
 use locktender::{Client, JobOutcome};
 use serde_json::Value;
 
-use super::attempt::{ENVIRONMENT, attempt, report_unwritten};
+use super::attempt::{ENVIRONMENT, attempt};
 use super::exit;
 use super::guard::{Guard, guarded};
 use super::run_options::{Loss, RunOptions, Waiting};
@@ -75,7 +75,7 @@ pub(super) fn job(options: &Job) -> u8 {
 fn written(guard: &Guard<'_>, name: &str, outcome: &JobOutcome) -> u8 {
     guard.messages.progress("done", &format!("{name:?} was done before"), &[("attempts", outcome.attempts.into())]);
     let result = outcome.result.as_deref().map(shown).unwrap_or_default();
-    report_unwritten(guard, write_out(result.as_bytes()).err().as_ref()).err().unwrap_or(0)
+    write_out(result.as_bytes()).map_or_else(|error| guard.messages.unwritten(&error), |()| 0)
 }
 
 /// A result as a command wrote it. Programs that use the library may have kept something else, which is shown as the JSON that it is.

@@ -1,12 +1,13 @@
 //! Messages: what the command writes to standard error. Standard output belongs to the program that it runs.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 use locktender::Error;
 use locktender::host::Language;
 use locktender::host::cli::on_one_line;
 use serde_json::{Map, Value};
 
+use super::exit;
 #[cfg(unix)]
 use super::run_options::LockOptions;
 
@@ -43,6 +44,15 @@ impl Messages {
     /// Writes the error that stands in the way.
     pub(super) fn failure(&self, error: &Error) {
         self.error(error.code().as_str(), &in_words(error));
+    }
+
+    /// Writes that the output can't be written, and gives the exit code. That of a closed pipe has no reader, and is no error.
+    pub(super) fn unwritten(&self, error: &io::Error) -> u8 {
+        if error.kind() == ErrorKind::BrokenPipe {
+            return 0;
+        }
+        self.error("CANNOT_WRITE", &format!("can't write the output: {error}"));
+        exit::UNWRITTEN
     }
 
     /// Writes that something is not as good as it could be.

@@ -1,6 +1,6 @@
 //! Operator: what the subcommands for operators share. They ask servers, and write what they see to standard output.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::time::Duration;
 
 use clap::Args;
@@ -65,11 +65,7 @@ impl Asked {
                 self.messages().failure(&error);
                 exit::code_of(&error)
             }
-            Err(Stop::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
-            Err(Stop::Unwritten(error)) => {
-                self.messages().error("CANNOT_WRITE", &format!("can't write the output: {error}"));
-                exit::UNWRITTEN
-            }
+            Err(Stop::Unwritten(error)) => self.messages().unwritten(&error),
         }
     }
 }
