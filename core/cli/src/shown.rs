@@ -12,13 +12,8 @@ const LONGEST: usize = 48;
 
 /// A table of locks, with a line for each.
 pub(super) fn table(locks: &[LockInfo]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["NAME", "HOLDER", "AGE", "REMAINING", "WAITERS"]);
-    for lock in locks {
-        let waiters = lock.waiters.to_string();
-        table.add_row([on_one_line(&lock.name), holder(lock), age(lock), remaining(lock), waiters]);
-    }
-    laid_out(table)
+    let row = |lock: &LockInfo| [on_one_line(&lock.name), holder(lock), age(lock), remaining(lock), lock.waiters.to_string()];
+    laid_out(["NAME", "HOLDER", "AGE", "REMAINING", "WAITERS"], locks.iter().map(row))
 }
 
 /// A lock as lines.
@@ -43,23 +38,19 @@ pub(super) fn lines(lock: &LockInfo) -> String {
 
 /// A table of jobs, with a line for each.
 pub(super) fn jobs_table(jobs: &[(String, JobStatus)]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["NAME", "STATE", "ATTEMPT", "BEGAN", "LAST DONE", "ERROR"]);
-    for (name, job) in jobs {
+    let row = |(name, job): &(String, JobStatus)| {
         let ago = |time: Option<Duration>| time.map(|time| format!("{} ago", short(time))).unwrap_or_default();
         let done = job.last_done.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
         let error = job.last_error.as_deref().filter(|_| job.state != JobState::Done).map(on_one_line).unwrap_or_default();
         let attempt = format!("{}{}", job.attempts, of_max(job));
-        table.add_row([on_one_line(name), job.state.as_str().to_owned(), attempt, ago(job.began_ago), ago(done), cut(&error)]);
-    }
-    laid_out(table)
+        [on_one_line(name), job.state.as_str().to_owned(), attempt, ago(job.began_ago), ago(done), cut(&error)]
+    };
+    laid_out(["NAME", "STATE", "ATTEMPT", "BEGAN", "LAST DONE", "ERROR"], jobs.iter().map(row))
 }
 
 /// A table of the history, with a line for each hold.
 pub(super) fn history_table(grants: &[Grant]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["BEGAN", "NAME", "HOLDER", "FENCE", "STATE", "LASTED"]);
-    for grant in grants {
+    let row = |grant: &Grant| {
         let began = humantime::format_rfc3339_seconds(grant.began).to_string();
         let lasted = match lasted(grant) {
             Some(time) => short(time),
@@ -68,9 +59,9 @@ pub(super) fn history_table(grants: &[Grant]) -> String {
             None => String::new(),
         };
         let who = who(grant.fields.as_ref(), &grant.owner) + if grant.is_shared { " and others" } else { "" };
-        table.add_row([began, on_one_line(&grant.name), who, grant.fence.to_string(), grant.state.as_str().to_owned(), lasted]);
-    }
-    laid_out(table)
+        [began, on_one_line(&grant.name), who, grant.fence.to_string(), grant.state.as_str().to_owned(), lasted]
+    };
+    laid_out(["BEGAN", "NAME", "HOLDER", "FENCE", "STATE", "LASTED"], grants.iter().map(row))
 }
 
 /// A hold of the history as a line of JSON.
@@ -89,8 +80,10 @@ fn lasted(grant: &Grant) -> Option<Duration> {
     grant.ended?.duration_since(grant.began).ok()
 }
 
-/// With two spaces between columns, and none before the first.
-fn laid_out(mut table: Table) -> String {
+/// A table with two spaces between columns, and none before the first.
+fn laid_out<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
