@@ -121,7 +121,7 @@ impl Site {
         let service = service_fn(|request| {
             self.forget_silent(cut);
             let answer = self.answer(&request, cut);
-            if matches!(answer.body(), Answer::Whole(_)) {
+            if answer.body().rest.is_none() {
                 let cut = Arc::clone(cut);
                 tokio::spawn(async move {
                     sleep(ANSWER).await;
@@ -160,8 +160,8 @@ impl Site {
         // A change between this and the next message is in both.
         let all = self.history.lock().all(now()).replacen('{', &format!("{{\"proof\":\"{}\",", self.proof), 1);
         readers.push(Reader { messages, connection: Arc::clone(connection) });
-        let mut response = answer(StatusCode::OK, "text/event-stream", Bytes::new());
-        *response.body_mut() = Answer::Stream { first: Some(event("all", &all)), rest };
+        let mut response = answer(StatusCode::OK, "text/event-stream", event("all", &all));
+        response.body_mut().rest = Some(rest);
         response
     }
 }
@@ -198,7 +198,7 @@ fn text(status: StatusCode, text: &'static str) -> Response<Answer> {
 }
 
 fn answer(status: StatusCode, media_type: &'static str, body: Bytes) -> Response<Answer> {
-    let mut response = Response::new(Answer::Whole(Some(body)));
+    let mut response = Response::new(Answer { first: Some(body).filter(|body| !body.is_empty()), rest: None });
     *response.status_mut() = status;
     for (name, value) in [
         (header::CONTENT_TYPE, media_type),
@@ -214,10 +214,10 @@ fn answer(status: StatusCode, media_type: &'static str, body: Bytes) -> Response
     response
 }
 
-/// The body of an answer.
-enum Answer {
-    Whole(Option<Bytes>),
-    Stream { first: Option<Bytes>, rest: mpsc::Receiver<Bytes> },
+/// The body of an answer: what is there at once, and of a stream the rest, which comes.
+struct Answer {
+    first: Option<Bytes>,
+    rest: Option<mpsc::Receiver<Bytes>>,
 }
 
 impl Body for Answer {
@@ -225,24 +225,21 @@ impl Body for Answer {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut *self {
-            Self::Whole(body) => Poll::Ready(body.take().filter(|body| !body.is_empty())),
-            Self::Stream { first, rest } => match first.take() {
-                Some(first) => Poll::Ready(Some(first)),
-                None => rest.poll_recv(context),
-            },
+        let next = match (self.first.take(), &mut self.rest) {
+            (None, Some(rest)) => rest.poll_recv(context),
+            (first, _) => Poll::Ready(first),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(body) if body.as_ref().is_none_or(Bytes::is_empty))
+        self.first.is_none() && self.rest.is_none()
     }
 
     fn size_hint(&self) -> hyper::body::SizeHint {
-        match self {
-            Self::Whole(body) => hyper::body::SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64)),
-            Self::Stream { .. } => hyper::body::SizeHint::default(),
+        match self.rest {
+            None => hyper::body::SizeHint::with_exact(self.first.as_ref().map_or(0, |body| body.len() as u64)),
+            Some(_) => hyper::body::SizeHint::default(),
         }
     }
 }
