@@ -49,21 +49,6 @@ pub(super) struct Demo {
     seconds: Duration,
 }
 
-/// Without Unix sockets and process groups there is none.
-#[cfg(not(unix))]
-struct PrivateServer;
-
-#[cfg(not(unix))]
-impl PrivateServer {
-    fn start() -> Option<Self> {
-        None
-    }
-
-    fn url(&self) -> String {
-        String::new()
-    }
-}
-
 /// What happened.
 enum Notice {
     Takes { who: &'static str, fence: u64, waited: Duration },
@@ -87,12 +72,15 @@ pub(super) fn demo(options: &Demo) -> u8 {
 
 impl Demo {
     fn fought(&self) -> Result<u8, Stop> {
-        let server = if self.servers.are_named() { None } else { PrivateServer::start() };
-        let url = match &server {
-            Some(server) => Some(server.url()),
-            None if self.servers.are_named() => None,
-            None => Some("memory://demo".to_owned()),
-        };
+        let needs_server = !self.servers.are_named();
+        #[cfg(unix)]
+        let server = needs_server.then(PrivateServer::start).flatten();
+        #[cfg(unix)]
+        let own = server.as_ref().map(PrivateServer::url);
+        // Without Unix sockets and process groups there is none.
+        #[cfg(not(unix))]
+        let own = None;
+        let url = needs_server.then(|| own.unwrap_or_else(|| "memory://demo".to_owned()));
         let over = Arc::new(AtomicBool::new(false));
         #[cfg(unix)]
         for signal in ENDS {
