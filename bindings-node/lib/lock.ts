@@ -200,7 +200,7 @@ export class Lock {
    */
   async inspect(): Promise<LockInfo | null> {
     const { core } = this.#opened()
-    return resultOf<LockInfo | undefined>(await outcome(core.inspect())) ?? null
+    return resultOf<LockInfo | null>(await outcome(core.inspect()))
   }
 
   /**
@@ -224,7 +224,7 @@ export class Lock {
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {
     const { owner } = forceReleaseOptions(options)
     const { core } = this.#opened()
-    return resultOf<LockInfo | undefined>(await outcome(core.forceRelease(owner))) ?? null
+    return resultOf<LockInfo | null>(await outcome(core.forceRelease(owner)))
   }
 
   /** @deprecated It is on the result of `acquire()`. */

@@ -19,10 +19,9 @@ use crate::event::{self, Forward};
 use crate::exit::{exit, gone};
 use crate::host::Host;
 use crate::item::{Item, Value};
-use crate::job::{BegunAttempt, Job, JobOutcome, JobStatus};
+use crate::job::{BegunAttempt, Job, JobOutcome};
 use crate::lock::{Lock, checked};
 use crate::metrics::Metrics;
-use crate::observer::Observation;
 use crate::options::client_options;
 use crate::queue::Queue;
 use crate::record::Recorded;
@@ -131,20 +130,10 @@ impl CompletionQueue {
                 (Kind::Released, id, ms(release.overrun))
             }
             Item::Settled(id, Ok(Value::Released(release))) => rich.with(Kind::Resolved, id, Release::from(release))?,
-            Item::Settled(id, Ok(Value::Info(info))) => rich.with(Kind::Resolved, id, LockInfo::from(*info))?,
-            Item::Settled(id, Ok(Value::Locks(locks))) => {
-                rich.with(Kind::Resolved, id, locks.into_iter().map(LockInfo::from).collect::<Vec<_>>())?
+            Item::Settled(id, Ok(Value::Data(put))) => {
+                put(rich.array()?)?;
+                (Kind::Resolved, id, 0.0)
             }
-            Item::Settled(id, Ok(Value::Grants(grants))) => {
-                rich.with(Kind::Resolved, id, grants.into_iter().map(Grant::from).collect::<Vec<_>>())?
-            }
-            Item::Settled(id, Ok(Value::Observed(seen))) => rich.with(Kind::Resolved, id, Observation::from(*seen))?,
-            Item::Settled(id, Ok(Value::Status(status))) => rich.with(Kind::Resolved, id, JobStatus::from(*status))?,
-            Item::Settled(id, Ok(Value::Reset(reset))) => rich.with(Kind::Resolved, id, reset)?,
-            Item::Settled(id, Ok(Value::Reports(reports))) => {
-                rich.with(Kind::Resolved, id, reports.into_iter().map(ServerReport::from).collect::<Vec<_>>())?
-            }
-            Item::Settled(id, Ok(Value::Ended(loss))) => rich.with(Kind::Resolved, id, loss.map(Failure::from))?,
             Item::Settled(id, Err(error)) => rich.with(Kind::Rejected, id, Failure::from(error))?,
             Item::Ended(id, loss) => rich.with(Kind::Ended, id, loss.map(Failure::from))?,
             Item::Event(client, event, at, _) => {
@@ -224,13 +213,16 @@ struct Rich<'a, 'env> {
     array: &'a mut Option<Array<'env>>,
 }
 
-impl Rich<'_, '_> {
-    fn with<T: ToNapiValue>(&mut self, kind: Kind, number: i64, value: T) -> Result<(Kind, i64, f64)> {
-        let array = match self.array.take() {
+impl<'env> Rich<'_, 'env> {
+    fn array(&mut self) -> Result<&mut Array<'env>> {
+        Ok(match self.array.take() {
             Some(array) => self.array.insert(array),
             None => self.array.insert(self.env.create_array(0)?),
-        };
-        array.insert(value)?;
+        })
+    }
+
+    fn with<T: ToNapiValue>(&mut self, kind: Kind, number: i64, value: T) -> Result<(Kind, i64, f64)> {
+        self.array()?.insert(value)?;
         Ok((kind, number, 0.0))
     }
 }
@@ -336,17 +328,17 @@ impl Client {
 
     #[napi]
     pub fn check_servers(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.check_servers()), Value::Reports)
+        self.queue.call(&env, Ok(self.core.check_servers()), Value::list::<_, ServerReport>)
     }
 
     #[napi]
     pub fn locks(&self, env: Env, pattern: String, limit: Option<u32>) -> i64 {
-        self.queue.call(&env, Ok(self.core.locks(pattern, limit.map(|limit| limit as usize))), Value::Locks)
+        self.queue.call(&env, Ok(self.core.locks(pattern, limit.map(|limit| limit as usize))), Value::list::<_, LockInfo>)
     }
 
     #[napi]
     pub fn history(&self, env: Env, name: Option<String>, limit: Option<u32>) -> i64 {
-        self.queue.call(&env, Ok(self.core.history(name.as_deref(), limit.map(|limit| limit as usize))), Value::Grants)
+        self.queue.call(&env, Ok(self.core.history(name.as_deref(), limit.map(|limit| limit as usize))), Value::list::<_, Grant>)
     }
 
     #[napi]

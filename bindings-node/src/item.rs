@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
 use locktender::host::{Queued, Record};
-use locktender::{Begun, Error, Grant, Hold, JobStatus, Leadership, LockEvent, LockInfo, Observation, Release, ServerReport};
+use locktender::{Begun, Error, Hold, Leadership, LockEvent, Release};
+use napi::bindgen_prelude::{Array, ToNapiValue};
 
 /// An item of the queue.
 pub(crate) enum Item {
@@ -43,6 +44,9 @@ impl Queued for Item {
     }
 }
 
+/// Puts data at the end of an array of JavaScript.
+type Put = Box<dyn FnOnce(&mut Array<'_>) -> napi::Result<()> + Send>;
+
 /// The result of a call.
 pub(crate) enum Value {
     Nothing,
@@ -51,20 +55,20 @@ pub(crate) enum Value {
     Held(Box<Hold>),
     Begun(Box<Begun>),
     Led(Box<Leadership>),
-    Observed(Box<Observation>),
     Released(Release),
-    Info(Box<LockInfo>),
-    Locks(Vec<LockInfo>),
-    Grants(Vec<Grant>),
-    Status(Box<JobStatus>),
-    /// Whether a job was reset.
-    Reset(bool),
-    Reports(Vec<ServerReport>),
-    /// The end of a hold: its loss, or none.
-    Ended(Option<Error>),
+    /// Data.
+    Data(Put),
 }
 
 impl Value {
+    pub(crate) fn data<T: ToNapiValue + Send + 'static>(result: T) -> Self {
+        Self::Data(Box::new(|array| array.insert(result)))
+    }
+
+    pub(crate) fn list<T, Of: From<T> + ToNapiValue + Send + 'static>(found: Vec<T>) -> Self {
+        Self::data(found.into_iter().map(Of::from).collect::<Vec<_>>())
+    }
+
     /// The term of a leader, if there is one.
     pub(crate) fn led(leadership: Option<Leadership>) -> Self {
         leadership.map_or(Self::Nothing, |leadership| Self::Led(Box::new(leadership)))

@@ -40,12 +40,12 @@ impl Job {
 
     #[napi]
     pub fn status(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.status()), |status| Value::Status(Box::new(status)))
+        self.queue.call(&env, Ok(self.core.status()), |status| Value::data(JobStatus::from(status)))
     }
 
     #[napi]
     pub fn reset(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.reset()), Value::Reset)
+        self.queue.call(&env, Ok(self.core.reset()), Value::data)
     }
 }
 

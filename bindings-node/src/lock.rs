@@ -11,6 +11,7 @@ use crate::error::Failure;
 use crate::item::Value;
 use crate::options::lock_options;
 use crate::queue::Queue;
+use crate::results::LockInfo;
 
 /// See `safeName` in lib/lock.ts.
 #[napi]
@@ -66,13 +67,11 @@ impl Lock {
 
     #[napi]
     pub fn inspect(&self, env: Env) -> i64 {
-        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, |info| Value::Info(Box::new(info)));
-        self.queue.call(&env, Ok(self.core.inspect()), info)
+        self.queue.call(&env, Ok(self.core.inspect()), |found| Value::data(found.map(LockInfo::from)))
     }
 
     #[napi]
     pub fn force_release(&self, env: Env, owner: Option<String>) -> i64 {
-        let info = |info: Option<locktender::LockInfo>| info.map_or(Value::Nothing, |info| Value::Info(Box::new(info)));
-        self.queue.call(&env, Ok(self.core.force_release(owner.as_deref())), info)
+        self.queue.call(&env, Ok(self.core.force_release(owner.as_deref())), |ended| Value::data(ended.map(LockInfo::from)))
     }
 }

@@ -25,7 +25,7 @@ impl Observer {
 
     #[napi]
     pub fn next(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.observe()), |seen| Value::Observed(Box::new(seen)))
+        self.queue.call(&env, Ok(self.core.observe()), |seen| Value::data(Observation::from(seen)))
     }
 }
 

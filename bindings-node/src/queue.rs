@@ -17,6 +17,7 @@ use napi::Env;
 use napi::bindgen_prelude::FunctionRef;
 
 use crate::any_hold::AnyHold;
+use crate::error::Failure;
 use crate::item::{Item, Value};
 use crate::questions::Questions;
 use crate::wake::Wake;
@@ -110,7 +111,7 @@ impl Queue {
     pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Hold) -> i64 {
         let id = self.expect(env);
         let queue = Arc::clone(self);
-        let ended = |lost: Option<(String, Loss)>| Value::Ended(lost.map(|(name, loss)| Error::lost(&name, loss)));
+        let ended = |lost: Option<(String, Loss)>| Value::data(lost.map(|(name, loss)| Failure::from(Error::lost(&name, loss))));
         self.keep(id, held.ended_of().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
         id
     }
