@@ -14,7 +14,7 @@ use napi_derive::napi;
 use crate::any_hold::AnyHold;
 use crate::credentials::Provider;
 use crate::election::Election;
-use crate::error::{Failure, ms};
+use crate::error::{Failure, ms, or_failure};
 use crate::event::{self, Forward};
 use crate::exit::{exit, gone};
 use crate::host::Host;
@@ -184,13 +184,7 @@ impl CompletionQueue {
         }
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
         self.queue.open(&env);
-        match Client::open(&self.queue, id, servers, (options, provided)) {
-            Ok(client) => Either::A(client),
-            Err(error) => {
-                self.queue.rest();
-                Either::B(error.into())
-            }
-        }
+        or_failure(Client::open(&self.queue, id, servers, (options, provided)).inspect_err(|_| self.queue.rest()))
     }
 
     /// The metrics of all clients.

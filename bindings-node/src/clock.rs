@@ -8,7 +8,7 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::client::CompletionQueue;
-use crate::error::Failure;
+use crate::error::{Failure, or_failure};
 use crate::item::Value;
 use crate::queue::Queue;
 
@@ -24,10 +24,7 @@ impl CompletionQueue {
     /// Takes the process's clock.
     #[napi]
     pub fn clock(&self) -> Either<Clock, Failure> {
-        match testing::Clock::try_take() {
-            Ok(core) => Either::A(Clock { core, queue: Arc::clone(&self.queue) }),
-            Err(error) => Either::B(error.into()),
-        }
+        or_failure(testing::Clock::try_take().map(|core| Clock { core, queue: Arc::clone(&self.queue) }))
     }
 }
 

@@ -7,7 +7,7 @@ use napi::Env;
 use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
-use crate::error::Failure;
+use crate::error::{Failure, or_failure};
 use crate::item::Value;
 use crate::observer::Observer;
 use crate::options::lock_options;
@@ -23,15 +23,11 @@ pub struct Election {
 #[napi]
 impl Election {
     pub(crate) fn make(election: locktender::Election, options: &Object<'_>, queue: &Arc<Queue>) -> Either<Self, Failure> {
-        let checked = lock_options(options).and_then(|settings| {
-            let election = election.settings(settings);
-            election.validate()?;
-            Ok(election)
-        });
-        match checked {
-            Ok(core) => Either::A(Self { core, queue: Arc::clone(queue) }),
-            Err(error) => Either::B(error.into()),
-        }
+        or_failure(lock_options(options).and_then(|settings| {
+            let core = election.settings(settings);
+            core.validate()?;
+            Ok(Self { core, queue: Arc::clone(queue) })
+        }))
     }
 
     #[napi]
@@ -52,10 +48,7 @@ impl Election {
     /// Begins to lead, unless another call leads by this election.
     #[napi]
     pub fn leading(&self) -> Either<Leading, Failure> {
-        match self.core.leading() {
-            Ok(core) => Either::A(Leading { core: Some(core), queue: Arc::clone(&self.queue) }),
-            Err(error) => Either::B(error.into()),
-        }
+        or_failure(self.core.leading().map(|core| Leading { core: Some(core), queue: Arc::clone(&self.queue) }))
     }
 }
 

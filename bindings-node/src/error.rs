@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use locktender::host::Language;
 use locktender::{Error, Remaining};
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::questions::cause;
@@ -56,6 +57,11 @@ impl From<Error> for Failure {
             cause: cause(&error),
         }
     }
+}
+
+/// A value, or its failure as plain data.
+pub(crate) fn or_failure<T>(result: Result<T, Error>) -> Either<T, Failure> {
+    result.map_or_else(|error| Either::B(error.into()), Either::A)
 }
 
 impl From<&locktender::ServerFailure> for ServerFailure {

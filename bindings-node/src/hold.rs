@@ -10,7 +10,7 @@ use napi_derive::napi;
 
 use crate::any_hold::AnyHold;
 use crate::client::CompletionQueue;
-use crate::error::{Failure, ms};
+use crate::error::{Failure, ms, or_failure};
 use crate::item::Value;
 
 /// The failure of a call on a hold that was freed.
@@ -89,10 +89,7 @@ impl CompletionQueue {
 
     #[napi]
     pub fn hand_over(&self, hold: i64) -> napi::Result<Either<String, Failure>> {
-        Ok(match self.hold(hold)?.hand_over() {
-            Ok(ticket) => Either::A(ticket),
-            Err(error) => Either::B(error.into()),
-        })
+        Ok(or_failure(self.hold(hold)?.hand_over()))
     }
 
     /// Makes a reader's hold of a writer's, under the number of this call.

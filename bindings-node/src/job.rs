@@ -8,7 +8,7 @@ use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
 use crate::date::Date;
-use crate::error::{Failure, ms, remaining_ms};
+use crate::error::{Failure, ms, or_failure, remaining_ms};
 use crate::item::Value;
 use crate::options::with_options;
 use crate::queue::Queue;
@@ -23,14 +23,10 @@ pub struct Job {
 #[napi]
 impl Job {
     pub(crate) fn make(job: locktender::Job, options: &Object<'_>, queue: &Arc<Queue>) -> Either<Self, Failure> {
-        let checked = with_options(job, options).and_then(|job| {
-            job.validate()?;
-            Ok(job)
-        });
-        match checked {
-            Ok(core) => Either::A(Self { core, queue: Arc::clone(queue) }),
-            Err(error) => Either::B(error.into()),
-        }
+        or_failure(with_options(job, options).and_then(|core| {
+            core.validate()?;
+            Ok(Self { core, queue: Arc::clone(queue) })
+        }))
     }
 
     #[napi]

@@ -7,7 +7,7 @@ use napi::Env;
 use napi::bindgen_prelude::{Either, Object};
 use napi_derive::napi;
 
-use crate::error::Failure;
+use crate::error::{Failure, or_failure};
 use crate::item::Value;
 use crate::options::lock_options;
 use crate::queue::Queue;
@@ -44,10 +44,7 @@ pub struct Lock {
 #[napi]
 impl Lock {
     pub(crate) fn make(lock: Result<locktender::Lock, Error>, queue: &Arc<Queue>) -> Either<Self, Failure> {
-        match lock {
-            Ok(core) => Either::A(Self { core, queue: Arc::clone(queue) }),
-            Err(error) => Either::B(error.into()),
-        }
+        or_failure(lock.map(|core| Self { core, queue: Arc::clone(queue) }))
     }
 
     #[napi(getter)]

@@ -21,17 +21,10 @@ pub(crate) struct ServerReport {
 
 impl From<locktender::ServerReport> for ServerReport {
     fn from(report: locktender::ServerReport) -> Self {
-        Self {
-            failure: report.failure.as_ref().map(ServerFailure::from),
-            server: report.server,
-            version: report.version,
-            role: report.role,
-            persistence: report.persistence,
-            eviction: report.eviction,
-            clock_offset_ms: report.clock_offset_ms,
-            denied: report.denied,
-            warnings: report.warnings,
-        }
+        let failure = report.failure.as_ref().map(ServerFailure::from);
+        let locktender::ServerReport { server, version, role, persistence, eviction, clock_offset_ms, denied, warnings, .. } =
+            report;
+        Self { server, failure, version, role, persistence, eviction, clock_offset_ms, denied, warnings }
     }
 }
 
