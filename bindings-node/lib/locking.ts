@@ -145,10 +145,12 @@ export class Locking extends Overview {
     return new Lock(name, () => made)
   }
 
-  /** A lock for a body, whose acquire checks it. */
-  #unchecked(maker: LockMaker, name: string, options: unknown, entry: Function): Lock {
-    const made = this.#made(maker, name, options, entry, ['signal'])
-    return new Lock(name, () => made)
+  /** Makes the lock for a body, whose acquire checks it. */
+  #unchecked(maker: LockMaker, name: string, entry: Function): (options: unknown) => Lock {
+    return (options) => {
+      const made = this.#made(maker, name, options, entry, ['signal'])
+      return new Lock(name, () => made)
+    }
   }
 
   #made(maker: LockMaker, name: string, given: unknown, entry: Function, also: readonly string[] = []): Made {
@@ -183,7 +185,7 @@ export class Locking extends Overview {
   withLock<T>(name: string, body: LockCallback<T>): Promise<T>
   withLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<T>
   withLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
-    return this.#with('lock', name, options, body, Locking.prototype.withLock)
+    return around('lock', this.#unchecked('lock', name, Locking.prototype.withLock), options, body)
   }
 
   /**
@@ -199,7 +201,7 @@ export class Locking extends Overview {
   tryWithLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
   tryWithLock<T>(name: string, options: WithLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
   tryWithLock<T>(name: string, options: WithLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
-    return this.#tryWith('lock', name, options, body, Locking.prototype.tryWithLock)
+    return tryAround('lock', this.#unchecked('lock', name, Locking.prototype.tryWithLock), options, body)
   }
 
   /**
@@ -213,7 +215,7 @@ export class Locking extends Overview {
    * ```
    */
   withSemaphore<T>(name: string, options: WithSemaphoreOptions, body: LockCallback<T>): Promise<T> {
-    return this.#with('semaphore', name, options, body, Locking.prototype.withSemaphore)
+    return around('semaphore', this.#unchecked('semaphore', name, Locking.prototype.withSemaphore), options, body)
   }
 
   /**
@@ -227,7 +229,7 @@ export class Locking extends Overview {
    * ```
    */
   tryWithSemaphore<T>(name: string, options: WithSemaphoreOptions, body: LockCallback<T>): Promise<TryOutcome<T>> {
-    return this.#tryWith('semaphore', name, options, body, Locking.prototype.tryWithSemaphore)
+    return tryAround('semaphore', this.#unchecked('semaphore', name, Locking.prototype.tryWithSemaphore), options, body)
   }
 
   /**
@@ -243,7 +245,7 @@ export class Locking extends Overview {
   withReadLock<T>(name: string, body: LockCallback<T>): Promise<T>
   withReadLock<T>(name: string, options: WithReadLockOptions | undefined, body: LockCallback<T>): Promise<T>
   withReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<T> {
-    return this.#with('readLock', name, options, body, Locking.prototype.withReadLock)
+    return around('readLock', this.#unchecked('readLock', name, Locking.prototype.withReadLock), options, body)
   }
 
   /**
@@ -260,7 +262,7 @@ export class Locking extends Overview {
   tryWithReadLock<T>(name: string, body: LockCallback<T>): Promise<TryOutcome<T>>
   tryWithReadLock<T>(name: string, options: WithReadLockOptions | undefined, body: LockCallback<T>): Promise<TryOutcome<T>>
   tryWithReadLock<T>(name: string, options: WithReadLockOptions | LockCallback<T> | undefined, body?: LockCallback<T>): Promise<TryOutcome<T>> {
-    return this.#tryWith('readLock', name, options, body, Locking.prototype.tryWithReadLock)
+    return tryAround('readLock', this.#unchecked('readLock', name, Locking.prototype.tryWithReadLock), options, body)
   }
 
   /**
@@ -300,26 +302,6 @@ export class Locking extends Overview {
   ): Promise<TryOutcome<T>> {
     const recipe = (own: unknown): MultiLock => this.#several(names, own, Locking.prototype.tryWithMultiLock, ['signal'])
     return tryAround('multiLock', recipe, options, body)
-  }
-
-  #with<T>(
-    maker: LockMaker,
-    name: string,
-    options: WithLockOptions | LockCallback<T> | undefined,
-    body: LockCallback<T> | undefined,
-    entry: Function,
-  ): Promise<T> {
-    return around(maker, (own) => this.#unchecked(maker, name, own, entry), options, body)
-  }
-
-  #tryWith<T>(
-    maker: LockMaker,
-    name: string,
-    options: WithLockOptions | LockCallback<T> | undefined,
-    body: LockCallback<T> | undefined,
-    entry: Function,
-  ): Promise<TryOutcome<T>> {
-    return tryAround(maker, (own) => this.#unchecked(maker, name, own, entry), options, body)
   }
 }
 
