@@ -3,14 +3,15 @@ import { inspect } from 'node:util'
 import type * as native from '../native/index.js'
 import type { AdoptOptions } from './body.js'
 import { flag, text } from './checks.js'
+import type { Made } from './core.js'
 import { provide } from './credentials.js'
-import { Election, type MadeElection } from './election.js'
+import { Election } from './election.js'
 import type { Listener } from './emitter.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
 import { enrol, isEvent, ofNormalLife, type ClientEvents } from './events.js'
 import { Hold } from './hold.js'
 import { ofIoredis, type IoredisLike } from './ioredis.js'
-import { Job, type MadeJob } from './job.js'
+import { Job } from './job.js'
 import { Locking } from './locking.js'
 import {
   clientOptions,
@@ -118,8 +119,8 @@ export class Client extends Locking implements AsyncDisposable {
   }
 
   /** @internal */
-  static makeJob(client: Client, name: string, options: JobOptions, kind: 'job' | 'cronJob' = 'job'): MadeJob {
-    return { native: valueOf(Overview.makerOf(client)[kind](name, options)), client }
+  static makeJob(client: Client, name: string, options: JobOptions, kind: 'job' | 'cronJob' = 'job'): Made<native.Job> {
+    return { core: valueOf(Overview.makerOf(client)[kind](name, options)), client }
   }
 
   /**
@@ -164,8 +165,8 @@ export class Client extends Locking implements AsyncDisposable {
   }
 
   /** @internal */
-  static makeElection(client: Client, name: string, options: LockOptions): MadeElection {
-    return { native: valueOf(Overview.makerOf(client).election(name, options)), client }
+  static makeElection(client: Client, name: string, options: LockOptions): Made<native.Election> {
+    return { core: valueOf(Overview.makerOf(client).election(name, options)), client }
   }
 
   /**

@@ -4,7 +4,7 @@ import type * as native from '../native/index.js'
 import { valueOf } from './errors.js'
 import type { LockOptions } from './options.js'
 
-/** What the core does with a lock, and the client that it keeps alive. @internal */
+/** What the core does with a lock, a job or an election, and the client that it keeps alive. @internal */
 export interface Made<Core = CoreLock> {
   readonly core: Core
   readonly client: object

@@ -37,6 +37,12 @@ function defaultClient(): Client {
   return (client ??= new Client())
 }
 
+/** Makes something with the default client when it is first used. */
+function byDefault<T>(make: (client: Client) => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make(defaultClient()))
+}
+
 /**
  * Sets the servers and options of the default client, which `lock`, `job`, `election`, `withLock` and the other functions of this
  * package use, and returns that client. Otherwise the default client is made at the first operation, with the servers that the environment's
@@ -78,7 +84,7 @@ export function configure(servers: ServerSource | readonly ServerSource[] | Clie
 export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, lock)
-  return new Lock(name, () => Client.makeLock(defaultClient(), name, own))
+  return new Lock(name, byDefault((client) => Client.makeLock(client, name, own)))
 }
 
 /**
@@ -94,7 +100,7 @@ export function lock(name: string, options?: LockOptions): Lock {
 export function semaphore(name: string, options: SemaphoreOptions): Lock {
   const own = semaphoreOptions(options)
   suspect(undefined, text('name', name), own, semaphore)
-  return new Lock(name, () => Client.makeLock(defaultClient(), name, own, 'semaphore'))
+  return new Lock(name, byDefault((client) => Client.makeLock(client, name, own, 'semaphore')))
 }
 
 /**
@@ -110,7 +116,7 @@ export function semaphore(name: string, options: SemaphoreOptions): Lock {
 export function readLock(name: string, options?: ReadLockOptions): Lock {
   const own = lockOptions(options)
   suspect(undefined, text('name', name), own, readLock)
-  return new Lock(name, () => Client.makeLock(defaultClient(), name, own, 'readLock'))
+  return new Lock(name, byDefault((client) => Client.makeLock(client, name, own, 'readLock')))
 }
 
 /**
@@ -126,7 +132,7 @@ export function readLock(name: string, options?: ReadLockOptions): Lock {
 export function multiLock(names: readonly string[], options?: MultiLockOptions): MultiLock {
   const [own, given] = [lockOptions(options), namesOf(names)]
   suspect(undefined, given.join(', '), own, multiLock)
-  return new MultiLock(given, () => Client.makeMultiLock(defaultClient(), given, own))
+  return new MultiLock(given, byDefault((client) => Client.makeMultiLock(client, given, own)))
 }
 
 /**
@@ -143,7 +149,7 @@ export function multiLock(names: readonly string[], options?: MultiLockOptions):
 export function job(name: string, options?: JobOptions): Job {
   const own = jobOptions(options)
   suspect(undefined, text('name', name), own, job)
-  return new Job(name, () => Client.makeJob(defaultClient(), name, own))
+  return new Job(name, byDefault((client) => Client.makeJob(client, name, own)))
 }
 
 /**
@@ -159,7 +165,7 @@ export function job(name: string, options?: JobOptions): Job {
 export function cronJob(name: string, options?: CronJobOptions): Job {
   const own = cronJobOptions(options)
   suspect(undefined, text('name', name), own, cronJob)
-  return new Job(name, () => Client.makeJob(defaultClient(), name, own, 'cronJob'))
+  return new Job(name, byDefault((client) => Client.makeJob(client, name, own, 'cronJob')))
 }
 
 /**
@@ -177,7 +183,7 @@ export function cronJob(name: string, options?: CronJobOptions): Job {
 export function election(name: string, options?: LockOptions): Election {
   const own = electionOptions(options)
   suspect(undefined, text('name', name), own, election)
-  return new Election(name, () => Client.makeElection(defaultClient(), name, own))
+  return new Election(name, byDefault((client) => Client.makeElection(client, name, own)))
 }
 
 /**

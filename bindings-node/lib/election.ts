@@ -1,4 +1,5 @@
 import type * as native from '../native/index.js'
+import type { Made } from './core.js'
 import { InvalidArgumentError, valueOf } from './errors.js'
 import { Hold } from './hold.js'
 import type { Release } from './holding.js'
@@ -94,19 +95,19 @@ export interface Observation {
 /** An observer: its `return` ends the `next` under way, too. */
 class Observer implements AsyncIterableIterator<Observation> {
   // The client is only kept alive.
-  readonly #kept: { readonly native: native.Observer; readonly client: object }
+  readonly #kept: Made<native.Observer>
   readonly #over = new AbortController()
   readonly #signal: AbortSignal
 
-  constructor(made: MadeElection, signal: AbortSignal | undefined) {
-    this.#kept = { native: made.native.observe(), client: made.client }
+  constructor(made: Made<native.Election>, signal: AbortSignal | undefined) {
+    this.#kept = { core: made.core.observe(), client: made.client }
     this.#signal = signal ? AbortSignal.any([signal, this.#over.signal]) : this.#over.signal
   }
 
   async next(): Promise<IteratorResult<Observation, undefined>> {
     try {
       if (!this.#over.signal.aborted) {
-        const seen = await outcomeUnless(this.#signal, () => this.#kept.native.next())
+        const seen = await outcomeUnless(this.#signal, () => this.#kept.core.next())
         return { done: false, value: resultOf<Observation>(seen) }
       }
     } catch (error) {
@@ -123,12 +124,6 @@ class Observer implements AsyncIterableIterator<Observation> {
   [Symbol.asyncIterator](): this {
     return this
   }
-}
-
-/** The core's election, and the client that it keeps alive. @internal */
-export interface MadeElection {
-  readonly native: native.Election
-  readonly client: object
 }
 
 /**
@@ -150,19 +145,14 @@ export interface MadeElection {
  * ```
  */
 export class Election {
-  readonly #open: () => MadeElection
-  #opened: MadeElection | undefined
+  readonly #made: () => Made<native.Election>
   /** The name, without the client's prefix. */
   readonly name: string
 
   /** @internal */
-  constructor(name: string, open: () => MadeElection) {
+  constructor(name: string, made: () => Made<native.Election>) {
     this.name = name
-    this.#open = open
-  }
-
-  get #made(): MadeElection {
-    return (this.#opened ??= this.#open())
+    this.#made = made
   }
 
   /**
@@ -180,7 +170,7 @@ export class Election {
    */
   async campaign(options?: AcquireOptions): Promise<Leadership> {
     const signal = onlySignal(options, 'campaign')
-    return await this.#led(signal, () => this.#made.native.campaign()) as Leadership
+    return await this.#led(signal, () => this.#made().core.campaign()) as Leadership
   }
 
   /**
@@ -196,13 +186,13 @@ export class Election {
    */
   async tryCampaign(options?: AcquireOptions): Promise<Leadership | null> {
     const signal = onlySignal(options, 'campaign')
-    return await this.#led(signal, () => this.#made.native.tryCampaign())
+    return await this.#led(signal, () => this.#made().core.tryCampaign())
   }
 
   #led(signal: AbortSignal | undefined, start: () => number, stop?: AbortSignal): Promise<Leadership | null> {
     return traced('acquire', this.name, async () => {
       const granted = resultOf<Granted | undefined>(await outcomeUnless(signal, start))
-      return granted ? new Leadership(this.name, this.#made.client, granted, stop) : null
+      return granted ? new Leadership(this.name, this.#made().client, granted, stop) : null
     })
   }
 
@@ -232,7 +222,7 @@ export class Election {
    * ```
    */
   observe(options?: AcquireOptions): AsyncIterableIterator<Observation> {
-    return new Observer(this.#made, onlySignal(options, 'campaign'))
+    return new Observer(this.#made(), onlySignal(options, 'campaign'))
   }
 
   /**
@@ -262,7 +252,7 @@ export class Election {
   async lead(work: LeaderWork, options?: AcquireOptions): Promise<never> {
     if (typeof work !== 'function') throw InvalidArgumentError.of('work', work, 'must be a function')
     const signal = onlySignal(options, 'campaign')
-    const leading = valueOf(this.#made.native.leading())
+    const leading = valueOf(this.#made().core.leading())
     try {
       for (;;) {
         const leadership = (await this.#led(signal, () => leading.next(), signal)) as Leadership

@@ -1,4 +1,5 @@
 import type * as native from '../native/index.js'
+import type { Made } from './core.js'
 import { InvalidArgumentError, LockLostError } from './errors.js'
 import { Hold } from './hold.js'
 import { messageOf } from './messages.js'
@@ -156,12 +157,6 @@ export class Attempt extends Hold {
 
 answerWords(Attempt.prototype, ['done', 'giveBack'])
 
-/** The core's job, and the client that it keeps alive. @internal */
-export interface MadeJob {
-  readonly native: native.Job
-  readonly client: object
-}
-
 /**
  * A job, as a name and options: work that must be done once in a cluster. It does no I/O, and may be shared and used again.
  *
@@ -185,19 +180,14 @@ export interface MadeJob {
  * ```
  */
 export class Job {
-  readonly #open: () => MadeJob
-  #made: MadeJob | undefined
+  readonly #made: () => Made<native.Job>
   /** The name, without the client's prefix. */
   readonly name: string
 
   /** @internal */
-  constructor(name: string, open: () => MadeJob) {
+  constructor(name: string, made: () => Made<native.Job>) {
     this.name = name
-    this.#open = open
-  }
-
-  get #opened(): MadeJob {
-    return (this.#made ??= this.#open())
+    this.#made = made
   }
 
   /**
@@ -226,8 +216,8 @@ export class Job {
   /** Begins an attempt, or calls `over` with the outcome of a job whose work is not to run. */
   #begin(signal: AbortSignal | undefined, over?: (outcome: native.JobOutcome) => void): Promise<Attempt | null> {
     return traced('acquire', this.name, async () => {
-      const { native, client } = this.#opened
-      const begun = resultOf<native.BegunAttempt | native.JobOutcome>(await outcomeUnless(signal, () => native.begin()))
+      const { core, client } = this.#made()
+      const begun = resultOf<native.BegunAttempt | native.JobOutcome>(await outcomeUnless(signal, () => core.begin()))
       if ('hold' in begun) return new Attempt(this.name, client, begun)
       over?.(begun)
       return null
@@ -302,8 +292,7 @@ export class Job {
    * ```
    */
   async status(): Promise<JobStatus> {
-    const { native } = this.#opened
-    const status = resultOf<native.JobStatus>(await outcome(native.status()))
+    const status = resultOf<native.JobStatus>(await outcome(this.#made().core.status()))
     return { ...status, state: status.state as JobState, result: parsed(status.result) }
   }
 
@@ -323,8 +312,7 @@ export class Job {
    * ```
    */
   async reset(): Promise<boolean> {
-    const { native } = this.#opened
-    return resultOf<boolean>(await outcome(native.reset()))
+    return resultOf<boolean>(await outcome(this.#made().core.reset()))
   }
 }
 

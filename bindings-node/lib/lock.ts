@@ -135,18 +135,15 @@ export async function tried<H>(open: () => Made<Acquiring>, options: AcquireOpti
  * ```
  */
 export class Lock {
-  readonly #open: () => Made
-  #made: Made | undefined
+  readonly #made: () => Made
   /** The name, without the client's prefix. */
   readonly name: string
 
   /** @internal */
-  constructor(name: string, open: () => Made) {
+  constructor(name: string, made: () => Made) {
     this.name = name
-    this.#open = open
+    this.#made = made
   }
-
-  readonly #opened = (): Made => (this.#made ??= this.#open())
 
   readonly #hold = (client: object, granted: Granted): Hold => new Hold(this.name, client, granted)
 
@@ -167,7 +164,7 @@ export class Lock {
    * ```
    */
   acquire(options?: AcquireOptions): Promise<Hold> {
-    return traced('acquire', this.name, () => acquired(this.#opened, options, this.#hold))
+    return traced('acquire', this.name, () => acquired(this.#made, options, this.#hold))
   }
 
   /**
@@ -182,7 +179,7 @@ export class Lock {
    * ```
    */
   tryAcquire(options?: AcquireOptions): Promise<Hold | null> {
-    return traced('acquire', this.name, () => tried(this.#opened, options, this.#hold))
+    return traced('acquire', this.name, () => tried(this.#made, options, this.#hold))
   }
 
   /**
@@ -199,8 +196,7 @@ export class Lock {
    * ```
    */
   async inspect(): Promise<LockInfo | null> {
-    const { core } = this.#opened()
-    return resultOf<LockInfo | null>(await outcome(core.inspect()))
+    return resultOf<LockInfo | null>(await outcome(this.#made().core.inspect()))
   }
 
   /**
@@ -223,8 +219,7 @@ export class Lock {
    */
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {
     const { owner } = forceReleaseOptions(options)
-    const { core } = this.#opened()
-    return resultOf<LockInfo | null>(await outcome(core.forceRelease(owner)))
+    return resultOf<LockInfo | null>(await outcome(this.#made().core.forceRelease(owner)))
   }
 
   /** @deprecated It is on the result of `acquire()`. */

@@ -72,18 +72,15 @@ answerWords(MultiHold.prototype, ['handOver', 'downgrade'], addon.insteadOfMembe
  * ```
  */
 export class MultiLock {
-  readonly #open: () => Made<native.Lock>
-  #made: Made<native.Lock> | undefined
+  readonly #made: () => Made<native.Lock>
   /** The names, without the client's prefix, in the order in which they were given. */
   readonly names: readonly string[]
 
   /** @internal */
-  constructor(names: readonly string[], open: () => Made<native.Lock>) {
+  constructor(names: readonly string[], made: () => Made<native.Lock>) {
     this.names = names
-    this.#open = open
+    this.#made = made
   }
-
-  readonly #opened = (): Made<native.Lock> => (this.#made ??= this.#open())
 
   readonly #hold = (client: object, granted: Granted): MultiHold => new MultiHold(this.names, client, granted)
 
@@ -101,7 +98,7 @@ export class MultiLock {
    * ```
    */
   acquire(options?: AcquireOptions): Promise<MultiHold> {
-    return traced('acquire', this.names.join(', '), () => acquired(this.#opened, options, this.#hold))
+    return traced('acquire', this.names.join(', '), () => acquired(this.#made, options, this.#hold))
   }
 
   /**
@@ -117,7 +114,7 @@ export class MultiLock {
    * ```
    */
   tryAcquire(options?: AcquireOptions): Promise<MultiHold | null> {
-    return traced('acquire', this.names.join(', '), () => tried(this.#opened, options, this.#hold))
+    return traced('acquire', this.names.join(', '), () => tried(this.#made, options, this.#hold))
   }
 
   /** @deprecated It is on the result of `acquire()`. */
