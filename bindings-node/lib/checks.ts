@@ -9,20 +9,27 @@ import { InvalidArgumentError } from './errors.js'
 /** What a value has to be. @internal */
 export type Kind = 'number' | 'count' | 'boolean' | 'string' | 'time' | 'function' | 'secret' | 'addresses'
 
-const kinds = new Map<string, Record<string, Kind>>()
+/** The options of the calls that the core does not know. */
+const simple = {
+  extend: { ttlMs: 'number', byMs: 'number' },
+  server: { name: 'string', responseTimeoutMs: 'number' },
+  locks: { limit: 'count' },
+  history: { limit: 'count' },
+  forceRelease: { owner: 'string' },
+  credentials: { user: 'secret', password: 'secret', expiresInMs: 'number' },
+} as const
 
-/** The options of a call, which the core lists, each with the kind of its value. @internal */
-export function kindsOf(place: `${native.OptionPlace}`): Record<string, Kind> {
+/** The call that takes the options: the answer for an unknown option depends on it. */
+type Place = `${native.OptionPlace}` | keyof typeof simple
+
+const kinds = new Map<string, Record<string, Kind>>(Object.entries(simple))
+
+/** The options of a call, each with the kind of its value. The core lists those that it knows. @internal */
+export function kindsOf(place: Place): Record<string, Kind> {
   const known = kinds.get(place) ?? (Object.fromEntries(addon.optionsOf(place as native.OptionPlace)) as Record<string, Kind>)
   kinds.set(place, known)
   return known
 }
-
-/** The calls whose options the core does not know, with these options. */
-const simple = { extend: 'ttlMs, byMs', server: 'name, responseTimeoutMs', locks: 'limit', history: 'limit', forceRelease: 'owner', credentials: 'user, password, expiresInMs' }
-
-/** The call that takes the options: the answer for an unknown option depends on it. */
-type Place = `${native.OptionPlace}` | keyof typeof simple
 
 const spoken: Record<Kind, string> = {
   number: 'must be a number of milliseconds',
@@ -39,7 +46,7 @@ const spoken: Record<Kind, string> = {
  * The given options, read as JavaScript reads them: also from a prototype, from accessors and from an instance of a class, each of
  * them once. Refuses a name that is no such option, and a value of a wrong type. The core checks the values. @internal
  */
-export function checked<Options extends object>(place: Place, options: unknown, kinds: Record<string, Kind>, also: readonly string[] = []): Options {
+export function checked<Options extends object>(place: Place, options: unknown, also: readonly string[] = [], kinds = kindsOf(place)): Options {
   const given: Record<string, string | number | boolean | object> = {}
   if (options === undefined) return given as Options
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -60,7 +67,7 @@ export function checked<Options extends object>(place: Place, options: unknown, 
 function refuseUnknown(place: Place, key: string, value: unknown): void {
   if (value === undefined) return
   const instead = place in simple
-    ? `there is no option of this name; there are ${simple[place as keyof typeof simple]}`
+    ? `there is no option of this name; there are ${Object.keys(kindsOf(place)).join(', ')}`
     : addon.insteadOf(key, place as native.OptionPlace)
   // Of a text only its type: it may be a password, or a URL with a password. What a provider gives may be one in any form.
   const isHarmless = place !== 'credentials' && (typeof value === 'number' || typeof value === 'boolean')

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 
 import type * as native from '../native/index.js'
 import type { AdoptOptions } from './body.js'
-import { flag, text } from './checks.js'
+import { checked, flag, text } from './checks.js'
 import type { Made } from './core.js'
 import { provide } from './credentials.js'
 import { Election } from './election.js'
@@ -15,9 +15,6 @@ import { Job } from './job.js'
 import { Locking } from './locking.js'
 import {
   clientOptions,
-  cronJobOptions,
-  electionOptions,
-  jobOptions,
   lockOptions,
   signalOf,
   type ClientOptions,
@@ -112,7 +109,7 @@ export class Client extends Locking implements AsyncDisposable {
    * ```
    */
   job(name: string, options?: JobOptions): Job {
-    const own = jobOptions(options)
+    const own: JobOptions = checked('job', options)
     const job = Client.makeJob(this, text('name', name), own)
     suspect(this.#native, name, own, Client.prototype.job)
     return new Job(name, () => job)
@@ -138,7 +135,7 @@ export class Client extends Locking implements AsyncDisposable {
    * ```
    */
   cronJob(name: string, options?: CronJobOptions): Job {
-    const own = cronJobOptions(options)
+    const own: CronJobOptions = checked('cron_job', options)
     const job = Client.makeJob(this, text('name', name), own, 'cronJob')
     suspect(this.#native, name, own, Client.prototype.cronJob)
     return new Job(name, () => job)
@@ -158,7 +155,7 @@ export class Client extends Locking implements AsyncDisposable {
    * ```
    */
   election(name: string, options?: LockOptions): Election {
-    const own = electionOptions(options)
+    const own: LockOptions = checked('election', options)
     const election = Client.makeElection(this, text('name', name), own)
     suspect(this.#native, name, own, Client.prototype.election)
     return new Election(name, () => election)

@@ -8,16 +8,13 @@ import {
   type WithReadLockOptions,
   type WithSemaphoreOptions,
 } from './body.js'
-import { text } from './checks.js'
+import { checked, text } from './checks.js'
 import { Client } from './client.js'
 import { Election } from './election.js'
 import { Job } from './job.js'
 import { Lock } from './lock.js'
 import { MultiLock, namesOf } from './multi.js'
 import {
-  cronJobOptions,
-  electionOptions,
-  jobOptions,
   lockOptions,
   semaphoreOptions,
   type ClientOptions,
@@ -147,7 +144,7 @@ export function multiLock(names: readonly string[], options?: MultiLockOptions):
  * ```
  */
 export function job(name: string, options?: JobOptions): Job {
-  const own = jobOptions(options)
+  const own: JobOptions = checked('job', options)
   suspect(undefined, text('name', name), own, job)
   return new Job(name, byDefault((client) => Client.makeJob(client, name, own)))
 }
@@ -163,7 +160,7 @@ export function job(name: string, options?: JobOptions): Job {
  * ```
  */
 export function cronJob(name: string, options?: CronJobOptions): Job {
-  const own = cronJobOptions(options)
+  const own: CronJobOptions = checked('cron_job', options)
   suspect(undefined, text('name', name), own, cronJob)
   return new Job(name, byDefault((client) => Client.makeJob(client, name, own, 'cronJob')))
 }
@@ -181,7 +178,7 @@ export function cronJob(name: string, options?: CronJobOptions): Job {
  * ```
  */
 export function election(name: string, options?: LockOptions): Election {
-  const own = electionOptions(options)
+  const own: LockOptions = checked('election', options)
   suspect(undefined, text('name', name), own, election)
   return new Election(name, byDefault((client) => Client.makeElection(client, name, own)))
 }

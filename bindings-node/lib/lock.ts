@@ -1,10 +1,10 @@
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
-import { text as textOf } from './checks.js'
+import { checked, text as textOf } from './checks.js'
 import type { Made } from './core.js'
 import { NotHeldError } from './errors.js'
 import { Hold } from './hold.js'
-import { forceReleaseOptions, onlySignal, type AcquireOptions } from './options.js'
+import { onlySignal, type AcquireOptions } from './options.js'
 import { outcome, outcomeUnless, resultOf, type Granted } from './queue.js'
 import { traced } from './tracing.js'
 import { answerWords } from './words.js'
@@ -218,7 +218,7 @@ export class Lock {
    * ```
    */
   async forceRelease(options?: { owner?: string | undefined }): Promise<LockInfo | null> {
-    const { owner } = forceReleaseOptions(options)
+    const { owner }: { owner?: string } = checked('forceRelease', options)
     return resultOf<LockInfo | null>(await outcome(this.#made().core.forceRelease(owner)))
   }
 

@@ -191,36 +191,21 @@ export interface AcquireOptions {
 
 /** @internal */
 export function lockOptions(options: unknown, also: readonly string[] = []): LockOptions {
-  return checked('lock', options, kindsOf('lock'), also)
+  return checked('lock', options, also)
 }
 
 /** @internal */
 export function semaphoreOptions(options: unknown, also: readonly string[] = []): SemaphoreOptions {
   const instead = 'must be given in the options: { permits: 5 }'
   if (typeof options === 'number') throw InvalidArgumentError.of('permits', options, instead)
-  const own: Partial<SemaphoreOptions> = checked('lock', options, { ...kindsOf('lock'), permits: 'count' }, also)
+  const own: Partial<SemaphoreOptions> = checked('lock', options, also, { ...kindsOf('lock'), permits: 'count' })
   if (own.permits === undefined) throw InvalidArgumentError.of('permits', undefined, instead)
   return own as SemaphoreOptions
 }
 
 /** @internal */
-export function jobOptions(options: unknown): JobOptions {
-  return checked('job', options, kindsOf('job'))
-}
-
-/** @internal */
-export function cronJobOptions(options: unknown): CronJobOptions {
-  return checked('cron_job', options, kindsOf('cron_job'))
-}
-
-/** @internal */
-export function electionOptions(options: unknown): LockOptions {
-  return checked('election', options, kindsOf('election'))
-}
-
-/** @internal */
 export function failOptions(options: unknown): { retryInMs?: number; retry?: boolean } {
-  const own: { retryInMs?: number; retry?: boolean } = checked('fail', options, kindsOf('fail'))
+  const own: { retryInMs?: number; retry?: boolean } = checked('fail', options)
   if (own.retry === false && own.retryInMs !== undefined) {
     throw InvalidArgumentError.of('retryInMs', own.retryInMs, 'there is no other attempt with retry: false')
   }
@@ -230,31 +215,11 @@ export function failOptions(options: unknown): { retryInMs?: number; retry?: boo
 /** @internal */
 export function extendOptions(options: unknown): ExtendOptions {
   if (typeof options === 'number') throw InvalidArgumentError.of('options', options, 'write extend({ ttlMs }) or extend({ byMs }), in milliseconds')
-  const own: ExtendOptions = checked('extend', options, { ttlMs: 'number', byMs: 'number' })
+  const own: ExtendOptions = checked('extend', options)
   if (own.ttlMs !== undefined && own.byMs !== undefined) {
     throw InvalidArgumentError.of('byMs', own.byMs, 'extend() takes ttlMs or byMs, not both')
   }
   return own
-}
-
-/** @internal */
-export function serverOptions(options: unknown): { name?: string; responseTimeoutMs?: number } {
-  return checked('server', options, { name: 'string', responseTimeoutMs: 'number' })
-}
-
-/** @internal */
-export function locksOptions(options: unknown): { limit?: number } {
-  return checked('locks', options, { limit: 'count' })
-}
-
-/** @internal */
-export function historyOptions(options: unknown): { limit?: number } {
-  return checked('history', options, { limit: 'count' })
-}
-
-/** @internal */
-export function forceReleaseOptions(options: unknown): { owner?: string } {
-  return checked('forceRelease', options, { owner: 'string' })
 }
 
 /** Credentials that a function of the program gave. @internal */
@@ -262,14 +227,14 @@ export function credentialsOptions(given: unknown): Credentials {
   const why = 'must give a password, or { user, password, expiresInMs }'
   const isList = Array.isArray(given) || ArrayBuffer.isView(given)
   if (typeof given !== 'object' || given === null || isList) throw InvalidArgumentError.of('credentials', typeof given, why)
-  const own = checked<Partial<Credentials>>('credentials', given, { user: 'secret', password: 'secret', expiresInMs: 'number' })
+  const own = checked<Partial<Credentials>>('credentials', given)
   if (own.password === undefined) throw InvalidArgumentError.of('credentials', 'no password', why)
   return own as Credentials
 }
 
 /** @internal */
 export function clientOptions(options: unknown): ClientOptions {
-  const own: ClientOptions = checked('client', options, kindsOf('client'))
+  const own: ClientOptions = checked('client', options)
   const [app] = workersOwn('LOCKTENDER_APP')
   return own.app === undefined && app !== undefined ? { ...own, app } : own
 }
@@ -289,6 +254,6 @@ export function signalOf(options: AcquireOptions | undefined): AbortSignal | und
 
 /** The signal of the options of an acquire, the begin of an attempt or a campaign, that takes nothing else. @internal */
 export function onlySignal(options: AcquireOptions | undefined, place: 'acquire' | 'begin' | 'campaign' = 'acquire'): AbortSignal | undefined {
-  checked(place, options, {}, ['signal'])
+  checked(place, options, ['signal'], {})
   return signalOf(options)
 }

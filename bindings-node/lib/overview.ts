@@ -1,10 +1,9 @@
 import type * as native from '../native/index.js'
-import { text } from './checks.js'
+import { checked, text } from './checks.js'
 import { ClientEmitter } from './emitter.js'
 import { diagnostics } from './events.js'
 import type { Grant, HoldInfo, LockInfo } from './lock.js'
 import { Metrics } from './metrics.js'
-import { historyOptions, locksOptions } from './options.js'
 import { outcome, resultOf } from './queue.js'
 import type { ServerReport } from './servers.js'
 
@@ -66,8 +65,8 @@ export class Overview extends ClientEmitter {
    * ```
    */
   async locks(pattern = '*', options?: { limit?: number | undefined }): Promise<LockInfo[]> {
-    const { limit } = locksOptions(options)
-    return resultOf(await outcome(this.#native.locks(text('pattern', pattern), limit === undefined ? undefined : Math.min(limit, 0xffff_ffff))))
+    const most = limitOf('locks', options)
+    return resultOf(await outcome(this.#native.locks(text('pattern', pattern), most)))
   }
 
   /**
@@ -90,8 +89,7 @@ export class Overview extends ClientEmitter {
    * ```
    */
   async history(name?: string, options?: { limit?: number | undefined }): Promise<Grant[]> {
-    const { limit } = historyOptions(options)
-    const most = limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
+    const most = limitOf('history', options)
     return resultOf<Grant[]>(await outcome(this.#native.history(name === undefined ? undefined : text('name', name), most)))
   }
 
@@ -123,4 +121,9 @@ export class Overview extends ClientEmitter {
   metrics(): Metrics {
     return new Metrics(this.#native.metrics())
   }
+}
+
+function limitOf(place: 'locks' | 'history', options: unknown): number | undefined {
+  const { limit }: { limit?: number } = checked(place, options)
+  return limit === undefined ? undefined : Math.min(limit, 0xffff_ffff)
 }

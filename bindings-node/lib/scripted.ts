@@ -1,8 +1,7 @@
 import type * as native from '../native/index.js'
 import { addon } from './addon.js'
-import { text } from './checks.js'
+import { checked, text } from './checks.js'
 import { errorOf } from './errors.js'
-import { serverOptions } from './options.js'
 
 /** An operation that a scripted server received. */
 export interface Seen {
@@ -36,7 +35,7 @@ export class ScriptedServer {
    * @param options the server's `name` in errors and reports, default `test`, and its `responseTimeoutMs`, default 1 s, up to 366 days
    */
   constructor(script?: string, options?: { name?: string | undefined; responseTimeoutMs?: number | undefined }) {
-    const { name = 'test', responseTimeoutMs } = serverOptions(options)
+    const { name = 'test', responseTimeoutMs }: { name?: string; responseTimeoutMs?: number } = checked('server', options)
     this.#native = new addon.ScriptedServer(name)
     if (responseTimeoutMs !== undefined) throwing(this.#native.responseTimeout(responseTimeoutMs))
     if (script !== undefined) this.play(script)
