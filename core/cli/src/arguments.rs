@@ -11,12 +11,7 @@ use super::history::History;
 use super::inspect::{Reset, Show, Wait};
 use super::list::{List, Watch};
 use super::quorum::Quorum;
-#[cfg(not(unix))]
-use super::unsupported::{
-    Unsupported as CronJob, Unsupported as Hold, Unsupported as Job, Unsupported as Lead, Unsupported as Run,
-};
-#[cfg(unix)]
-use super::{cron_job::CronJob, hold::Hold, job::Job, lead::Lead, run::Run};
+use super::system::{CronJob, Hold, Job, Lead, Run};
 
 /// Distributed locks on Redis
 #[derive(Debug, Parser)]

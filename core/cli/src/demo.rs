@@ -13,12 +13,10 @@ use locktender::{Client, Code, Error, Wait};
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, print};
-#[cfg(unix)]
-use super::private_server::PrivateServer;
 use super::servers::Servers;
-#[cfg(unix)]
-use super::signals::ENDS;
 use super::span::span;
+#[cfg(unix)]
+use super::system::{ENDS, PrivateServer};
 
 /// What they fight for.
 const LOCK: &str = "sweetroll";

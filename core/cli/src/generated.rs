@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::messages::Messages;
-use super::written::write_out;
+use super::system::write_out;
 
 /// What there are manual pages of, beside that of all.
 pub(super) const SUBCOMMANDS: [&str; 17] = [

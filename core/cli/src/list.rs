@@ -11,14 +11,9 @@ use locktender::{Client, Code, LockInfo};
 
 use super::messages::in_words;
 use super::operator::{Asked, Stop, print};
-#[cfg(unix)]
-use super::screen::Screen;
 use super::shown;
-#[cfg(unix)]
-use super::signals::end_also_as_process_1;
 use super::span::span;
-#[cfg(not(unix))]
-use super::unsupported::Screen;
+use super::system::{Screen, end_also_as_process_1};
 use super::web::{Look, Web};
 
 /// What is listed.
@@ -98,7 +93,6 @@ pub(super) fn watch(options: &Watch) -> u8 {
             return options.web.serve(client, &Look { pattern, limit, interval, is_json: choice.asked.json });
         }
         let has_screen = cfg!(unix) && io::stdout().is_terminal() && !choice.asked.json;
-        #[cfg(unix)]
         if !has_screen {
             end_also_as_process_1();
         }

@@ -8,22 +8,15 @@ use locktender::host::cli::on_one_line;
 use serde_json::{Map, Value};
 
 use super::exit;
-#[cfg(unix)]
-use super::run_options::LockOptions;
 
 /// Whether and how something is written.
 pub(super) struct Messages {
-    is_quiet: bool,
-    is_verbose: bool,
-    is_json: bool,
+    pub(super) is_quiet: bool,
+    pub(super) is_verbose: bool,
+    pub(super) is_json: bool,
 }
 
 impl Messages {
-    #[cfg(unix)]
-    pub(super) fn of(options: &LockOptions) -> Self {
-        Self { is_quiet: options.quiet, is_verbose: options.verbose, is_json: options.json }
-    }
-
     /// Those of a subcommand that only asks: its result is on standard output.
     pub(super) fn for_operators(is_json: bool) -> Self {
         Self { is_quiet: false, is_verbose: false, is_json }

@@ -9,7 +9,7 @@ use locktender::{Client, Error};
 use super::exit;
 use super::messages::Messages;
 use super::servers::Servers;
-use super::written::write_out;
+use super::system::write_out;
 
 /// Whom to ask, and how to write.
 #[derive(Debug, Args)]

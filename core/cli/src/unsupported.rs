@@ -1,12 +1,18 @@
-//! Unsupported: the subcommands that this system doesn't have. They need process groups and signals, as Unix has them.
+//! Unsupported: what another system than Unix has in the place of subcommands that need process groups and signals.
 
 use std::ffi::OsString;
+use std::io::{self, Write, stdout};
 
 use clap::Args;
 
 use super::exit;
 use super::messages::Messages;
 use super::operator::Stop;
+
+pub(super) use self::{
+    Unsupported as CronJob, Unsupported as Hold, Unsupported as Job, Unsupported as Lead, Unsupported as Run,
+    refused as cron_job, refused as hold, refused as job, refused as lead, refused as run,
+};
 
 /// Not on this system: it needs process groups and signals
 ///
@@ -35,4 +41,35 @@ impl Screen {
     pub(super) fn show(&self, _: &str) -> Result<(), Stop> {
         match *self {}
     }
+}
+
+/// Nothing else handles what ends a process.
+pub(super) fn take_ends() {}
+
+pub(super) fn end_also_as_process_1() {}
+
+/// Writes to the standard output of this process. A console of Windows takes text only through `Stdout`.
+pub(super) fn write_out(text: &[u8]) -> io::Result<()> {
+    let mut output = stdout().lock();
+    output.write_all(text)?;
+    output.flush()
+}
+
+/// By Ctrl-C.
+pub(super) struct Ending;
+
+impl Ending {
+    pub(super) fn carry_out(self) -> u8 {
+        const CTRL_C: i32 = 2;
+        exit::signalled(CTRL_C)
+    }
+}
+
+/// The end of the page of `watch --web`.
+pub(super) fn ended() -> io::Result<impl Future<Output = Ending>> {
+    let mut typed = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        typed.recv().await;
+        Ending
+    })
 }

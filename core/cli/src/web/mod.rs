@@ -1,7 +1,6 @@
 //! `locktender watch --web`: a local page that shows who holds what, as it changes.
 
 mod client_events;
-mod ended;
 mod feed;
 mod gate;
 mod held;
@@ -27,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::exit;
 use super::messages::Messages;
 use super::operator::{Stop, print};
-use ended::By;
+use super::system::{Ending, ended};
 use gate::Gate;
 use history::{History, Shared};
 use http::Site;
@@ -100,7 +99,7 @@ impl Web {
     }
 
     /// Shows the page, unless it can't; gives what ends it, or the error after which it makes no sense.
-    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Result<By, Error>, Stop> {
+    async fn shown(&self, client: &Client, look: &Look<'_>, history: &Shared) -> Result<Result<Ending, Error>, Stop> {
         let first = seen(client, look, history).await?;
         // A quorum has none, and the page does without.
         if let Ok(grants) = client.history(None, HISTORY_LENGTH).await {
@@ -115,7 +114,7 @@ impl Web {
             let unread = |error| fail(&messages, "CANNOT_READ", &format!("can't read {}: {error}", path.display()), exit::USAGE);
             feed::read(path, Arc::clone(history)).map_err(unread)?;
         }
-        let ended = ended::ended().map_err(Stop::Unwritten)?;
+        let ended = ended().map_err(Stop::Unwritten)?;
         let gate = Gate { token: page::random(), port };
         let url = format!("http://127.0.0.1:{port}/{}/", gate.token);
         print(&if look.is_json { format!("{}\n", json!({ "url": url })) } else { format!("{url}\n") })?;

@@ -7,10 +7,11 @@ use clap::{Args, ValueEnum, ValueHint};
 use locktender::host::LockOverrides;
 use locktender::{Client, Error, Lock, Wait};
 
-use super::exit;
-use super::servers::Servers;
-use super::span::span;
 use super::watch::{default_kill_after, leaves_time};
+use crate::exit;
+use crate::messages::Messages;
+use crate::servers::Servers;
+use crate::span::span;
 
 /// The lock, and how it is asked for. The numbers keep their order in the help, whatever else a subcommand has, and of whatever it says
 /// other words (`mut_arg`).
@@ -52,6 +53,11 @@ impl LockOptions {
     /// The name, for a message: of several locks all names.
     pub(super) fn name(&self) -> String {
         self.names.join(", ")
+    }
+
+    /// What they say about messages.
+    pub(super) fn messages(&self) -> Messages {
+        Messages { is_quiet: self.quiet, is_verbose: self.verbose, is_json: self.json }
     }
 
     /// The options of the lock, of whatever kind it is.

@@ -6,9 +6,9 @@ use clap::Args;
 use locktender::{Client, Lock};
 
 use super::end::Ending;
-use super::exit;
 use super::guard::{Guard, guarded};
 use super::run_options::{Holders, Loss, RunOptions, Waiting};
+use crate::exit;
 
 const EXAMPLES: &str = "\
 locktender run nightly -- /usr/local/bin/tidy --all     # waits for the lock
@@ -25,7 +25,7 @@ locktender run account:1 account:2 -- ./transfer        # both at once, or neith
     after_help = exit::help(EXAMPLES, "", &[exit::UNWRITTEN, exit::DEAD], Some("")),
     override_usage = "locktender run [OPTIONS] NAME... -- COMMAND [ARGUMENT]..."
 )]
-pub(super) struct Run {
+pub(crate) struct Run {
     #[command(flatten)]
     waiting: Waiting,
 
@@ -40,7 +40,7 @@ pub(super) struct Run {
 }
 
 /// Runs the command, and gives the exit code.
-pub(super) fn run(options: &Run) -> u8 {
+pub(crate) fn run(options: &Run) -> u8 {
     let lock = |client: &Client| {
         let lock = options.holders.lock(client, &options.run_options.lock, options.waiting.wait())?;
         let ttl = lock.validate()?.ttl;

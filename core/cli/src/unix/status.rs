@@ -4,7 +4,7 @@ use std::fmt;
 
 use nix::sys::signal::Signal;
 
-use super::exit;
+use crate::exit;
 
 /// How a child ended.
 #[derive(Clone, Copy)]

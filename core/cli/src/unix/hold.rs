@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::end::Ending;
 use super::events::Event;
-use super::exit;
 use super::holder::{self, Holder, fences_of};
 use super::run_options::{Holders, LockOptions, Waiting};
 use super::written::write_out;
+use crate::exit;
 
 /// Holds a lock until a signal comes, or its standard input ends
 ///
@@ -29,7 +29,7 @@ use super::written::write_out;
     mut_arg("max_hold", |arg| arg.help("End the hold after this time, with exit code 79")),
     mut_arg("json", |arg| arg.help("Write messages and the result as lines of JSON")),
 )]
-pub(super) struct Hold {
+pub(crate) struct Hold {
     #[command(flatten)]
     waiting: Waiting,
 
@@ -40,7 +40,7 @@ pub(super) struct Hold {
     lock_options: LockOptions,
 }
 
-pub(super) fn hold(options: &Hold) -> u8 {
+pub(crate) fn hold(options: &Hold) -> u8 {
     let lock = |client: &Client| options.holders.lock(client, &options.lock_options, options.waiting.wait());
     holder::held(&options.lock_options, lock, |holder, lock| holds(holder, lock, options))
 }

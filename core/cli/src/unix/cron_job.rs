@@ -7,10 +7,10 @@ use locktender::host::JobOverrides;
 use locktender::{Client, Code, JobOutcome, NotRunReason};
 
 use super::attempt::{ENVIRONMENT, attempt};
-use super::exit;
 use super::guard::{Guard, guarded};
 use super::run_options::{Loss, RunOptions, Waiting};
-use super::span::{instant, span};
+use crate::exit;
+use crate::span::{instant, span};
 
 const NOTHING_TO_RUN: &str =
     "\n  0    also if nothing is to run here: another machine ran the command for this scheduled time, or runs it,
@@ -38,7 +38,7 @@ locktender cron-job --at 2026-11-21T02:00:00+01:00 --max-attempts 3 nightly -- /
     mut_arg("wait", |arg| arg.help("Wait at most this long as a backup, or for an earlier scheduled time")),
     mut_arg("conflict_exit_code", |arg| arg.help("The exit code if nothing is to run here").default_value("0")),
 )]
-pub(super) struct CronJob {
+pub(crate) struct CronJob {
     #[command(flatten)]
     waiting: Waiting,
 
@@ -82,7 +82,7 @@ enum Overlap {
 }
 
 /// Runs the command for the scheduled time, and gives the exit code.
-pub(super) fn cron_job(options: &CronJob) -> u8 {
+pub(crate) fn cron_job(options: &CronJob) -> u8 {
     let job = |client: &Client| {
         let mut own = JobOverrides::default();
         (own.at, own.every, own.max_lateness) = (options.at, options.every, options.max_lateness);

@@ -20,14 +20,14 @@ const WITH_INPUT: &str =
 /// How long a server may take to start.
 const STARTS: Duration = Duration::from_secs(5);
 
-pub(super) struct PrivateServer {
+pub(crate) struct PrivateServer {
     shell: Child,
     directory: PathBuf,
 }
 
 impl PrivateServer {
     /// Starts the first server that is on PATH; `None` if none is, or none starts.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         PROGRAMS.iter().find_map(|program| Self::started(program).ok().flatten())
     }
 
@@ -44,7 +44,7 @@ impl PrivateServer {
         Ok(server.answers().then_some(server))
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("unix://{}", socket(&self.directory).display())
     }
 

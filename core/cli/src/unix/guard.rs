@@ -13,15 +13,15 @@ use nix::unistd::getpid;
 use super::child::Child;
 use super::end::{End, Ending};
 use super::events::Event;
-use super::exit;
 use super::family;
 use super::holder::{Holder, RELEASE, SOON, fences_of, held, name_of};
-use super::messages::in_words;
 use super::output::{Ends, Kept, Output};
 use super::run_options::{OnLost, RunOptions};
 use super::signals::is_ending;
 use super::status::Change;
 use super::watch::{DEATH, Step, Watch};
+use crate::exit;
+use crate::messages::in_words;
 
 /// The time between two looks at processes whose end is not reported.
 const LOOK: Duration = Duration::from_millis(10);

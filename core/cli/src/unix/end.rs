@@ -2,10 +2,10 @@
 
 use nix::sys::signal::Signal;
 
-use super::exit;
 use super::output::Kept;
 use super::signals::{To, is_ending, suffer};
 use super::status::Status;
+use crate::exit;
 
 /// How a command ended.
 pub(super) struct End {
@@ -49,7 +49,7 @@ impl End {
 
 /// How this process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     Code(u8),
     /// By this signal, as if it had no handler for it.
     Signal(Signal, To),
@@ -69,7 +69,7 @@ impl From<Signal> for Ending {
 
 impl Ending {
     /// Ends this process by a signal; else gives the exit code. Process 1 doesn't die by its own signals.
-    pub(super) fn carry_out(self) -> u8 {
+    pub(crate) fn carry_out(self) -> u8 {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal, to) => {

@@ -7,11 +7,11 @@ use clap::Args;
 use locktender::{Client, Code, Election, Wait};
 
 use super::end::{End, Ending};
-use super::exit;
 use super::guard::{Guard, guarded};
 use super::holder::AcquireFailure;
-use super::messages::in_words;
 use super::run_options::{OnLost, RunOptions};
+use crate::exit;
+use crate::messages::in_words;
 
 /// The pause after a campaign for which no server could be reached.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,13 +33,13 @@ const ENVIRONMENT: &str = "
     override_usage = "locktender lead [OPTIONS] NAME -- COMMAND [ARGUMENT]...",
     mut_arg("names", |arg| arg.num_args(1).action(clap::ArgAction::Set).help("The election's name")),
 )]
-pub(super) struct Lead {
+pub(crate) struct Lead {
     #[command(flatten)]
     run_options: RunOptions,
 }
 
 /// Runs the command in each term, until it ends by itself, and gives the exit code.
-pub(super) fn lead(options: &Lead) -> u8 {
+pub(crate) fn lead(options: &Lead) -> u8 {
     let election = |client: &Client| {
         let election =
             client.election(options.run_options.lock.name()).settings(options.run_options.lock.overrides(Wait::Forever));

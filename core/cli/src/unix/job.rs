@@ -8,11 +8,11 @@ use locktender::{Client, JobOutcome};
 use serde_json::Value;
 
 use super::attempt::{ENVIRONMENT, attempt};
-use super::exit;
 use super::guard::{Guard, guarded};
 use super::run_options::{Loss, RunOptions, Waiting};
-use super::span::span;
 use super::written::write_out;
+use crate::exit;
+use crate::span::span;
 
 const EXAMPLES: &str = "\
 locktender job migrate:42 -- ./migrate 42
@@ -32,7 +32,7 @@ locktender job --retention 7d report:2026-11-21 -- ./make-report";
     mut_arg("nonblock", |arg| arg.help("Don't wait: exit with 75 if another machine runs the job")),
     mut_arg("conflict_exit_code", |arg| arg.help("The exit code if another machine runs the job")),
 )]
-pub(super) struct Job {
+pub(crate) struct Job {
     #[command(flatten)]
     waiting: Waiting,
 
@@ -56,7 +56,7 @@ pub(super) struct Job {
 }
 
 /// Runs the command as an attempt of the job, and gives the exit code.
-pub(super) fn job(options: &Job) -> u8 {
+pub(crate) fn job(options: &Job) -> u8 {
     let job = |client: &Client| {
         let mut own = JobOverrides::default();
         (own.max_attempts, own.retry_delay, own.retention) = (options.max_attempts, options.retry_delay, options.retention);

@@ -7,12 +7,12 @@ use locktender::{Attempt, Call, Job, JobOutcome};
 use serde_json::Value;
 
 use super::end::Ending;
-use super::exit;
 use super::guard::{Environment, Guard};
 use super::holder::RELEASE;
-use super::messages::in_words;
 use super::output::{Kept, TextLoss};
 use super::status::Status;
+use crate::exit;
+use crate::messages::in_words;
 
 /// The lines of the help for the command's environment.
 pub(super) const ENVIRONMENT: &str = "

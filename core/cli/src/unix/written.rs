@@ -1,38 +1,22 @@
 //! What this process writes to its standard output, and what it passes on.
 
-#[cfg(unix)]
 use std::fs::File;
-#[cfg(unix)]
-use std::io::ErrorKind;
-use std::io::{self, Write, stdout};
-#[cfg(unix)]
+use std::io::{self, ErrorKind, Write, stdout};
 use std::os::fd::AsFd;
 
-#[cfg(unix)]
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Writes to the standard output of this process.
-#[cfg(unix)]
-pub(super) fn write_out(text: &[u8]) -> io::Result<()> {
+pub(crate) fn write_out(text: &[u8]) -> io::Result<()> {
     pass_on(&mut standard_output()?, text)
 }
 
-/// Writes to the standard output of this process. A console of Windows takes text only through `Stdout`.
-#[cfg(not(unix))]
-pub(super) fn write_out(text: &[u8]) -> io::Result<()> {
-    let mut output = stdout().lock();
-    output.write_all(text)?;
-    output.flush()
-}
-
 /// Not `Stdout`, whose buffer waits for the end of a line.
-#[cfg(unix)]
 pub(super) fn standard_output() -> io::Result<File> {
     Ok(File::from(stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Writes all of a piece, also to a file that another program made non-blocking.
-#[cfg(unix)]
 pub(super) fn pass_on(to: &mut File, mut piece: &[u8]) -> io::Result<()> {
     while !piece.is_empty() {
         match to.write(piece) {

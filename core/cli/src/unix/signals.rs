@@ -8,10 +8,10 @@ use nix::unistd::{getpgrp, getpid};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
 
-use super::exit::signalled;
+use crate::exit::signalled;
 
 /// The signals by which a person or the system ends a program.
-pub(super) const ENDS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
+pub(crate) const ENDS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
 
 /// Whether a signal is sent to let a program end.
 pub(super) fn is_ending(signal: Signal) -> bool {
@@ -29,9 +29,16 @@ pub(super) fn take(signal: Signal) -> bool {
     is_taken
 }
 
+/// Takes those that end this process. Python's handler of SIGINT would only note it, and Node's does not bear another one above it.
+pub(crate) fn take_ends() {
+    for signal in ENDS {
+        take(signal);
+    }
+}
+
 /// Who gets a signal that this process sends to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum To {
+pub(crate) enum To {
     Itself,
     /// All that belong to the same line of a shell: its scripts, make, the programs behind a pipe.
     Group,
@@ -59,7 +66,7 @@ pub(super) fn suffer(signal: Signal, to: To) {
 }
 
 /// Process 1 of a container ignores the signals that it doesn't handle. It ends by them from now on.
-pub(super) fn end_also_as_process_1() {
+pub(crate) fn end_also_as_process_1() {
     if getpid().as_raw() == 1 {
         // At once: other threads have no time to end.
         let _ = receive(ENDS, |signal| exit(signalled(signal as i32).into()));

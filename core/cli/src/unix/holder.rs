@@ -10,11 +10,11 @@ use nix::sys::signal::Signal;
 
 use super::end::Ending;
 use super::events::{Event, Events};
-use super::exit;
-use super::messages::{Messages, in_words};
-use super::parent::{is_held_by_parent, waits_for_itself};
 use super::run_options::LockOptions;
-use super::shown;
+use crate::exit;
+use crate::messages::{Messages, in_words};
+use crate::parent::{is_held_by_parent, waits_for_itself};
+use crate::shown;
 
 /// An acquire that takes longer is a wait that is worth a message.
 pub(super) const SOON: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ pub(super) fn held<L>(
     lock: impl FnOnce(&Client) -> Result<L, Error>,
     run: impl FnOnce(&Holder<'_>, &L) -> Ending,
 ) -> u8 {
-    let messages = Messages::of(lock_options);
+    let messages = lock_options.messages();
     let (client, lock) = match lock_options.servers.client().and_then(|client| lock(&client).map(|lock| (client, lock))) {
         Ok(prepared) => prepared,
         Err(error) => {

@@ -7,10 +7,10 @@ use nix::sys::signal::Signal;
 use rustix::termios::tcgetwinsize;
 use signal_hook::low_level::exit;
 
-use super::exit::signalled;
-use super::operator::Stop;
 use super::signals::{ENDS, To, receive, suffer};
 use super::written::write_out;
+use crate::exit::signalled;
+use crate::operator::Stop;
 
 /// Another screen is shown, and the one before comes back.
 const ENTER: &str = "\u{1b}[?1049h";
@@ -22,13 +22,13 @@ const REST_OF_LINE: &str = "\u{1b}[K\n";
 const REST: &str = "\u{1b}[J";
 
 /// A terminal that is the standard output.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     /// Whether it is entered: to draw, leave or enter locks it.
     entered: Arc<Mutex<bool>>,
 }
 
 impl Screen {
-    pub(super) fn enter() -> Result<Self, Stop> {
+    pub(crate) fn enter() -> Result<Self, Stop> {
         let entered = Arc::new(Mutex::new(true));
         let shared = Arc::clone(&entered);
         let got = move |signal| {
@@ -48,7 +48,7 @@ impl Screen {
     }
 
     /// Shows the lines that fit.
-    pub(super) fn show(&self, text: &str) -> Result<(), Stop> {
+    pub(crate) fn show(&self, text: &str) -> Result<(), Stop> {
         let _entered = self.entered.lock();
         let (width, height) = tcgetwinsize(std::io::stdout()).map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()));
         write_out(picture(text, width, height).as_bytes()).map_err(Stop::Unwritten)
