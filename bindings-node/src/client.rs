@@ -190,7 +190,7 @@ impl CompletionQueue {
     /// The metrics of all clients.
     #[napi]
     pub fn metrics(&self) -> Metrics {
-        Metrics::from(self.queue.metrics())
+        Metrics { core: self.queue.metrics() }
     }
 
     /// Closes every client, and waits until they are closed: the environment ends. By a `crash`, attempts that are open have failed;
@@ -342,7 +342,7 @@ impl Client {
 
     #[napi]
     pub fn metrics(&self) -> Metrics {
-        Metrics::from(self.core.metrics())
+        Metrics { core: self.core.metrics() }
     }
 
     #[napi]

@@ -9,13 +9,7 @@ use napi_sys as sys;
 use crate::error::measured_ms;
 
 /// A point in time, which JavaScript gets as a `Date`.
-pub struct Date(SystemTime);
-
-impl From<SystemTime> for Date {
-    fn from(at: SystemTime) -> Self {
-        Self(at)
-    }
-}
+pub struct Date(pub(crate) SystemTime);
 
 impl ToNapiValue for Date {
     unsafe fn to_napi_value(env: sys::napi_env, at: Self) -> napi::Result<sys::napi_value> {

@@ -42,7 +42,7 @@ impl Election {
 
     #[napi]
     pub fn observe(&self) -> Observer {
-        Observer::new(self.core.observe(), &self.queue)
+        Observer { core: self.core.observe(), queue: Arc::clone(&self.queue) }
     }
 
     /// Begins to lead, unless another call leads by this election.

@@ -95,7 +95,7 @@ impl CompletionQueue {
     /// Makes a reader's hold of a writer's, under the number of this call.
     #[napi]
     pub fn downgrade(&self, env: Env, hold: i64) -> napi::Result<i64> {
-        Ok(self.queue.call(&env, Ok(self.hold(hold)?.downgrade()), |held| Value::Held(Box::new(held))))
+        Ok(self.queue.call(&env, Ok(self.hold(hold)?.downgrade()), |hold| Value::held(Some(hold))))
     }
 
     /// Asks for the end of the hold as a result, under the hold's number.

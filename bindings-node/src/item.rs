@@ -69,6 +69,10 @@ impl Value {
         Self::data(found.into_iter().map(Of::from).collect::<Vec<_>>())
     }
 
+    pub(crate) fn held(hold: Option<Hold>) -> Self {
+        hold.map_or(Self::Nothing, |hold| Self::Held(Box::new(hold)))
+    }
+
     /// The term of a leader, if there is one.
     pub(crate) fn led(leadership: Option<Leadership>) -> Self {
         leadership.map_or(Self::Nothing, |leadership| Self::Led(Box::new(leadership)))

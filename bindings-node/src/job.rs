@@ -112,8 +112,8 @@ impl From<locktender::JobStatus> for JobStatus {
             retry_in_ms: status.retry_in.map(ms),
             last_error: status.last_error,
             result: status.result,
-            scheduled_time: status.scheduled_time.map(Date::from),
-            last_done: status.last_done.map(Date::from),
+            scheduled_time: status.scheduled_time.map(Date),
+            last_done: status.last_done.map(Date),
         }
     }
 }

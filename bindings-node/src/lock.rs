@@ -26,14 +26,6 @@ pub(crate) fn checked(lock: locktender::Lock, options: Option<&Object<'_>>) -> R
     Ok(lock)
 }
 
-pub(crate) fn held_if_any(hold: Option<locktender::Hold>) -> Value {
-    hold.map_or(Value::Nothing, held)
-}
-
-pub(crate) fn held(hold: locktender::Hold) -> Value {
-    Value::Held(Box::new(hold))
-}
-
 /// See `Lock` in lib/lock.ts.
 #[napi]
 pub struct Lock {
@@ -54,12 +46,12 @@ impl Lock {
 
     #[napi]
     pub fn acquire(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.acquire()), held)
+        self.queue.call(&env, Ok(self.core.acquire()), |hold| Value::held(Some(hold)))
     }
 
     #[napi]
     pub fn try_acquire(&self, env: Env) -> i64 {
-        self.queue.call(&env, Ok(self.core.try_acquire()), held_if_any)
+        self.queue.call(&env, Ok(self.core.try_acquire()), Value::held)
     }
 
     #[napi]

@@ -7,7 +7,8 @@ use napi_derive::napi;
 
 use crate::client::Client;
 use crate::error::Failure;
-use crate::lock::{Lock, checked, held, held_if_any};
+use crate::item::Value;
+use crate::lock::{Lock, checked};
 use crate::options::permits;
 
 /// What a lock is for: the name of the function that makes it.
@@ -45,13 +46,13 @@ impl Client {
     #[napi]
     pub fn acquire(&self, env: Env, maker: LockMaker, name: String, options: Option<Object<'_>>) -> i64 {
         let call = made(self, maker, name, options.as_ref()).map(|lock| lock.acquire());
-        self.queue.call(&env, call, held)
+        self.queue.call(&env, call, |hold| Value::held(Some(hold)))
     }
 
     /// The same, trying only once.
     #[napi]
     pub fn try_acquire(&self, env: Env, maker: LockMaker, name: String, options: Option<Object<'_>>) -> i64 {
         let call = made(self, maker, name, options.as_ref()).map(|lock| lock.try_acquire());
-        self.queue.call(&env, call, held_if_any)
+        self.queue.call(&env, call, Value::held)
     }
 }

@@ -8,13 +8,7 @@ use napi_derive::napi;
 /// See `Metrics` in lib/metrics.ts.
 #[napi]
 pub struct Metrics {
-    core: locktender::metrics::Metrics,
-}
-
-impl From<locktender::metrics::Metrics> for Metrics {
-    fn from(core: locktender::metrics::Metrics) -> Self {
-        Self { core }
-    }
+    pub(crate) core: locktender::metrics::Metrics,
 }
 
 #[napi]

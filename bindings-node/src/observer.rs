@@ -13,16 +13,12 @@ use crate::queue::Queue;
 /// See `Election.observe` in lib/election.ts.
 #[napi]
 pub struct Observer {
-    core: locktender::Observer,
-    queue: Arc<Queue>,
+    pub(crate) core: locktender::Observer,
+    pub(crate) queue: Arc<Queue>,
 }
 
 #[napi]
 impl Observer {
-    pub(crate) fn new(core: locktender::Observer, queue: &Arc<Queue>) -> Self {
-        Self { core, queue: Arc::clone(queue) }
-    }
-
     #[napi]
     pub fn next(&self, env: Env) -> i64 {
         self.queue.call(&env, Ok(self.core.observe()), |seen| Value::data(Observation::from(seen)))
@@ -50,7 +46,7 @@ impl From<locktender::Observation> for Observation {
         let leader = |leader: locktender::Leader| Leader {
             owner: leader.owner,
             term: leader.term as f64,
-            since: leader.since.map(Date::from),
+            since: leader.since.map(Date),
             remaining_ms: remaining_ms(leader.remaining),
         };
         Self { leader: seen.leader.map(leader), unknown: seen.unknown }

@@ -93,7 +93,7 @@ pub(crate) struct OwnerFields {
 impl From<locktender::OwnerFields> for OwnerFields {
     fn from(fields: locktender::OwnerFields) -> Self {
         let locktender::OwnerFields { app, host, pid, at, id, .. } = fields;
-        Self { app, host, pid, at: at.map(Date::from), id }
+        Self { app, host, pid, at: at.map(Date), id }
     }
 }
 
@@ -118,8 +118,8 @@ impl From<locktender::Grant> for Grant {
             owner,
             fields: fields.map(OwnerFields::from),
             fence: fence as f64,
-            began: began.into(),
-            ended: ended.map(Date::from),
+            began: Date(began),
+            ended: ended.map(Date),
             state: state.as_str(),
             is_shared,
         }
