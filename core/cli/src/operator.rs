@@ -1,7 +1,6 @@
 //! Operator: what the subcommands for operators share. They ask servers, and write what they see to standard output.
 
 use std::io;
-use std::time::Duration;
 
 use clap::Args;
 use locktender::{Client, Error};
@@ -15,7 +14,7 @@ use super::system::write_out;
 #[derive(Debug, Args)]
 pub(super) struct Asked {
     #[command(flatten)]
-    servers: Servers,
+    pub(super) servers: Servers,
 
     /// Write lines of JSON
     #[arg(long, display_order = 28)]
@@ -45,20 +44,11 @@ impl Asked {
 
     /// Does the work with a client, and gives the exit code.
     pub(super) fn with_client(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
-        self.done(self.servers.client(), work)
+        self.with(self.servers.client(), work)
     }
 
-    /// The same, with a client of a quorum whose longest ttl this is.
-    pub(super) fn with_quorum(&self, max_ttl: Option<Duration>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
-        self.done(self.servers.quorum(max_ttl), work)
-    }
-
-    /// The same, with a client that looks at each server, whether it belongs to a quorum or not.
-    pub(super) fn with_members(&self, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
-        self.done(self.servers.members(), work)
-    }
-
-    fn done(&self, client: Result<Client, Error>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
+    /// The same, with a client of another kind.
+    pub(super) fn with(&self, client: Result<Client, Error>, work: impl FnOnce(&Client) -> Result<u8, Stop>) -> u8 {
         match client.map_err(Stop::Failed).and_then(|client| work(&client)) {
             Ok(code) | Err(Stop::Reported(code)) => code,
             Err(Stop::Failed(error)) => {

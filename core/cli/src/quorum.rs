@@ -61,11 +61,11 @@ struct Remove {
 pub(super) fn quorum(options: &Quorum) -> u8 {
     match &options.action {
         Action::Init(init) => initialize(init),
-        Action::Show(show) => show.asked.with_members(|client| {
+        Action::Show(show) => show.asked.with(show.asked.servers.members(), |client| {
             let markers = client.markers(false).blocking()?;
             report(&show.asked, &markers, lines)
         }),
-        Action::Remove(remove) => remove.asked.with_members(|client| {
+        Action::Remove(remove) => remove.asked.with(remove.asked.servers.members(), |client| {
             let before = client.markers(false).blocking()?;
             let after = client.markers(true).blocking()?;
             let markers: Markers =
@@ -79,7 +79,7 @@ pub(super) fn quorum(options: &Quorum) -> u8 {
 }
 
 fn initialize(options: &Init) -> u8 {
-    options.asked.with_quorum(options.max_ttl, |client| {
+    options.asked.with(options.asked.servers.quorum(options.max_ttl), |client| {
         if client.addresses().len() < 2 {
             return Err(Error::invalid(
                 "servers",

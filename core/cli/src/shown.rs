@@ -166,10 +166,14 @@ pub(super) fn holder(lock: &LockInfo) -> String {
 }
 
 pub(super) fn who(fields: Option<&OwnerFields>, owner: &str) -> String {
-    let Some(OwnerFields { app, host, pid, .. }) = fields else { return cut(&on_one_line(owner)) };
-    let app = app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
-    let pid = pid.map(|pid| format!(":{pid}")).unwrap_or_default();
-    on_one_line(&format!("{app}{}{pid}", host.as_deref().unwrap_or("?")))
+    fields.map_or_else(|| cut(&on_one_line(owner)), |fields| on_one_line(&process(fields)))
+}
+
+/// A process with its application, as it stands in an owner value.
+pub(super) fn process(fields: &OwnerFields) -> String {
+    let app = fields.app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
+    let pid = fields.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
+    format!("{app}{}{pid}", fields.host.as_deref().unwrap_or("?"))
 }
 
 /// A text that fits into a table.

@@ -6,6 +6,7 @@ use locktender::host::cli::{EVENT_KINDS, Fields, MAX_NAME_BYTES, quoted};
 use locktender::{EventKind as Kind, OwnerFields};
 use serde_json::Value;
 
+use crate::shown;
 use crate::span::instant;
 
 /// In milliseconds since 1970.
@@ -76,9 +77,7 @@ pub(super) fn row(fields: &OwnerFields) -> String {
 
 /// A process, as `billing@web-3:4711`.
 pub(super) fn who(fields: &OwnerFields) -> String {
-    let app = fields.app.as_ref().map(|app| format!("{app}@")).unwrap_or_default();
-    let pid = fields.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
-    quoted(&format!("{app}{}{pid}", fields.host.as_deref().unwrap_or("?")))
+    quoted(&shown::process(fields))
 }
 
 /// The process of a waiter, whose place in the queue is a number and then these fields.
