@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use locktender::Error;
 use locktender::host::milliseconds;
+use locktender::{Error, Loss};
 use napi::Env;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
@@ -109,8 +109,8 @@ impl CompletionQueue {
     /// Settles with the end of the hold: a loss, or nothing. Until then it keeps the environment alive.
     #[napi]
     pub fn await_end(&self, env: Env, hold: i64) -> napi::Result<i64> {
-        let held = self.hold(hold)?;
-        Ok(self.queue.await_end(&env, &held))
+        let ended = |lost: Option<(String, Loss)>| Value::data(lost.map(|(name, loss)| Failure::from(Error::lost(&name, loss))));
+        Ok(self.queue.call(&env, Ok(self.hold(hold)?.ended_of()), ended))
     }
 
     /// Frees a hold that was released, and gives its owner value. Gives nothing, and frees nothing, if a later call may still have

@@ -17,7 +17,6 @@ use napi::Env;
 use napi::bindgen_prelude::FunctionRef;
 
 use crate::any_hold::AnyHold;
-use crate::error::Failure;
 use crate::item::{Item, Value};
 use crate::questions::Questions;
 use crate::wake::Wake;
@@ -103,16 +102,6 @@ impl Queue {
             Ok(call) => self.keep(id, self.send_off(call, receive)),
             Err(error) => receive(Err(error)),
         }
-        id
-    }
-
-    /// Waits for the end of a hold. This keeps the environment alive as any call does. Gives the number under which the end comes
-    /// out.
-    pub(crate) fn await_end(self: &Arc<Self>, env: &Env, held: &Hold) -> i64 {
-        let id = self.expect(env);
-        let queue = Arc::clone(self);
-        let ended = |lost: Option<(String, Loss)>| Value::data(lost.map(|(name, loss)| Failure::from(Error::lost(&name, loss))));
-        self.keep(id, held.ended_of().then(move |result| queue.push(Item::Settled(id, result.map(ended)))));
         id
     }
 
