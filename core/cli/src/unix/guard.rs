@@ -128,15 +128,13 @@ impl Guard<'_> {
         let [mut terminated_at, mut killed_at] = [None::<Instant>; 2];
         let (mut is_lost, mut is_asked_to_stop, mut continues, mut ended, mut asked) = (false, false, false, None, None);
         let (mut why, mut is_foreign, mut had_terminal) = (None, false, false);
-        let end =
-            |status, lost, is_foreign, asked, had_terminal| End { status, lost, is_foreign, asked, had_terminal, output: None };
-        loop {
+        let status = loop {
             // What a command that has to end leaves behind must end, too.
             if let Some(status) = ended.filter(|_| !child.is_left() || killed_at.is_some_and(|at| at.elapsed() >= DEATH)) {
                 if child.is_left() {
                     self.send(child, Signal::SIGKILL, &mut is_foreign);
                 }
-                return end(status, why, is_foreign, asked, had_terminal);
+                break status;
             }
             let pause = if self.on_lost == OnLost::Warn {
                 Duration::MAX
@@ -187,13 +185,14 @@ impl Guard<'_> {
                 Ok(Event::Child(process, Change::Ended(status))) if child.is(process) => {
                     had_terminal = child.take_terminal_back();
                     if terminated_at.is_none() && !self.run_options.wait_children {
-                        return end(status, None, is_foreign, asked, had_terminal);
+                        break status;
                     }
                     ended = Some(status);
                 }
                 _ => (),
             }
-        }
+        };
+        End { status, lost: why, is_foreign, asked, had_terminal, output: None }
     }
 
     /// Sends a signal to the command; gives whether it got it. A command of another user gets none, which is reported once.
