@@ -166,6 +166,11 @@ def test_no_server_at_all_names_the_choices_at_the_first_operation(monkeypatch, 
         assert other.lock(name).inspect().owner == held.owner
 
 
+def test_a_report_shows_its_fields():
+    (report,) = Client("memory://reported").check_servers()
+    assert repr(report).startswith("ServerReport(server='memory://reported', failure=None, ")
+
+
 def test_the_environment_names_the_server(server: RealServer, name):
     program = """
         import sys
