@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from locktender import _native
+from locktender import _children, _native
 from support.checkout import ROOT
 
 
@@ -20,6 +20,7 @@ def test_the_package_has_what_the_native_module_uses_by_name():
     assert len(used) > 20
     for module, name in used:
         assert hasattr(importlib.import_module(f"locktender.{module}"), name), f"{module}.{name}"
+    assert {module for module, _ in used} == {*_children._IMPORTED_LATER, "_threads"}
 
 
 def test_the_three_registries_say_the_same():

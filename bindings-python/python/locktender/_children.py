@@ -30,12 +30,18 @@ def _at_the_end(_: object = None) -> None:
 _IMPORTED_LATER = {
     "_asyncio": "asyncio.runners",
     "_bodies": "logging",
+    "_callables": "locktender",
+    "_credentials": "locktender",
     "_decorator": "locktender",
+    "_election": "locktender",
     "_events": "logging",
+    "_failure": "locktender",
     "_green": "locktender",
+    "_job": "locktender",
+    "_not_run": "locktender",
     "_pickle": "locktender",
     "_redis_py": "locktender",
-    "_threads": "locktender",
+    "_warnings": "locktender",
 }
 
 
