@@ -128,8 +128,10 @@ impl History {
 
     /// Whether a failover parted two stretches, of which the first one began first.
     pub(super) fn is_parted(&self, (last, next): (&Stretch, &Stretch), failovers: &[Failover], quarantine: bool) -> bool {
-        let voted = self.voter.get(&last.who).map_or(last.from, |voter| voter.at.min(last.from));
-        let is_lost = || failovers.iter().any(|failover| failover.parts(voted, next.from));
+        let voted = |stretch: &Stretch| self.voter.get(&stretch.who).map_or(stretch.from, |voter| voter.at.min(stretch.from));
+        // A client that was paused meanwhile takes the vote of the old primary late.
+        let parts = |failover: &Failover| failover.parts(voted(last), next.from) || failover.parts(voted(next), voted(last));
+        let is_lost = || failovers.iter().any(parts);
         self.are_parted(last.who, next.who, quarantine) || !quarantine && is_lost()
     }
 

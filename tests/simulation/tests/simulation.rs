@@ -155,6 +155,10 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (2347, "a release came between two heals on the server, and was over when it had undone the first"),
     (5139, "a socket had lingered, and was closed: what was read from it late was expected to come before any heal"),
+    (
+        1403753,
+        "a paused client took the vote of an old primary when the next holder was there already, and only the other order was excused",
+    ),
 ];
 
 fn number(variable: &str) -> Option<u64> {
