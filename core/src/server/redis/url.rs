@@ -175,10 +175,10 @@ impl Target {
             return Err(refuse("a database number is 0 or more"));
         }
         let (place, endpoint) = match info.addr() {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            addr @ (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) => {
                 let place = Address { host: bare(host).ok_or_else(|| refuse(FORMS))?, port: *port };
                 let mut tls = None;
-                if WITH_TLS.contains(&&*scheme) {
+                if matches!(addr, ConnectionAddr::TcpTls { .. }) {
                     let fixed = options.tls_name.as_deref().map_or_else(|| name(&place.host), name);
                     let names = TlsNames::only(fixed.ok_or_else(|| refuse("the host is no name a certificate could have"))?);
                     tls = Some((names, tls::config(options)?));
