@@ -28,25 +28,18 @@ def owner_of(value: str) -> str:
     return re.sub(r"( id=[0-9a-f-]{36}) .*", r"\1", value)
 
 
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port(has_bus: bool = False) -> int:
+    """A port that was free a moment ago, and with it that of the cluster's bus.
 
-
-def free_ports() -> int:
-    """A port that was free a moment ago, and that of the bus, too.
-
-    Both lie below those that a system gives to whoever asks for any: so nobody takes them while a node is killed.
+    Both lie below those that a system gives to a program that asks for any: so nobody takes them while a server is killed.
     """
     while True:
         port = random.randrange(11_000, 21_000)
         try:
             with socket.socket() as probe, socket.socket() as bus:
                 probe.bind(("127.0.0.1", port))
-                bus.bind(("127.0.0.1", port + BUS))
+                if has_bus:
+                    bus.bind(("127.0.0.1", port + BUS))
                 return port
         except OSError:
             continue
@@ -86,7 +79,7 @@ class RealServer:
         self.directory = Path(tempfile.mkdtemp(prefix="locktender-"))
         self._lines = [f"dir {self.directory}", "bind 127.0.0.1", f"unixsocket {self.socket}"]
         self._mode = ["--sentinel"] if sentinel else []
-        self._free_port = free_ports if cluster else free_port
+        self._has_bus = cluster
         if not sentinel:
             self._lines += ["appendonly yes", "appendfsync always"] if persistent else ['save ""', "appendonly no"]
         self._lines += ["cluster-enabled yes"] if cluster else []
@@ -107,7 +100,7 @@ class RealServer:
         chosen = self._port != 0
         while True:
             if not chosen:
-                self._port = self._free_port()
+                self._port = free_port(self._has_bus)
             self.directory.mkdir(exist_ok=True)
             file = self.directory / "server.conf"
             file.write_text("\n".join([*self._lines, f"port {self._port}"]) + "\n")

@@ -56,7 +56,7 @@ impl RealServer {
         let chosen = self.port != 0;
         loop {
             if !chosen {
-                self.port = if self.options.cluster { free_ports() } else { free_port() };
+                self.port = free_port(self.options.cluster);
             }
             fs::create_dir_all(&self.directory).unwrap();
             let file = self.directory.join("server.conf");
@@ -240,20 +240,15 @@ impl Drop for RealServer {
     }
 }
 
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-/// A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to a program that asks for
-/// any: so nobody takes them while a node is killed.
-fn free_ports() -> u16 {
+/// A port that was free a moment ago, and with it that of the cluster's bus. Both lie below those that a system gives to a program that asks
+/// for any: so nobody takes them while a server is killed.
+fn free_port(has_bus: bool) -> u16 {
     let mut port = process::id() % 10_000;
     loop {
         port = (port + RandomState::new().hash_one(port) as u32 % 1_000) % 10_000;
         let chosen = 11_000 + port as u16;
-        if [chosen, chosen + BUS].iter().all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()) {
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(chosen) && (!has_bus || is_free(chosen + BUS)) {
             return chosen;
         }
     }

@@ -1,10 +1,12 @@
 //! Sentinels that can't be asked, are asked wrongly, or name what is no primary: each is a clear error in time, and no wrong node
 //! gets a command.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use locktender::{Client, ClientBuilder, Code, Error, EventKind, FailureKind};
 use locktender_tests::{Events, PATIENCE, Proxy, RealServer, ServerOptions, certificate, eventually};
+use tokio::net::TcpSocket;
 
 use crate::oracle::{Oracle, SERVICE};
 use crate::peer::tls::terminate;
@@ -32,11 +34,11 @@ fn works(url: impl Into<String>) {
     Client::builder().url(url).build().unwrap().lock("a").acquire_blocking().unwrap().release().blocking().unwrap();
 }
 
-/// A port where nobody listens.
-fn nobody() -> u16 {
-    let mut gone = RealServer::start();
-    gone.kill();
-    gone.port()
+/// A port where nobody listens, and the socket that keeps it from the servers of other tests.
+fn nobody() -> (u16, TcpSocket) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    (socket.local_addr().unwrap().port(), socket)
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn a_service_that_no_sentinel_watches_and_a_server_that_is_no_sentinel() {
 
 #[test]
 fn sentinels_that_nobody_reaches_are_reported_with_the_reason() {
-    let (gone, node) = (nobody(), RealServer::start());
+    let ((gone, _kept), node) = (nobody(), RealServer::start());
     let begun = Instant::now();
     fails(url(&[gone]), Code::Unavailable, &["no sentinel names the primary", "could not connect"]);
     fails("redis+sentinel://no.such.host.invalid/main", Code::Unavailable, &["no.such.host.invalid"]);
@@ -121,7 +123,8 @@ fn credentials_of_sentinels_are_their_own() {
 fn a_primary_that_is_a_replica_or_gone_is_said_to_be_what_the_sentinels_name() {
     let pair = Pair::start();
     fails(url(&[Oracle::naming(pair.replica.port(), 1).port]), Code::Unavailable, &["this is a replica of"]);
-    let oracle = Oracle::naming(nobody(), 1);
+    let (gone, _kept) = nobody();
+    let oracle = Oracle::naming(gone, 1);
     fails(url(&[oracle.port]), Code::Unavailable, &["the primary that the sentinels name: could not connect"]);
     oracle.flag("master,s_down,o_down");
     fails(url(&[oracle.port]), Code::Unavailable, &["the primary that the sentinels name, and take for down: could not connect"]);
