@@ -39,13 +39,16 @@ fn threads_share_one_connection_and_leave_the_background_alone() {
     let proxy = Proxy::to(server.port());
     // A machine that stalls would cause another connection.
     let client = patient(&proxy.url(), |options| options.response_timeout = Some(PATIENCE));
+    let begun = Instant::now();
     thread::scope(|scope| {
         for n in 0..8 {
             let client = &client;
             scope.spawn(move || pairs(client, &format!("own:{n}"), 20));
         }
     });
-    assert_eq!(proxy.connections(), 1);
+    // What is held 200 ms after the first grant has the background connect, for renewals.
+    let of_background = usize::from(begun.elapsed() >= ms(200));
+    assert!((1..=1 + of_background).contains(&proxy.connections()), "{}", proxy.connections());
 }
 
 #[test]
