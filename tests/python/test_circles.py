@@ -135,6 +135,9 @@ def test_what_a_folder_of_the_core_uses_stands_in_the_page_on_architecture():
         listed = {name.replace("/", "::") for name in uses}
         listed |= {f"{beside}::{name}" for name in listed}
         files = listed - may.keys()
+        paths = {name: name.replace("/", "::") for name in uses}
+        there = {name for name, path in paths.items() if {path, f"{beside}::{path}"} & {*may, *CORE.texts}}
+        wrong += [f"{folder} may use {name}, which is no file" for name in uses if name not in there]
         for other, path in CORE.needs(module).items():
             known = folder_of(other) in {folder, "top level"} | listed or any(below(other, file) for file in files)
             if not known:
