@@ -19,6 +19,7 @@ mod operator;
 mod parent;
 mod quorum;
 #[cfg(test)]
+#[path = "samples_tests.rs"]
 mod samples;
 mod servers;
 mod shown;

@@ -15,6 +15,7 @@ pub(crate) mod listing;
 mod own_holds;
 mod registry;
 #[cfg(test)]
+#[path = "stub_tests.rs"]
 mod stub;
 mod tasks;
 pub(crate) mod trace;

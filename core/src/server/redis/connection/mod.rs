@@ -35,4 +35,5 @@ pub(crate) mod replids;
 pub(crate) mod server_clock;
 pub(crate) mod server_state;
 #[cfg(test)]
+#[path = "staged_tests.rs"]
 pub(in crate::server::redis) mod staged;
