@@ -116,16 +116,15 @@ impl Clock {
         let own = if self.given_back.load(Ordering::Relaxed) { Err(Error::clock_is_closed()) } else { Ok(()) };
         let runtime = match own.and_then(|()| check_span("span", span)).and_then(|()| Runtime::current()) {
             Ok(runtime) => runtime,
-            Err(error) => return Call::ready(Err(error)),
+            Err(error) => return Call::refused(error),
         };
-        Call::new(move |responder| {
+        Call::started(move |responder| {
             let io_thread = Arc::clone(&runtime);
             runtime.handle().spawn(async move {
                 let gone = go(io_thread.timers(), span).await;
                 io_thread.timers().clock_was_moved();
                 responder.respond(gone);
             });
-            None
         })
     }
 

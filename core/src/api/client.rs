@@ -135,10 +135,7 @@ impl Client {
     /// * `INVALID_ARGUMENT`: no `hand_over` gave that string, or its lock has another key here, because the prefix differs.
     /// * Otherwise as [`Lock::acquire`].
     pub fn adopt(&self, ticket: &str) -> Call<Hold> {
-        match self.adoption(ticket) {
-            Ok(lock) => lock.acquire(),
-            Err(error) => Call::ready(Err(error)),
-        }
+        self.adoption(ticket).map_or_else(Call::refused, |lock| lock.acquire())
     }
 
     /// The lock that [`Client::adopt`] acquires, to set options on it. Its ttl, its grace and what is left of its
@@ -211,9 +208,9 @@ impl Client {
     /// * `CLOSED`: the client is closed.
     pub fn initialize_quorum(&self) -> Call<()> {
         if let Err(error) = self.0.sources() {
-            return Call::ready(Err(error));
+            return Call::refused(error);
         }
-        let Some(quorum_config) = self.0.quorum_config() else { return Call::ready(Ok(())) };
+        let Some(quorum_config) = self.0.quorum_config() else { return Call::started(|responder| responder.respond(Ok(()))) };
         self.ask_servers(vec![Op::Trust { quorum_config }], move |servers| {
             move |answers: &[_]| trusted(&servers, answers, quorum_config)
         })
@@ -294,10 +291,7 @@ impl Client {
     /// None but `INTERNAL`.
     pub fn close(&self) -> Call<()> {
         let inner = Arc::clone(&self.0);
-        Call::new(move |responder| {
-            inner.close(move || responder.respond(Ok(())));
-            None
-        })
+        Call::started(move |responder| inner.close(move || responder.respond(Ok(()))))
     }
 
     /// Whether [`Client::close`] was called, on this client or a clone.

@@ -337,13 +337,7 @@ impl Hold {
     }
 
     pub(super) fn call<T: Send + 'static>(&self, start: impl FnOnce(Responder<T>) + Send + 'static) -> Call<T> {
-        match self.own() {
-            Ok(()) => Call::new(move |responder| {
-                start(responder);
-                None
-            }),
-            Err(error) => Call::ready(Err(error)),
-        }
+        self.own().map_or_else(Call::refused, |()| Call::started(start))
     }
 
     fn is_inherited(&self) -> bool {

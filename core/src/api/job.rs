@@ -140,12 +140,10 @@ impl Job {
     ///
     /// A job that runs once per scheduled time has neither of the first two: it says them in its outcome.
     pub fn begin(&self) -> Call<Begun> {
-        if let Err(error) = self.validate() {
-            return Call::ready(Err(error));
-        }
-        let scheduled_time = match self.is_scheduled.then(|| self.own.scheduled_time()).transpose() {
+        let scheduled_time = || self.is_scheduled.then(|| self.own.scheduled_time()).transpose();
+        let scheduled_time = match self.validate().and_then(|_| scheduled_time()) {
             Ok(scheduled_time) => scheduled_time,
-            Err(error) => return Call::ready(Err(error)),
+            Err(error) => return Call::refused(error),
         };
         let terms = Terms { max_attempts: self.attempts(), retention_ms: wire_millis(self.kept_for()), scheduled_time };
         let job = self.clone();
@@ -260,10 +258,7 @@ impl Job {
     }
 
     fn ask<T: Send + 'static>(&self, verb: Verb, assess: AssessLock<T>) -> Call<T> {
-        match self.validate() {
-            Ok(_) => self.lock.ask(verb, assess),
-            Err(error) => Call::ready(Err(error)),
-        }
+        self.validate().map_or_else(Call::refused, |_| self.lock.ask(verb, assess))
     }
 }
 

@@ -71,12 +71,17 @@ impl<T: Send + 'static> Call<T> {
         self.slot.undo
     }
 
-    /// A call whose result is known before it starts.
-    pub(crate) fn ready(result: Result<T, Error>) -> Self {
+    /// A call that nothing cancels.
+    pub(crate) fn started(start: impl FnOnce(Responder<T>) + Send + 'static) -> Self {
         Self::new(move |responder| {
-            responder.respond(result);
+            start(responder);
             None
         })
+    }
+
+    /// A call that is refused before it starts.
+    pub(crate) fn refused(error: Error) -> Self {
+        Self::started(move |responder| responder.respond(Err(error)))
     }
 
     fn start(&mut self, io: Io) {
@@ -139,11 +144,7 @@ impl<T: Send + 'static> Call<T> {
             // Other I/O that the operation began may still be under way: it needs a driver.
             reactor.promote_next();
         }
-        let result = state.result.take();
-        if result.is_some() {
-            self.canceller = None;
-        }
-        result
+        state.result.take().inspect(|_| self.canceller = None)
     }
 
     /// Sends the operation off: `receive` is called with the result. Gives a [`Cancel`], and dropping that cancels nothing.

@@ -34,7 +34,7 @@ fn dropping_a_call_cancels_it() {
 
 #[test]
 fn a_wait_may_be_as_long_as_any() {
-    assert_eq!(Call::ready(Ok(7)).wait_for(Duration::MAX).unwrap().unwrap(), 7);
+    assert_eq!(Call::started(|responder| responder.respond(Ok(7))).wait_for(Duration::MAX).unwrap().unwrap(), 7);
 }
 
 #[test]

@@ -114,10 +114,9 @@ impl<T: Send + 'static> AskAll<T> {
 /// Asks one server. Why it doesn't answer is an answer, too.
 pub(crate) fn ask_one(session: &Arc<Session>, server: usize, op: Op, timeout: Duration) -> Call<Answer> {
     let session = Arc::clone(session);
-    Call::new(move |responder| {
+    Call::started(move |responder| {
         let assess = |answers: &[Option<Answer>]| answers.first().cloned().flatten().map(Ok);
         AskAll::ask(&session, vec![(op, server)], timeout, assess, responder);
-        None
     })
 }
 

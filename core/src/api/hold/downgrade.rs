@@ -45,20 +45,17 @@ impl Hold {
         if !self.others.is_empty() || recipe.keys.kind() != Kind::Exclusive || recipe.keys.label().kind != LockKind::Lock {
             let why =
                 "only the hold of a lock on one server, that is no reader's, permit's, job's or leader's, becomes a reader's";
-            return Call::ready(Err(Error::invalid("downgrade", self.name(), why)));
+            return Call::refused(Error::invalid("downgrade", self.name(), why));
         }
         if let Err(error) = self.own() {
-            return Call::ready(Err(error));
+            return Call::refused(error);
         }
         let (actor, owner) = (Arc::clone(&self.actor), Arc::clone(&self.grant.owner));
         Call::undoing(
             |held: Self| held.undo(),
             move |responder| {
                 let ended = Arc::clone(&actor);
-                let handed_over = Call::new(move |responder| {
-                    ended.call(Caller::HandOver(responder), Input::HandOver);
-                    None
-                });
+                let handed_over = Call::started(move |responder| ended.call(Caller::HandOver(responder), Input::HandOver));
                 // No I/O.
                 let (_, responder) = responder.unless_failed(handed_over.blocking())?;
                 // Without a reader's hold in its place the writer's ends.

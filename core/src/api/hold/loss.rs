@@ -63,7 +63,7 @@ impl Hold {
 
     fn watching<T: Send + 'static>(&self, report: fn(Responder<T>, Option<(String, Loss)>)) -> Call<T> {
         if let Err(error) = self.own() {
-            return Call::ready(Err(error));
+            return Call::refused(error);
         }
         let actors = self.actors();
         Call::new(move |responder| {

@@ -103,10 +103,7 @@ impl Hold {
             let collected = Arc::new(Mutex::new((Vec::with_capacity(count), Some(responder))));
             for actor in actors.into_iter().rev() {
                 let (collected, call) = (Arc::clone(&collected), Arc::clone(&call));
-                let one = Call::new(move |responder| {
-                    call(&actor, responder);
-                    None
-                });
+                let one = Call::started(move |responder| call(&actor, responder));
                 one.then_by(io.clone(), move |result| {
                     let mut collected = collected.lock();
                     collected.0.push(result);

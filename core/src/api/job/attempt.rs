@@ -152,7 +152,7 @@ impl Attempt {
         if result.len() > MOST_RESULT {
             let why =
                 Text::new("a result has at most 65536 bytes of JSON: store a larger one elsewhere, and give its address", []);
-            return Call::ready(Err(Error::invalid("result", result, why)));
+            return Call::refused(Error::invalid("result", result, why));
         }
         self.end(Ending::Done { result: result.into() })
     }
@@ -201,10 +201,7 @@ impl Attempt {
     /// # Errors
     /// As [`Attempt::fail`]; `INVALID_ARGUMENT` for a longer delay.
     pub fn fail_in(&self, error: impl fmt::Display, retry_in: Duration) -> Call<()> {
-        match check_span("retry_in", retry_in) {
-            Ok(()) => self.failed(&error, Some(retry_in)),
-            Err(refused) => Call::ready(Err(refused)),
-        }
+        check_span("retry_in", retry_in).map_or_else(Call::refused, |()| self.failed(&error, Some(retry_in)))
     }
 
     /// [`Attempt::fail`], of a failure that no other attempt can help: the job is dead, whatever [`max_attempts`](Job::max_attempts)

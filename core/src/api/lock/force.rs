@@ -106,10 +106,8 @@ impl Lock {
         };
         let op = Op::Lock(op);
         let asked = Arc::clone(session);
-        let is_ended: Call<bool> = Call::new(move |responder| {
-            AskAll::about_lock(&asked, name, op, force_released, responder);
-            None
-        });
+        let is_ended: Call<bool> =
+            Call::started(move |responder| AskAll::about_lock(&asked, name, op, force_released, responder));
         if !is_ended.await? {
             return Ok(None);
         }
