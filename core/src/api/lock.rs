@@ -312,10 +312,7 @@ impl Lock {
     pub async fn with<T, E>(&self, body: impl AsyncFnOnce(&Hold) -> Result<T, E>) -> Result<T, RunError<E>> {
         let held = self.acquire().await?;
         self.enter(&held);
-        let result = body(&held).await;
-        let left = held.leave().await;
-        let result = result.map_err(RunError::Failed)?;
-        left.map(|()| result).map_err(RunError::Lock)
+        RunError::behind(body(&held).await, held.leave().await)
     }
 
     /// Inspects the lock: its holder, how long the hold remains, and the first waiters. `None` if it is free. Changes nothing.

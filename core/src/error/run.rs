@@ -28,6 +28,14 @@ pub enum RunError<E> {
     Lock(Error),
 }
 
+impl<E> RunError<E> {
+    /// The result of a body whose lock was left behind it. Of two errors the body's own one counts.
+    pub(crate) fn behind<T>(result: Result<T, E>, left: Result<(), Error>) -> Result<T, Self> {
+        let result = result.map_err(Self::Failed)?;
+        left.map(|()| result).map_err(Self::Lock)
+    }
+}
+
 impl<E> From<Error> for RunError<E> {
     fn from(error: Error) -> Self {
         Self::Lock(error)

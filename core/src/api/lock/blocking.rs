@@ -53,10 +53,7 @@ impl Lock {
     pub fn with_blocking<T, E>(&self, body: impl FnOnce(&Hold) -> Result<T, E>) -> Result<T, RunError<E>> {
         let held = self.acquire_blocking()?;
         self.enter(&held);
-        let result = body(&held);
-        let left = held.leave().blocking();
-        let result = result.map_err(RunError::Failed)?;
-        left.map(|()| result).map_err(RunError::Lock)
+        RunError::behind(body(&held), held.leave().blocking())
     }
 
     /// [`Lock::inspect`], blocking this thread.

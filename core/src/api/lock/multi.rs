@@ -150,10 +150,7 @@ impl MultiLock {
     pub async fn with<T, E>(&self, body: impl AsyncFnOnce(&MultiHold) -> Result<T, E>) -> Result<T, RunError<E>> {
         let held = self.acquire().await?;
         self.lock.enter(held.hold());
-        let result = body(&held).await;
-        let left = held.hold().leave().await;
-        let result = result.map_err(RunError::Failed)?;
-        left.map(|()| result).map_err(RunError::Lock)
+        RunError::behind(body(&held).await, held.hold().leave().await)
     }
 
     /// [`MultiLock::with`], blocking this thread. The locks are also released if the body panics.
@@ -171,10 +168,7 @@ impl MultiLock {
     pub fn with_blocking<T, E>(&self, body: impl FnOnce(&MultiHold) -> Result<T, E>) -> Result<T, RunError<E>> {
         let held = self.acquire_blocking()?;
         self.lock.enter(held.hold());
-        let result = body(&held);
-        let left = held.hold().leave().blocking();
-        let result = result.map_err(RunError::Failed)?;
-        left.map(|()| result).map_err(RunError::Lock)
+        RunError::behind(body(&held), held.hold().leave().blocking())
     }
 }
 
