@@ -93,7 +93,7 @@ def test_a_name_counts_where_it_is_defined_and_not_in_tests_or_texts(tmp_path):
 CORE = Crate(ROOT / "core/src")
 
 # A session keeps its acquisitions running, and they need it.
-SESSION = {"session", *(f"session::{name}" for name in "actor bodies history own_holds tasks wakeups warnings".split())}
+SESSION = {"session", *(f"session::{name}" for name in "actor bodies history own_holds wakeups warnings".split())}
 
 
 def test_no_file_of_the_core_leads_back_to_itself_but_a_session_and_its_acquisitions():

@@ -186,7 +186,7 @@ impl Lock {
         let adopt = match keys.kind() {
             // Behind a writer that waits, a reader that reads already would wait for itself.
             Kind::Read if self.spec.adopt.is_none() => {
-                let beside = session.tasks.bodies.reader(&self.spec.contexts, keys.lock());
+                let beside = session.bodies.reader(&self.spec.contexts, keys.lock());
                 beside.map(|owner| Adoption { owner, or_acquire: true, beside: true })
             }
             _ => self.spec.adopt.clone(),
@@ -210,7 +210,7 @@ impl Lock {
         }
         let may_be_itself = recipe.waits_in_queues() && !self.spec.is_suspended;
         let itself = |keys: &Keys| {
-            let body = session.tasks.bodies.waited_for(&self.spec.contexts, keys.lock(), recipe.keys.kind())?;
+            let body = session.bodies.waited_for(&self.spec.contexts, keys.lock(), recipe.keys.kind())?;
             Some(Error::deadlock(keys.name(), body.place.as_deref()))
         };
         if let Some(deadlock) = recipe.keys.each().filter(|_| may_be_itself).find_map(itself) {

@@ -220,7 +220,7 @@ impl LockActor {
 
     /// Notes a body of `task`, until the hold is over.
     pub(crate) fn enter(self: &Arc<Self>, task: u64, owner: &Arc<str>, (place, number): (Option<&str>, u64)) {
-        self.session.tasks.bodies.open((task, self.recipe.keys.lock()), self, owner, (place, number));
+        self.session.bodies.open((task, self.recipe.keys.lock()), self, owner, (place, number));
         let mut state = self.state.lock();
         state.bodies.push(task);
         let over = state.machine.is_finished();
@@ -233,7 +233,7 @@ impl LockActor {
     /// Forgets the bodies of a hold that is over.
     pub(crate) fn forget_bodies(self: &Arc<Self>) {
         let bodies = std::mem::take(&mut self.state.lock().bodies);
-        bodies.into_iter().for_each(|task| self.session.tasks.bodies.close(task, self.recipe.keys.lock(), self));
+        bodies.into_iter().for_each(|task| self.session.bodies.close(task, self.recipe.keys.lock(), self));
     }
 
     /// Sends a holder's call.

@@ -17,7 +17,6 @@ mod registry;
 #[cfg(test)]
 #[path = "stub_tests.rs"]
 mod stub;
-mod tasks;
 pub(crate) mod trace;
 mod wakeups;
 mod warnings;
@@ -44,9 +43,10 @@ use crate::process::Process;
 use crate::protocol::Input;
 use crate::server::{Listener, Server};
 use crate::session::asks::Asking;
+use crate::session::bodies::Bodies;
 use crate::session::history::History;
+use crate::session::own_holds::OwnHolds;
 pub(crate) use crate::session::registry::Registry;
-use crate::session::tasks::Tasks;
 use crate::session::wakeups::Wakeups;
 use crate::session::warnings::Warnings;
 
@@ -77,7 +77,9 @@ pub(crate) struct Session {
     /// Whether an acquire has waited for the answers of all servers.
     all_answered: AtomicBool,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) tasks: Tasks,
+    /// The locks that each task of this process holds, for a task that waits for itself.
+    pub(crate) bodies: Bodies,
+    own_holds: OwnHolds,
     wakeups: Wakeups,
     asking: Arc<Asking>,
     warnings: Warnings,
@@ -112,7 +114,8 @@ impl Session {
             alarm_id,
             all_answered: AtomicBool::new(false),
             registry,
-            tasks: Tasks::default(),
+            bodies: Bodies::default(),
+            own_holds: OwnHolds::default(),
             asking: Arc::default(),
             warnings: Warnings::default(),
             history: History::default(),

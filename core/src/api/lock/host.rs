@@ -21,7 +21,7 @@ impl Lock {
         let session = self.spec.client.own_session();
         let keys = self.prepared().ok().map(|prepared| Arc::clone(&prepared.keys));
         let bodies = session.zip(keys).map(|(session, keys)| {
-            keys.each().flat_map(|keys| session.tasks.bodies.enclosing(&[task], keys.lock())).collect::<Vec<_>>()
+            keys.each().flat_map(|keys| session.bodies.enclosing(&[task], keys.lock())).collect::<Vec<_>>()
         });
         let is_suspended = bodies.into_iter().flatten().any(|(_, body)| !runs(body.number));
         self.caller(task).change(|spec| spec.is_suspended = is_suspended)

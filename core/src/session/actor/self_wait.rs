@@ -18,7 +18,7 @@ impl LockActor {
             return;
         }
         let now = Tick::now();
-        let own_holds = |lock: &str| self.session.tasks.own_holds.of(lock, now, || self.session.registry.all());
+        let own_holds = |lock: &str| self.session.own_holds.of(lock, now, || self.session.registry.all());
         let all: Vec<_> = self.recipe.keys.each().flat_map(|keys| own_holds(keys.lock())).collect();
         // A process that limits its own work waits for permits of its own all the time.
         let is_limit =
