@@ -259,10 +259,9 @@ impl Session {
         self.addresses.iter().zip(&self.meters.servers).for_each(|(address, meter)| reading.server(address, meter));
     }
 
-    fn warning_about(&self, server: usize) -> LockEvent {
-        let mut event = LockEvent::new(EventKind::Warning);
-        event.server = self.addresses.get(server).cloned();
-        event
+    fn warn_about(&self, server: usize, message: String) {
+        let server = self.addresses.get(server).cloned();
+        self.emit(&LockEvent { server, message: Some(message), ..LockEvent::new(EventKind::Warning) });
     }
 }
 

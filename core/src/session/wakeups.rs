@@ -187,9 +187,7 @@ impl Session {
                 self.set_listening(server, false, lock);
                 // A broken connection has an event of its own, and is opened again.
                 if matches!(failure.kind, FailureKind::Denied | FailureKind::Protocol | FailureKind::Other) {
-                    let mut event = self.warning_about(server);
-                    event.message = Some(format!("waiters poll, because this server announces no releases: {failure}"));
-                    self.emit(&event);
+                    self.warn_about(server, format!("waiters poll, because this server announces no releases: {failure}"));
                 }
             }
         }

@@ -23,14 +23,17 @@ pub(super) struct Warnings {
 const SEMAPHORES: usize = 100;
 
 impl Session {
+    /// Warns about a lock.
+    pub(super) fn warn(&self, keys: &Keys, message: String) {
+        self.emit(&LockEvent { message: Some(message), ..LockEvent::of(EventKind::Warning, keys) });
+    }
+
     /// Warns that a release could not publish the wake-up of the next waiter. One warning is enough: the next release will fail
     /// alike.
     pub(super) fn warn_unpublished(&self, keys: &Keys, why: &str) {
         if !self.warnings.unpublished.swap(true, Ordering::Relaxed) {
-            let mut event = LockEvent::of(EventKind::Warning, keys);
-            event.message =
-                Some(format!("the next waiter is not notified of a release, and finds out within a second: {}", quoted(why)));
-            self.emit(&event);
+            let why = quoted(why);
+            self.warn(keys, format!("the next waiter is not notified of a release, and finds out within a second: {why}"));
         }
     }
 
@@ -41,25 +44,23 @@ impl Session {
         let is_news = limits.len() < SEMAPHORES && limits.insert(keys.lock().into());
         drop(limits);
         if is_news {
-            let mut event = LockEvent::of(EventKind::Warning, keys);
-            event.message = Some(format!(
+            let message = format!(
                 "the semaphore {:?} has {ours} permits here, and others that hold it ask for {theirs}: at most the larger number hold it",
                 keys.name()
-            ));
-            self.emit(&event);
+            );
+            self.warn(keys, message);
         }
     }
 
     /// Warns that a server's clock jumped, once for each jump.
     pub(super) fn warn_of_jump(&self, jump: &Jump) {
         if self.warnings.jumps.lock().is_news(jump) {
-            let mut event = self.warning_about(jump.server);
-            event.message = Some(format!(
+            let message = format!(
                 "this server's clock jumped forward by {:.3} s, and its keys expire so much earlier; it counts again for a hold once \
                  it has confirmed it on the new clock",
                 jump.by.as_secs_f64()
-            ));
-            self.emit(&event);
+            );
+            self.warn_about(jump.server, message);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Aside: what is reported of a lock beside the steps of its acquisition.
 
 use super::LockActor;
-use crate::event::{EventKind, LockEvent};
+use crate::event::LockEvent;
 use crate::session::announce::announce;
 
 impl LockActor {
@@ -12,9 +12,7 @@ impl LockActor {
 
     /// Emits a warning about the lock.
     pub(crate) fn warn(&self, message: &str) {
-        let mut event = LockEvent::of(EventKind::Warning, &self.recipe.keys);
-        event.message = Some(message.to_owned());
-        self.session.emit(&event);
+        self.session.warn(&self.recipe.keys, message.to_owned());
     }
 
     /// Emits an event of this acquisition.
