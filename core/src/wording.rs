@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// An enum with a word for each of its variants, one row each, and if it asks for that a list of them all.
+/// An enum with a word for each of its variants, one row each, and if it asks for that a list of them all, and `Display` by its word.
 macro_rules! words {
     (@ [] $($variant:ident)*) => {};
     (@ [$all:vis ALL] $($variant:ident)*) => {
@@ -13,7 +13,7 @@ macro_rules! words {
     };
     (
         $(#[$about:meta])* $vis:vis enum $name:ident $(, $all:vis ALL)?;
-        $(#[$of_word:meta])* fn as_str;
+        $(#[$of_word:meta])* fn as_str $(, impl $shown:ident)?;
         $($(#[$of:meta])* $variant:ident = $word:literal,)*
     ) => {
         $(#[$about])*
@@ -32,6 +32,12 @@ macro_rules! words {
                 }
             }
         }
+
+        $(impl std::fmt::$shown for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        })?
     };
 }
 pub(crate) use words;

@@ -1,6 +1,5 @@
 //! Loss: how a hold was lost, its reason, the next owner and the overrun.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::error::quoted::quoted;
@@ -12,7 +11,7 @@ words! {
     #[non_exhaustive]
     pub enum LossReason;
     /// The reason's name, the same in every language.
-    fn as_str;
+    fn as_str, impl Display;
     /// Validity ran out before a majority confirmed a renewal.
     Expired = "expired",
     /// The key no longer exists on the servers.
@@ -29,12 +28,6 @@ words! {
     Closed = "closed",
     /// The hold that was handed over has ended, or was adopted before.
     Ended = "ended",
-}
-
-impl fmt::Display for LossReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// The loss of a hold: why it was lost, the next holder, and how late the holder noticed.

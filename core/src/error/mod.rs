@@ -25,7 +25,7 @@ words! {
     #[non_exhaustive]
     pub enum Code, pub ALL;
     /// The code as it is spelled in every language.
-    fn as_str;
+    fn as_str, impl Display;
     /// `wait` ran out while the lock was held.
     AcquireTimeout = "ACQUIRE_TIMEOUT",
     /// The lock was ours and no longer is.
@@ -62,12 +62,6 @@ impl Code {
     #[must_use]
     pub fn docs_url(self) -> String {
         PAGE.to_owned() + &self.as_str().to_lowercase()
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

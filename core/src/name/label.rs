@@ -1,6 +1,5 @@
 //! Labels: how events and metrics group locks.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::Kind;
@@ -16,7 +15,7 @@ words! {
     #[non_exhaustive]
     pub enum LockKind;
     /// The kind's name, the same in every language.
-    fn as_str;
+    fn as_str, impl Display;
     /// A lock.
     Lock = "lock",
     /// The lock of a job.
@@ -43,12 +42,6 @@ impl LockKind {
             Kind::Semaphore(_) => Self::Semaphore,
             Kind::Several => Self::MultiLock,
         }
-    }
-}
-
-impl fmt::Display for LockKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
