@@ -9,7 +9,7 @@ words! {
     /// The reason why a hold ended without its holder's action.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
-    pub enum LossReason;
+    pub enum LossReason, pub(crate) ALL;
     /// The reason's name, the same in every language.
     fn as_str, impl Display;
     /// Validity ran out before a majority confirmed a renewal.

@@ -23,16 +23,7 @@ pub(crate) const OTHER: &str = "other";
 pub(crate) const JOB_ENDS: [EventKind; 3] = [EventKind::Done, EventKind::Retry, EventKind::Dead];
 
 /// Why a hold is lost.
-pub(crate) const LOSSES: [LossReason; 8] = [
-    LossReason::Expired,
-    LossReason::Missing,
-    LossReason::Taken,
-    LossReason::Superseded,
-    LossReason::Conflict,
-    LossReason::MaxHold,
-    LossReason::Closed,
-    LossReason::Ended,
-];
+pub(crate) const LOSSES: [LossReason; LossReason::ALL.len()] = *LossReason::ALL.first_chunk().unwrap();
 
 /// What a release after the end of validity found: that another program has held the lock, that none has, or neither.
 pub(crate) const OVERLAPS: [&str; 3] = ["proved", "excluded", "unknown"];
