@@ -1,6 +1,5 @@
 //! Effects: the work that a connection gives to its transport.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use crate::op::Answer;
@@ -17,6 +16,7 @@ pub enum Role {
 }
 
 /// Work that a transport does for a connection.
+#[derive(Debug)]
 pub enum Effect {
     /// Open a socket to the target, within the connect timeout.
     Open(Role),
@@ -30,17 +30,4 @@ pub enum Effect {
     Complete(Completion, Answer),
     /// Report the state of the server.
     Report(ServerState),
-}
-
-impl fmt::Debug for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(role) => write!(f, "Open({role:?})"),
-            Self::Look(peer) => write!(f, "Look({peer})"),
-            Self::Drop(role) => write!(f, "Drop({role:?})"),
-            Self::Linger => f.write_str("Linger"),
-            Self::Complete(_, answer) => write!(f, "Complete({answer:?})"),
-            Self::Report(state) => write!(f, "Report({state:?})"),
-        }
-    }
 }
