@@ -21,9 +21,7 @@ impl Address {
         };
         (!host.is_empty()).then(|| Self { host: host.to_owned(), port })
     }
-}
 
-impl Address {
     /// The address that this node names: without a host it is this node's.
     pub(crate) fn elsewhere(&self, host: &str, port: u16) -> Self {
         Self { host: if host.is_empty() { self.host.clone() } else { host.to_owned() }, port }

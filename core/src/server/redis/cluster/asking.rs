@@ -7,17 +7,15 @@ use tokio::task::JoinSet;
 
 use crate::op::{Failure, FailureKind};
 use crate::server::redis::address::Address;
+use crate::server::redis::cluster::mapping::Found;
 use crate::server::redis::cluster::topology::Topology;
 use crate::server::redis::commands::refusal;
 use crate::server::redis::settings::Settings;
 use crate::server::redis::transport::connect::connect;
 use crate::server::redis::transport::stream::Limit;
 
-/// What a node reports: the map, and the nodes that it names.
-pub(crate) type NodeReport = Result<(Topology, Vec<Address>), Failure>;
-
 /// Begins to ask nodes, each on a connection of its own that ends with the answer. The questions end with the set.
-pub(crate) fn ask_each(nodes: Vec<(Address, Result<Settings, Failure>)>) -> JoinSet<(Address, NodeReport)> {
+pub(crate) fn ask_each(nodes: Vec<(Address, Result<Settings, Failure>)>) -> JoinSet<(Address, Found)> {
     let mut asking = JoinSet::new();
     for (address, settings) in nodes {
         asking.spawn(async move {
@@ -35,7 +33,7 @@ pub(crate) fn ask_each(nodes: Vec<(Address, Result<Settings, Failure>)>) -> Join
     asking
 }
 
-async fn ask(settings: &Arc<Settings>, address: &Address, limit: Limit) -> NodeReport {
+async fn ask(settings: &Arc<Settings>, address: &Address, limit: Limit) -> Found {
     let (mut socket, mut buffers) = connect(settings).await?;
     buffers.replies.expect_map();
     buffers.output.end().extend(redis::cmd("CLUSTER").arg("SLOTS").get_packed_command());

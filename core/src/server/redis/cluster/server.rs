@@ -1,6 +1,5 @@
 //! The server: a cluster as one lock server.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,11 +116,5 @@ impl Server for ClusterServer {
 impl Drop for ClusterServer {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl fmt::Debug for ClusterServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterServer").field("address", &self.cluster.target.address).finish_non_exhaustive()
     }
 }
