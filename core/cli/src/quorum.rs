@@ -24,8 +24,15 @@ pub(super) struct Quorum {
 #[derive(Debug, Subcommand)]
 enum Action {
     Init(Init),
-    Show(Show),
-    Remove(Remove),
+    /// Shows to which quorum each server belongs
+    ///
+    /// It exits with 1 if none belongs to one.
+    Show(Asked),
+    /// Takes the servers out of their quorum, as for clients with one server
+    ///
+    /// Their locks stay. A client of a quorum that asks such a server for a lock makes it a member again, which votes after the longest ttl.
+    /// So end these clients first. It exits with 1 if no server belongs to a quorum.
+    Remove(Asked),
 }
 
 /// Lets the servers of a new quorum vote at once, while no lock may be held
@@ -39,38 +46,19 @@ struct Init {
     max_ttl: Option<Duration>,
 }
 
-/// Shows to which quorum each server belongs
-///
-/// It exits with 1 if none belongs to one.
-#[derive(Debug, Args)]
-struct Show {
-    #[command(flatten)]
-    asked: Asked,
-}
-
-/// Takes the servers out of their quorum, as for clients with one server
-///
-/// Their locks stay. A client of a quorum that asks such a server for a lock makes it a member again, which votes after the longest ttl.
-/// So end these clients first. It exits with 1 if no server belongs to a quorum.
-#[derive(Debug, Args)]
-struct Remove {
-    #[command(flatten)]
-    asked: Asked,
-}
-
 pub(super) fn quorum(options: &Quorum) -> u8 {
     match &options.action {
         Action::Init(init) => initialize(init),
-        Action::Show(show) => show.asked.with(show.asked.servers.members(), |client| {
+        Action::Show(asked) => asked.with(asked.servers.members(), |client| {
             let markers = client.markers(false).blocking()?;
-            report(&show.asked, &markers, lines)
+            report(asked, &markers, lines)
         }),
-        Action::Remove(remove) => remove.asked.with(remove.asked.servers.members(), |client| {
+        Action::Remove(asked) => asked.with(asked.servers.members(), |client| {
             let before = client.markers(false).blocking()?;
             let after = client.markers(true).blocking()?;
             let markers: Markers =
                 before.into_iter().zip(after).map(|((server, text), (_, gone))| (server, gone.and(text))).collect();
-            report(&remove.asked, &markers, |server, text| match text {
+            report(asked, &markers, |server, text| match text {
                 Some(text) => format!("{server} belongs to no quorum any more; its marker was {text}\n"),
                 None => format!("{server} belonged to no quorum\n"),
             })
