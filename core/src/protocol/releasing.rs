@@ -219,14 +219,7 @@ impl Releasing {
             unended: None,
         };
         if let Some(caller) = self.caller {
-            let unknown = || {
-                Error::not_released(
-                    recipe.name(),
-                    recipe.servers.len(),
-                    removal.map(|removal| removal.errors(recipe)).unwrap_or_default(),
-                )
-            };
-            let reported = if is_unknown { Err(unknown()) } else { released.report(recipe, caller.manner) };
+            let reported = if is_unknown { Err(not_released(recipe, removal)) } else { released.report(recipe, caller.manner) };
             out.push(Command::Released(caller.call, reported));
         }
         let is_noted =
@@ -253,10 +246,7 @@ impl Releasing {
     /// Answers the caller of a release, which has waited long enough for the outcome. The release continues in the background.
     pub(super) fn stop_waiting(&self, recipe: &Recipe, caller: Caller, removals: &[Removal], out: &mut Vec<Command>) {
         let result = match (caller.manner, &self.loss) {
-            (Manner::Explicit | Manner::EndOfAttempt, _) => {
-                let errors = self.removal(removals).map(|removal| removal.errors(recipe)).unwrap_or_default();
-                Err(Error::not_released(recipe.name(), recipe.servers.len(), errors))
-            }
+            (Manner::Explicit | Manner::EndOfAttempt, _) => Err(not_released(recipe, self.removal(removals))),
             // The body has ended with the first request: the time that the servers take is not the holder's.
             (_, Some(loss)) => {
                 let overrun = self.removal(removals).map_or(Duration::ZERO, Removal::overrun);
@@ -272,6 +262,11 @@ impl Releasing {
         };
         out.push(Command::Released(caller.call, result));
     }
+}
+
+fn not_released(recipe: &Recipe, removal: Option<&Removal>) -> Error {
+    let errors = removal.map(|removal| removal.errors(recipe)).unwrap_or_default();
+    Error::not_released(recipe.name(), recipe.servers.len(), errors)
 }
 
 /// The attempt of a job that this hold is.
