@@ -31,7 +31,8 @@ fn page(connect: &str, data: &str) -> Page {
          require-trusted-types-for 'script'"
     );
     let scripts = SCRIPTS.concat();
-    let data = harmless(data);
+    // JSON without the character with which the end of an element begins.
+    let data = data.replace('<', "\\u003c");
     let parts = PAGE.split("{{").map(|part| match part.split_once("}}") {
         Some(("policy", rest)) => [&policy, rest].concat(),
         Some(("nonce", rest)) => [&nonce, rest].concat(),
@@ -41,11 +42,6 @@ fn page(connect: &str, data: &str) -> Page {
         _ => part.to_owned(),
     });
     Page { text: parts.collect(), policy: format!("{policy}; frame-ancestors 'none'") }
-}
-
-/// JSON without the character with which the end of an element begins.
-fn harmless(json: &str) -> String {
-    json.replace('<', "\\u003c")
 }
 
 /// 128 random bits as text.
