@@ -329,10 +329,8 @@ impl Client {
     /// Emits an event of kind `warning`, about something that a binding has seen and a person should look at.
     #[doc(hidden)]
     pub fn warn(&self, lock: Option<&str>, message: String) {
-        let mut event = LockEvent::new(EventKind::Warning);
-        event.lock_name = lock.map(Into::into);
-        event.message = Some(message);
-        self.0.emitter.emit(&event);
+        let lock_name = lock.map(Into::into);
+        self.0.emitter.emit(&LockEvent { lock_name, message: Some(message), ..LockEvent::new(EventKind::Warning) });
     }
 
     /// The client's options, with the defaults for its locks in [`lock`](ClientOptions::lock).

@@ -31,9 +31,7 @@ impl Panic {
 
     /// The warning that `whose` code panicked.
     pub(crate) fn warning(&self, whose: &str) -> LockEvent {
-        let mut event = LockEvent::new(EventKind::Warning);
-        event.message = Some(format!("{whose} panicked: {}", self.0));
-        event
+        LockEvent { message: Some(format!("{whose} panicked: {}", self.0)), ..LockEvent::new(EventKind::Warning) }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::clock::{Now, Tick};
 use crate::error::{Error, Loss, LossReason};
-use crate::event::EventKind;
+use crate::event::{EventKind, LockEvent};
 use crate::mutant::mutant;
 use crate::name::Kind;
 use crate::protocol::acquiring::{Acquiring, Decision};
@@ -284,10 +284,8 @@ impl Acquisition {
         let mut hold = Hold::begin(recipe, round, fence, now, out);
         hold.met_busy = met_busy;
         out.extend(ending::unfinished(recipe, &hold).map(Box::new).map(Command::EmitOfAnother));
-        let mut event = hold.event(recipe, EventKind::Acquired);
-        event.took = Some(waited);
-        event.notified_ago = notified_at.map(|at| now.since(at));
-        out.push(Command::emit(event));
+        let notified_ago = notified_at.map(|at| now.since(at));
+        out.push(Command::emit(LockEvent { took: Some(waited), notified_ago, ..hold.event(recipe, EventKind::Acquired) }));
         out.extend(ending::other_terms(recipe, &hold).map(Command::emit));
         let grant = Grant { owner: Arc::clone(hold.owner()), fence, attempt: hold.round.attempt };
         out.push(Command::Acquired(Ok(Answered::Granted(grant))));
@@ -364,9 +362,8 @@ impl Acquisition {
             return out.push(Command::HandedOver(call, Err(self.state.why_not_held(recipe, now))));
         };
         let text = ticket(recipe, hold, now);
-        let mut event = hold.event(recipe, EventKind::HandedOver);
-        event.took = Some(now.since(hold.granted));
-        out.push(Command::emit(event));
+        let took = Some(now.since(hold.granted));
+        out.push(Command::emit(LockEvent { took, ..hold.event(recipe, EventKind::HandedOver) }));
         hold.stop(|| State::HandedOver.why_not_held(recipe, now), out);
         self.state = State::HandedOver;
         out.push(Command::HandedOver(call, Ok(text)));

@@ -27,10 +27,8 @@ pub(super) fn failed(recipe: &Recipe, error: &Error, waited: Duration) -> LockEv
 
 /// The event of an acquire that was cancelled after a wait of `waited`.
 pub(super) fn cancelled(recipe: &Recipe, closed: bool, waited: Duration) -> LockEvent {
-    let mut event = LockEvent::of(EventKind::Cancelled, &recipe.keys);
-    event.took = Some(waited);
-    event.message = closed.then(|| "the client was closed".to_owned());
-    event
+    let message = closed.then(|| "the client was closed".to_owned());
+    LockEvent { took: Some(waited), message, ..LockEvent::of(EventKind::Cancelled, &recipe.keys) }
 }
 
 /// The event of an acquire that begins no attempt, after a wait of `waited`: its job is over, or its scheduled time is.
@@ -79,15 +77,11 @@ pub(super) fn other_terms(recipe: &Recipe, hold: &Hold) -> Option<LockEvent> {
         }
         _ => return None,
     };
-    let mut event = hold.event(recipe, EventKind::Warning);
-    event.message = Some(message);
-    Some(event)
+    Some(LockEvent { message: Some(message), ..hold.event(recipe, EventKind::Warning) })
 }
 
 /// The event of a hold whose handle was dropped.
 pub(super) fn dropped(recipe: &Recipe, hold: &Hold, now: Tick) -> LockEvent {
-    let mut event = hold.event(recipe, EventKind::Dropped);
-    event.took = Some(now.since(hold.granted));
-    event.message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
-    event
+    let message = Some("a held lock was dropped without release; it is no longer renewed and expires by itself".to_owned());
+    LockEvent { took: Some(now.since(hold.granted)), message, ..hold.event(recipe, EventKind::Dropped) }
 }

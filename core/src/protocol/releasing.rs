@@ -238,9 +238,8 @@ impl Releasing {
             Ending::Failed { error, .. } => (EventKind::Retry, Some(error)),
             Ending::GivenBack => return None,
         };
-        let mut event = self.hold.event(recipe, kind);
-        (event.message, event.took) = (message.map(|error| error.to_string()), Some(now.since(self.hold.granted)));
-        Some(event)
+        let (message, took) = (message.map(|error| error.to_string()), Some(now.since(self.hold.granted)));
+        Some(LockEvent { message, took, ..self.hold.event(recipe, kind) })
     }
 
     /// Answers the caller of a release, which has waited long enough for the outcome. The release continues in the background.
@@ -253,10 +252,8 @@ impl Releasing {
                 Err(Error::lost(recipe.name(), loss.clone().after(overrun)))
             }
             (_, None) => {
-                let mut event = self.hold.event(recipe, EventKind::Warning);
-                event.message =
-                    Some("the release is not confirmed yet; it continues in the background until the key expires".to_owned());
-                out.push(Command::emit(event));
+                let message = "the release is not confirmed yet; it continues in the background until the key expires".to_owned();
+                out.push(Command::emit(LockEvent { message: Some(message), ..self.hold.event(recipe, EventKind::Warning) }));
                 Ok(nothing_to_do())
             }
         };

@@ -111,10 +111,8 @@ impl Lock {
         if !is_ended.await? {
             return Ok(None);
         }
-        let mut event = LockEvent::of(EventKind::ForceReleased, &keys);
-        event.holder = Some(seen.owner.clone());
-        event.holder_fence = seen.fence;
-        session.emit(&event);
+        let (holder, holder_fence) = (Some(seen.owner.clone()), seen.fence);
+        session.emit(&LockEvent { holder, holder_fence, ..LockEvent::of(EventKind::ForceReleased, &keys) });
         Ok(Some(seen))
     }
 }
