@@ -168,7 +168,8 @@ pub(crate) struct Poll {
     known: BTreeSet<String>,
     hosts: usize,
     answers: Vec<(Address, PrimaryReply, Ids)>,
-    gathers_until: Tick,
+    /// The time from which on the answers so far are enough, if one of them names a primary.
+    pub(crate) gathers_until: Tick,
 }
 
 impl Poll {
@@ -225,11 +226,6 @@ impl Poll {
             quoted(&self.service)
         );
         Failure::not_applied(FailureKind::Mismatch, why)
-    }
-
-    /// The time from which on the answers so far are enough, if one of them names a primary.
-    pub(crate) fn gathers_until(&self) -> Tick {
-        self.gathers_until
     }
 
     fn is_out_of_date(&self, named: &Named) -> bool {

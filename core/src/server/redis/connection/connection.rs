@@ -114,12 +114,12 @@ impl Connection {
     pub fn wake_at(&self) -> Tick {
         let state = match &self.state {
             State::Up(conversation) => conversation.pipeline.due(),
-            State::Handshake(handshake) => handshake.until(),
+            State::Handshake(handshake) => handshake.until,
             State::Down => self.connects_at(),
             State::Opening(_) => Tick::NEVER,
             State::Over => return Tick::NEVER,
         };
-        let lingering = self.lingering.as_ref().map_or(Tick::NEVER, Lingering::until);
+        let lingering = self.lingering.as_ref().map_or(Tick::NEVER, |lingering| lingering.until);
         state.min(self.backlog.due()).min(lingering).min(self.closing.unwrap_or(Tick::NEVER))
     }
 
@@ -355,13 +355,13 @@ impl Connection {
     /// Does the work that is due.
     fn wake(&mut self, now: Tick, out: &mut Vec<Effect>) {
         if let State::Handshake(handshake) = &self.state
-            && now >= handshake.until()
+            && now >= handshake.until
         {
             let failure = handshake.late();
             out.push(Effect::Drop(Role::Operations));
             self.unconnected(&failure, now, out);
         }
-        if self.lingering.as_ref().is_some_and(|lingering| now >= lingering.until()) {
+        if self.lingering.as_ref().is_some_and(|lingering| now >= lingering.until) {
             self.stop_lingering(out);
         }
         if now >= self.backlog.due() {

@@ -35,8 +35,8 @@ impl Connection {
     /// Takes the end of a handshake.
     pub(super) fn assessed(&mut self, assessed: Result<HandshakeFacts, Failure>, now: Tick, out: &mut Vec<Effect>) {
         let State::Handshake(handshake) = &mut self.state else { return };
-        let (buffers, login) = (std::mem::take(&mut handshake.buffers), Arc::clone(handshake.login()));
-        let (is_refused, connects_again) = (handshake.is_refused(), handshake.is_without_transaction());
+        let (buffers, login) = (std::mem::take(&mut handshake.buffers), Arc::clone(&handshake.login));
+        let (is_refused, connects_again) = (handshake.is_refused, handshake.is_without_transaction());
         // The handshake has begun no longer ago than a connection may take.
         let sent = Tick::from_micros(now.as_micros().saturating_sub(micros(self.settings.connect_timeout)));
         self.sockets = self.sockets.wrapping_add(1);

@@ -26,10 +26,12 @@ pub struct Handshake {
     pub buffers: Buffers,
     steps: Vec<Step>,
     answers: Vec<RedisResult<Value>>,
-    until: Tick,
-    /// The credentials that it sends to the server, and whether the server refuses them.
-    login: Arc<Login>,
-    refused: bool,
+    /// The time at which the handshake has taken too long.
+    pub(crate) until: Tick,
+    /// The credentials that it sends to the server.
+    pub(crate) login: Arc<Login>,
+    /// Whether the server refuses the credentials, after the handshake has failed.
+    pub(crate) is_refused: bool,
 }
 
 impl Handshake {
@@ -53,27 +55,12 @@ impl Handshake {
             buffers.output.end().extend(command);
         }
         let answers = Vec::with_capacity(steps.len());
-        Self { settings: Arc::clone(settings), buffers, steps, answers, until, login, refused: false }
-    }
-
-    /// The credentials that it sends to the server.
-    pub(crate) fn login(&self) -> &Arc<Login> {
-        &self.login
-    }
-
-    /// Whether the server refuses the credentials, after the handshake has failed.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refused
+        Self { settings: Arc::clone(settings), buffers, steps, answers, until, login, is_refused: false }
     }
 
     /// Whether the handshake has failed by its transaction, which the next one leaves out.
     pub(crate) fn is_without_transaction(&self) -> bool {
         self.steps.contains(&Step::Multi) && self.settings.has_no_transactions.load(Ordering::Relaxed)
-    }
-
-    /// The time at which the handshake has taken too long.
-    pub(crate) fn until(&self) -> Tick {
-        self.until
     }
 
     /// The failure of a handshake that has taken too long.
@@ -122,7 +109,7 @@ impl Handshake {
             self.steps.first() == Some(&Step::Credentials) && matches!(self.answers.first(), Some(Ok(Value::ServerError(_))));
         let answers = self.steps.iter().copied().zip(std::mem::take(&mut self.answers));
         let facts = assess(answers, &self.settings, &self.login)
-            .inspect_err(|failure| self.refused = is_refusal && failure.kind == FailureKind::Denied)?;
+            .inspect_err(|failure| self.is_refused = is_refusal && failure.kind == FailureKind::Denied)?;
         if !self.buffers.replies.is_empty() {
             return Err(Failure::not_applied(FailureKind::Protocol, "the server sent more replies than there were requests"));
         }

@@ -32,7 +32,8 @@ pub(super) enum Why {
 /// A socket whose operations were all cancelled.
 pub(super) struct Lingering {
     conversation: Box<Conversation>,
-    until: Tick,
+    /// The time at which it has lingered long enough.
+    pub(super) until: Tick,
 }
 
 impl Lingering {
@@ -44,11 +45,6 @@ impl Lingering {
 
     pub(super) fn buffers(&mut self) -> &mut Buffers {
         &mut self.conversation.buffers
-    }
-
-    /// The time at which it has lingered long enough.
-    pub(super) fn until(&self) -> Tick {
-        self.until
     }
 
     pub(super) fn has_unwritten(&self) -> bool {

@@ -26,12 +26,12 @@ async fn connect_once(settings: &Arc<Settings>) -> Result<(OpenSocket, Buffers),
     let mut handshake = Handshake::introduce(settings);
     let assessed = complete_handshake(&mut socket, &mut handshake).await;
     if let Err(failure) = assessed.unwrap_or_else(|error| Err(handshake.closed(error))) {
-        if handshake.is_refused() {
-            settings.refused(handshake.login(), &failure, false, Tick::now());
+        if handshake.is_refused {
+            settings.refused(&handshake.login, &failure, false, Tick::now());
         }
         return Err(failure);
     }
-    settings.accepted(handshake.login());
+    settings.accepted(&handshake.login);
     Ok((socket, std::mem::take(&mut handshake.buffers)))
 }
 

@@ -35,7 +35,7 @@ pub(crate) async fn find(service: &Arc<Service>, limit: Limit) -> Result<Named, 
         if let Some(choice) = poll.choice(now, Instant::now() >= limit.at) {
             break choice;
         }
-        let gathers = Some(poll.gathers_until()).filter(|until| *until != Tick::NEVER);
+        let gathers = Some(poll.gathers_until).filter(|until| *until != Tick::NEVER);
         let until = gathers.map_or(limit.at, |until| limit.at.min(Instant::now() + until.since(now)));
         tokio::select! {
             biased;
