@@ -93,12 +93,8 @@ impl Settings {
         Ok(Self { quorum_config, ..Self::of(Target::parse(url, options)?, options, response_timeout) })
     }
 
-    /// The settings of the node of a cluster at `target`.
-    pub(crate) fn of_node(target: Target, options: &ClientOptions, response_timeout: Duration) -> Self {
-        Self { in_cluster: true, ..Self::of(target, options, response_timeout) }
-    }
-
-    fn of(target: Target, options: &ClientOptions, response_timeout: Duration) -> Self {
+    /// The settings of the server at `target`, which is alone.
+    pub(crate) fn of(target: Target, options: &ClientOptions, response_timeout: Duration) -> Self {
         let terms = ReplicaTerms { replicas: options.min_replicas, timeout: options.replicas_timeout };
         Self {
             target,

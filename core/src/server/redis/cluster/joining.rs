@@ -47,9 +47,8 @@ impl Cluster {
     /// # Errors
     /// `Tls` for a host that no certificate could have.
     pub(super) fn settings(&self, address: &Address) -> Result<Settings, Failure> {
-        let mut settings = Settings::of_node(self.target.node(address)?, &self.options, self.response_timeout);
-        settings.provided.clone_from(&self.provided);
-        Ok(settings)
+        let (target, provided) = (self.target.node(address)?, self.provided.clone());
+        Ok(Settings { provided, in_cluster: true, ..Settings::of(target, &self.options, self.response_timeout) })
     }
 
     /// There is another map: nodes that fail and serve nothing any more are left.
