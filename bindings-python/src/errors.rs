@@ -1,58 +1,36 @@
-//! The core's errors as Python exceptions: a table from code to class. The classes themselves are Python, in `errors.py`.
+//! The core's errors as Python exceptions: the class of a code, from the table in `errors.py`.
 
 use locktender::host::Language;
 use locktender::{Code, Error, Remaining};
+use pyo3::exceptions::PyImportError;
+use pyo3::import_exception;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
 
 use crate::causes::cause;
 use crate::seconds::in_seconds;
 use crate::visit::Visit;
 
-mod class {
-    use pyo3::import_exception;
+import_exception!(locktender.errors, LockError);
+import_exception!(locktender.errors, LockLostError);
+import_exception!(locktender.errors, NotHeldError);
 
-    import_exception!(locktender.errors, LockError);
-    import_exception!(locktender.errors, AcquireTimeoutError);
-    import_exception!(locktender.errors, LockLostError);
-    import_exception!(locktender.errors, NotHeldError);
-    import_exception!(locktender.errors, UnavailableError);
-    import_exception!(locktender.errors, DeniedError);
-    import_exception!(locktender.errors, KeyConflictError);
-    import_exception!(locktender.errors, InvalidArgumentError);
-    import_exception!(locktender.errors, DeadlockError);
-    import_exception!(locktender.errors, ClosedError);
-    import_exception!(locktender.errors, ForkedError);
-    import_exception!(locktender.errors, JobDeadError);
-    import_exception!(locktender.errors, InternalError);
-}
+/// The classes by their codes.
+static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
-pub(crate) use class::{LockError, LockLostError, NotHeldError};
-
-fn class_of(py: Python<'_>, code: Code) -> Bound<'_, PyType> {
-    match code {
-        Code::AcquireTimeout => py.get_type::<class::AcquireTimeoutError>(),
-        Code::LockLost => py.get_type::<class::LockLostError>(),
-        Code::NotHeld => py.get_type::<class::NotHeldError>(),
-        Code::Unavailable => py.get_type::<class::UnavailableError>(),
-        Code::Denied => py.get_type::<class::DeniedError>(),
-        Code::KeyConflict => py.get_type::<class::KeyConflictError>(),
-        Code::InvalidArgument => py.get_type::<class::InvalidArgumentError>(),
-        Code::Deadlock => py.get_type::<class::DeadlockError>(),
-        Code::Closed => py.get_type::<class::ClosedError>(),
-        Code::Forked => py.get_type::<class::ForkedError>(),
-        Code::JobDead => py.get_type::<class::JobDeadError>(),
-        _ => py.get_type::<class::InternalError>(),
-    }
+fn class_of<'py>(py: Python<'py>, code: Code) -> PyResult<Bound<'py, PyAny>> {
+    let classes = CLASSES.get(py).ok_or_else(|| PyImportError::new_err("locktender isn't imported yet"))?;
+    classes.bind(py).as_any().get_item(code.as_str())
 }
 
 /// Looks all classes up. Each is kept from its first use, and Python code may run in that: a signal handler or a finalizer that
 /// meets an error of its own then would wait for the very use it interrupts.
-pub(crate) fn settle_in(py: Python<'_>) {
-    for code in Code::ALL {
-        class_of(py, *code);
-    }
-    py.get_type::<LockError>();
+pub(crate) fn settle_in(py: Python<'_>) -> PyResult<()> {
+    let classes = py.import("locktender.errors")?.getattr("_CLASSES")?.cast_into::<PyDict>()?;
+    let _ = CLASSES.set(py, classes.unbind());
+    let _ = (py.get_type::<LockError>(), py.get_type::<LockLostError>(), py.get_type::<NotHeldError>());
+    Code::ALL.iter().try_for_each(|code| class_of(py, *code).map(drop))
 }
 
 /// The exception for `error`, with all its fields, and what is behind it.
@@ -60,7 +38,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let build = || {
         let _visit = Visit::begin(py)?;
         let fields = fields(py, error)?;
-        let raised = PyErr::from_value(class_of(py, error.code()).call((error.in_words_of(Language::Python),), Some(&fields))?);
+        let raised = PyErr::from_value(class_of(py, error.code())?.call((error.in_words_of(Language::Python),), Some(&fields))?);
         if let Some(cause) = cause(py, error) {
             raised.set_cause(py, Some(PyErr::from_value(cause.into_bound(py))));
         }
@@ -74,7 +52,7 @@ pub(crate) fn invalid(py: Python<'_>, lock: &str, text: &str) -> PyErr {
     let build = || {
         let fields = PyDict::new(py);
         fields.set_item("lock_name", lock)?;
-        class_of(py, Code::InvalidArgument).call((text,), Some(&fields))
+        class_of(py, Code::InvalidArgument)?.call((text,), Some(&fields))
     };
     build().map_or_else(|failed| failed, PyErr::from_value)
 }

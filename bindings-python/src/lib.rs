@@ -109,7 +109,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::exit::settle_in(module.py())?;
-        crate::errors::settle_in(module.py());
+        crate::errors::settle_in(module.py())?;
         // Made now for the same reason: these aren't in the module.
         module.py().get_type::<crate::operation::Operation>();
         module.py().get_type::<crate::body::Body>();

@@ -193,3 +193,11 @@ class InternalError(LockError):
     """A bug of this package; please report it."""
 
     code = "INTERNAL"
+
+
+# The native module finds the class of an error by its code.
+_ALL = (
+    AcquireTimeoutError, LockLostError, NotHeldError, UnavailableError, DeniedError, KeyConflictError,
+    InvalidArgumentError, DeadlockError, ClosedError, ForkedError, JobDeadError, InternalError,
+)
+_CLASSES = {kind.code: kind for kind in _ALL}
