@@ -65,11 +65,6 @@ impl Attempt {
         let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?);
         Py::new(py, Hold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
-
-    /// See [`HoldInner::undo`].
-    pub(crate) fn undo(&self) {
-        self.hold.undo();
-    }
 }
 
 #[pymethods]

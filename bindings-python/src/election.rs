@@ -8,12 +8,12 @@ use crate::client::Client;
 use crate::errors::raised;
 use crate::garbage::Farewell;
 use crate::guarded::{Guarded, Refer};
-use crate::hold::ThreadHold;
 use crate::leadership::{AsyncLeadership, Leadership};
 use crate::lock::checked;
 use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::options::LockChoice;
+use crate::running::Running;
 use crate::{context, default, frames, own, waiting};
 
 /// An election: any number of candidates, of which one leads. Made by :meth:`Client.election` or :func:`election`; does no I/O
@@ -218,8 +218,9 @@ impl Election {
 #[pyclass(module = "locktender._native", name = "_Leading", frozen)]
 pub(crate) struct Leading {
     election: Py<Election>,
+    // Before the core: its end lets another call lead.
+    term: Running,
     core: Guarded<Option<locktender::host::Leading>>,
-    term: Guarded<Option<Py<Leadership>>>,
 }
 
 impl Leading {
@@ -235,7 +236,7 @@ impl Leading {
     #[new]
     fn new(py: Python<'_>, election: Py<Election>) -> PyResult<Self> {
         let core = raised(py, election.get().core(py)?.leading())?;
-        Ok(Self { election, core: Guarded::new(Some(core)), term: Guarded::default() })
+        Ok(Self { election, term: Running::default(), core: Guarded::new(Some(core)) })
     }
 
     /// The next term; `None` once the election is stopped.
@@ -245,13 +246,11 @@ impl Leading {
             let call = self.next(py)?;
             let Some(leadership) = waiting::block_unless_looping(py, &election.name, call)? else { return Ok(None) };
             let leadership = election.leadership(py, leadership)?;
-            match held(leadership.bind(py)).get().begin(py) {
-                Ok(_) => {
-                    drop(self.term.replace(Some(leadership.clone_ref(py))));
-                    return Ok(Some(leadership));
-                }
+            let held = leadership.bind(py).as_super().as_super();
+            match self.term.begin(held) {
+                Ok(()) => return Ok(Some(leadership)),
                 // This thread stood still for longer than the ttl.
-                Err(error) if leadership.get().is_loss(error.value(py).as_any())? => (),
+                Err(error) if held.get().is_loss(error.value(py).as_any())? => (),
                 Err(error) => return Err(error),
             }
         }
@@ -267,7 +266,7 @@ impl Leading {
     ) -> PyResult<bool> {
         let Some(term) = self.term.take() else { return Ok(false) };
         let by_loss = error.as_ref().map_or(Ok(false), |error| term.get().is_loss(error))?;
-        match held(term.bind(py)).get().leave(py, error) {
+        match term.get().leave(py, error) {
             Err(left) if !term.get().is_loss(left.value(py).as_any())? => Err(left),
             _ => Ok(by_loss),
         }
@@ -290,19 +289,6 @@ impl Leading {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.election)?;
-        self.term.traverse(|term| visit.call(term))
+        self.term.traverse(&visit)
     }
-}
-
-impl Drop for Leading {
-    fn drop(&mut self) {
-        // Entered and never left: an interrupt came first, and no work runs.
-        if let Some(term) = self.term.get_mut().take() {
-            term.get().undo();
-        }
-    }
-}
-
-fn held<'py>(leadership: &Bound<'py, Leadership>) -> Bound<'py, ThreadHold> {
-    leadership.as_super().as_super().clone()
 }

@@ -40,6 +40,11 @@ impl ThreadHold {
     pub(crate) fn undo(&self) {
         self.hold.undo();
     }
+
+    /// See [`HoldInner::is_loss`].
+    pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.hold.is_loss(error)
+    }
 }
 
 impl Entered for ThreadHold {

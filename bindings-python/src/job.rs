@@ -10,12 +10,12 @@ use crate::arguments::text;
 use crate::attempt::{AsyncAttempt, Attempt};
 use crate::client::Client;
 use crate::garbage::Farewell;
-use crate::guarded::{Guarded, Refer};
-use crate::hold::ThreadHold;
+use crate::guarded::Refer;
 use crate::job_values::{JobOutcome, JobStatus};
 use crate::lock::checked;
 use crate::operation::Operation;
 use crate::options::JobChoice;
+use crate::running::Running;
 use crate::visit::Visit;
 use crate::{context, default, frames, own, waiting};
 
@@ -255,22 +255,21 @@ impl Job {
 #[pyclass(module = "locktender._native", name = "_AroundAttempt", frozen)]
 pub(crate) struct AroundAttempt {
     job: Py<Job>,
-    attempt: Guarded<Option<Py<Attempt>>>,
+    running: Running,
 }
 
 #[pymethods]
 impl AroundAttempt {
     #[new]
     fn new(job: Py<Job>) -> Self {
-        Self { job, attempt: Guarded::default() }
+        Self { job, running: Running::default() }
     }
 
     /// The attempt, or the outcome of a job that is done.
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self.job.get().begun(py)? {
             Ok(attempt) => {
-                held(attempt.bind(py)).get().begin(py)?;
-                drop(self.attempt.replace(Some(attempt.clone_ref(py))));
+                self.running.begin(attempt.bind(py).as_super().as_super())?;
                 Ok(attempt.into_any())
             }
             Err(outcome) => Ok(Py::new(py, outcome)?.into_any()),
@@ -278,25 +277,11 @@ impl AroundAttempt {
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, error: Option<Bound<'_, PyAny>>, _traceback: Py<PyAny>) -> PyResult<()> {
-        let attempt = self.attempt.take();
-        attempt.map_or(Ok(()), |attempt| held(attempt.bind(py)).get().leave(py, error))
+        self.running.leave(py, error)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.job)?;
-        self.attempt.traverse(|attempt| visit.call(attempt))
+        self.running.traverse(&visit)
     }
-}
-
-impl Drop for AroundAttempt {
-    fn drop(&mut self) {
-        // Entered and never left: an interrupt came first, and no work runs.
-        if let Some(attempt) = self.attempt.get_mut().take() {
-            attempt.get().undo();
-        }
-    }
-}
-
-fn held<'py>(attempt: &Bound<'py, Attempt>) -> Bound<'py, ThreadHold> {
-    attempt.as_super().as_super().clone()
 }

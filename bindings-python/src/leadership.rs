@@ -36,16 +36,6 @@ impl Leadership {
         let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?);
         Py::new(py, Hold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
-
-    /// See [`HoldInner::undo`].
-    pub(crate) fn undo(&self) {
-        self.hold.undo();
-    }
-
-    /// See [`HoldInner::is_loss`].
-    pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.hold.is_loss(error)
-    }
 }
 
 #[pymethods]

@@ -62,6 +62,7 @@ mod operation;
 mod options;
 mod own;
 mod parts;
+mod running;
 mod scripted;
 mod seconds;
 mod traces;
