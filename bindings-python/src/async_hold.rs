@@ -9,7 +9,6 @@ use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple};
 
 use crate::arguments::seconds;
 use crate::body::{Body, End};
-use crate::entries::Entered;
 use crate::errors::{raise, raised};
 use crate::frames::Caller;
 use crate::guarded::Guarded;
@@ -74,12 +73,6 @@ impl TaskHold {
                 Err(raise(py, &loss)) // it was released inside of the body, after the loss
             }),
         })
-    }
-}
-
-impl Entered for TaskHold {
-    fn is_held(&self) -> bool {
-        self.hold.core.is_valid()
     }
 }
 

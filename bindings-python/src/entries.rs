@@ -5,15 +5,9 @@
 use pyo3::PyClass;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::pyclass::boolean_struct::True;
 
 use crate::guarded::{Guarded, Refer};
-
-/// A handle that a body was entered with.
-pub(crate) trait Entered: PyClass<Frozen = True> + Sync {
-    /// Whether it is held now.
-    fn is_held(&self) -> bool;
-}
+use crate::hold_inner::BaseHold;
 
 /// One entry: by whom, in which `with` statement's frame, and what it holds.
 struct Entry<T> {
@@ -37,7 +31,7 @@ impl<T> Default for Entries<T> {
     }
 }
 
-impl<T: Entered> Entries<T> {
+impl<T: PyClass<BaseType = BaseHold>> Entries<T> {
     /// Notes an entry of `caller`.
     pub(crate) fn open(&self, caller: u64, frame: Option<Bound<'_, PyAny>>, held: Py<T>) {
         let frame = frame.map(Bound::unbind);
@@ -66,7 +60,7 @@ impl<T: Entered> Entries<T> {
         let chosen = match entries.iter().rposition(is_here) {
             Some(here) => Some(here),
             None if entries.len() == 1 => Some(0),
-            None => among(caller, &entries),
+            None => among(py, caller, &entries),
         };
         let chosen = entries.into_iter().nth(chosen?)?;
         let address = chosen.held.as_ptr() as usize;
@@ -79,14 +73,14 @@ impl<T: Entered> Entries<T> {
 }
 
 /// The entry to end if it isn't known by its frame.
-fn among<T: Entered>(caller: u64, entries: &[Entry<T>]) -> Option<usize> {
+fn among<T: PyClass<BaseType = BaseHold>>(py: Python<'_>, caller: u64, entries: &[Entry<T>]) -> Option<usize> {
     let has_own = entries.iter().any(|entry| entry.caller == caller);
     let mut valid = Vec::new();
     for (at, entry) in entries.iter().enumerate().rev() {
         if has_own && entry.caller != caller {
             continue;
         }
-        if !entry.held.get().is_held() {
+        if !entry.held.bind(py).as_super().get().is_valid() {
             return Some(at);
         }
         valid.push(at);

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple};
 
 use crate::arguments::seconds;
-use crate::entries::Entered;
 use crate::errors::raised;
 use crate::frames::Caller;
 use crate::hold_inner::{BaseHold, Core, HoldInner, Origin, settle};
@@ -44,12 +43,6 @@ impl ThreadHold {
     /// See [`HoldInner::is_loss`].
     pub(crate) fn is_loss(&self, error: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.hold.is_loss(error)
-    }
-}
-
-impl Entered for ThreadHold {
-    fn is_held(&self) -> bool {
-        self.hold.core.is_valid()
     }
 }
 

@@ -219,7 +219,7 @@ impl BaseHold {
     ///
     ///     if hold.is_valid():
     ///         work_a_little()
-    fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.hold.core.is_valid()
     }
 

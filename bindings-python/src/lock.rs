@@ -6,6 +6,7 @@ mod multi;
 mod named;
 mod one;
 
+use pyo3::PyClass;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -20,12 +21,12 @@ pub(crate) use self::one::Lock;
 use crate::arguments::refuse;
 use crate::async_hold::TaskHold;
 use crate::client::Client;
-use crate::entries::{Entered, Entries};
+use crate::entries::Entries;
 use crate::errors::NotHeldError;
 use crate::garbage::Farewell;
 use crate::guarded::Refer;
 use crate::hold::ThreadHold;
-use crate::hold_inner::settle;
+use crate::hold_inner::{BaseHold, settle};
 use crate::members::missing;
 use crate::not_taken::{NoArguments, NoOptions};
 use crate::operation::Operation;
@@ -132,7 +133,7 @@ impl BaseLock {
     }
 
     /// What the exit of the calling task or thread ends.
-    fn closing<T: Entered>(&self, py: Python<'_>, entries: &Entries<T>) -> PyResult<Py<T>> {
+    fn closing<T: PyClass<BaseType = BaseHold>>(&self, py: Python<'_>, entries: &Entries<T>) -> PyResult<Py<T>> {
         let caller = frames::caller(py)?;
         entries.close(py, caller.task, caller.frame.as_ref()).ok_or_else(|| {
             NotHeldError::new_err(format!(
