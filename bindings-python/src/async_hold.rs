@@ -23,21 +23,19 @@ use crate::values::{Loss, Release};
 #[pyclass(module = "locktender._native", name = "_TaskHold", extends = BaseHold, frozen, weakref, subclass)]
 pub(crate) struct TaskHold {
     hold: Arc<HoldInner>,
-    /// Whether a loss cancels the body.
-    cancels: bool,
     /// The open body that a loss cancels.
     body: Guarded<Option<Py<Body>>>,
 }
 
 impl TaskHold {
-    fn of(hold: &Arc<HoldInner>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
-        hold.base(client).add_subclass(Self { hold: Arc::clone(hold), cancels, body: Guarded::default() })
+    fn of(hold: &Arc<HoldInner>, client: Py<PyAny>) -> PyClassInitializer<Self> {
+        hold.base(client).add_subclass(Self { hold: Arc::clone(hold), body: Guarded::default() })
     }
 
     /// Begins the body of the current task.
     fn enter<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         let caller = self.hold.enter(py)?;
-        let body = self.cancels.then(|| Body::begin(py, &self.hold)).transpose()?;
+        let body = self.hold.cancels.then(|| Body::begin(py, &self.hold)).transpose()?;
         drop(self.body.replace(body));
         Ok(caller)
     }
@@ -142,14 +140,13 @@ pub(crate) struct AsyncHold {
 
 impl AsyncHold {
     pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(origin.on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), origin.on_lost)?);
-        Py::new(py, Self::of(hold, origin.client, cancels))
+        let hold = HoldInner::new(py, Core::Lock(held), origin.on_lost)?;
+        Py::new(py, Self::of(hold, origin.client))
     }
 
-    /// The handle of a hold. `cancels`: a loss cancels its body.
-    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>, cancels: bool) -> PyClassInitializer<Self> {
-        TaskHold::of(&hold, client, cancels).add_subclass(Self { hold })
+    /// The handle of a hold.
+    pub(crate) fn of(hold: Arc<HoldInner>, client: Py<PyAny>) -> PyClassInitializer<Self> {
+        TaskHold::of(&hold, client).add_subclass(Self { hold })
     }
 }
 
@@ -182,7 +179,7 @@ impl AsyncHold {
     fn downgrade(slf: &Bound<'_, Self>) -> Operation {
         let convert = |held: &Bound<'_, Self>, reader: locktender::Hold| {
             let (py, hold) = (held.py(), held.as_super());
-            let on_lost = if hold.get().cancels { hold.get().hold.on_lost(py) } else { Some(OnLost::Continue) };
+            let on_lost = if hold.get().hold.cancels { hold.get().hold.on_lost(py) } else { Some(OnLost::Continue) };
             Self::new(py, reader, Origin { client: hold.as_super().get().client(py), on_lost })
         };
         Operation::of(slf, "downgrade", |held| Ok(held.get().hold.core.downgrade()), convert).acquiring()
@@ -199,9 +196,8 @@ pub(crate) struct AsyncMultiHold {
 
 impl AsyncMultiHold {
     pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(origin.on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Several(held), origin.on_lost)?);
-        Py::new(py, TaskHold::of(&hold, origin.client, cancels).add_subclass(Self { hold }))
+        let hold = HoldInner::new(py, Core::Several(held), origin.on_lost)?;
+        Py::new(py, TaskHold::of(&hold, origin.client).add_subclass(Self { hold }))
     }
 }
 

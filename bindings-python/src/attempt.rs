@@ -10,7 +10,6 @@ use crate::hold::Hold;
 use crate::hold_inner::{Core, HoldInner, Origin, said};
 use crate::job_values::JobOutcome;
 use crate::operation::Operation;
-use crate::options::OnLost;
 use crate::{own, waiting};
 
 /// The result of a job's work as JSON text; `None` is no result.
@@ -62,7 +61,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     pub(crate) fn new(py: Python<'_>, attempt: locktender::Attempt, origin: Origin) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?);
+        let hold = HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?;
         Py::new(py, Hold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
 }
@@ -139,9 +138,8 @@ pub(crate) struct AsyncAttempt {
 
 impl AsyncAttempt {
     pub(crate) fn new(py: Python<'_>, attempt: locktender::Attempt, origin: Origin) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(origin.on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?);
-        Py::new(py, AsyncHold::of(Arc::clone(&hold), origin.client, cancels).add_subclass(Self { hold }))
+        let hold = HoldInner::new(py, Core::Attempt(attempt), origin.on_lost)?;
+        Py::new(py, AsyncHold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Lock(held), origin.on_lost)?);
+        let hold = HoldInner::new(py, Core::Lock(held), origin.on_lost)?;
         Py::new(py, Self::of(hold, origin.client))
     }
 
@@ -174,7 +174,7 @@ pub(crate) struct MultiHold {
 
 impl MultiHold {
     pub(crate) fn new(py: Python<'_>, held: locktender::Hold, origin: Origin) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Several(held), origin.on_lost)?);
+        let hold = HoldInner::new(py, Core::Several(held), origin.on_lost)?;
         Py::new(py, ThreadHold::of(&hold, origin.client).add_subclass(Self { hold }))
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Origin {
 /// The core's hold with what `Hold` and `AsyncHold` share: they differ in how they wait.
 pub(crate) struct HoldInner {
     pub(crate) core: Core,
+    /// Whether a loss cancels the task that runs the body.
+    pub(crate) cancels: bool,
     /// A body was entered.
     entered: AtomicBool,
     /// The frame of the open body, kept so that the core can know the body by its address.
@@ -61,12 +63,13 @@ pub(crate) struct HoldInner {
 }
 
 impl HoldInner {
-    pub(crate) fn new(py: Python<'_>, held: Core, on_lost: Option<OnLost>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, held: Core, on_lost: Option<OnLost>) -> PyResult<Arc<Self>> {
+        let cancels = OnLost::cancels(on_lost.as_ref());
         let watched = match on_lost {
             Some(OnLost::Call(callable)) => Some(Watched::new(py, &held, callable)?),
             _ => None,
         };
-        Ok(Self { core: held, entered: AtomicBool::new(false), frame: Guarded::default(), watched })
+        Ok(Arc::new(Self { core: held, cancels, entered: AtomicBool::new(false), frame: Guarded::default(), watched }))
     }
 
     /// What a loss does, for another hold in the place of this one.

@@ -9,7 +9,6 @@ use crate::async_hold::{AsyncHold, TaskHold};
 use crate::hold::Hold;
 use crate::hold_inner::{Core, HoldInner, Origin};
 use crate::operation::Operation;
-use crate::options::OnLost;
 use crate::values::Release;
 use crate::waiting;
 
@@ -33,7 +32,7 @@ pub(crate) struct Leadership {
 
 impl Leadership {
     pub(crate) fn new(py: Python<'_>, leadership: locktender::Leadership, origin: Origin) -> PyResult<Py<Self>> {
-        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?);
+        let hold = HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?;
         Py::new(py, Hold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
 }
@@ -73,9 +72,8 @@ pub(crate) struct AsyncLeadership {
 
 impl AsyncLeadership {
     pub(crate) fn new(py: Python<'_>, leadership: locktender::Leadership, origin: Origin) -> PyResult<Py<Self>> {
-        let cancels = OnLost::cancels(origin.on_lost.as_ref());
-        let hold = Arc::new(HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?);
-        Py::new(py, AsyncHold::of(Arc::clone(&hold), origin.client, cancels).add_subclass(Self { hold }))
+        let hold = HoldInner::new(py, Core::Leadership(leadership), origin.on_lost)?;
+        Py::new(py, AsyncHold::of(Arc::clone(&hold), origin.client).add_subclass(Self { hold }))
     }
 }
 
