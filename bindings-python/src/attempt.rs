@@ -8,7 +8,6 @@ use crate::arguments::{refuse, seconds, switch};
 use crate::async_hold::AsyncHold;
 use crate::hold::Hold;
 use crate::hold_inner::{Core, HoldInner, Origin, said};
-use crate::job_values::JobOutcome;
 use crate::operation::Operation;
 use crate::{own, waiting};
 
@@ -121,11 +120,6 @@ impl Attempt {
     ) -> PyResult<()> {
         waiting::block(py, self.hold.fail(error, retry_in, retry)?)
     }
-
-    /// What everybody else gets, too.
-    fn _outcome(&self, py: Python<'_>, result: Option<String>) -> PyResult<JobOutcome> {
-        JobOutcome::ran(py, result, self.number()?)
-    }
 }
 
 /// One attempt at a job, under asyncio. As :class:`Attempt`; what waits is a coroutine.
@@ -185,10 +179,5 @@ impl AsyncAttempt {
     ) -> PyResult<Operation> {
         let call = slf.get().hold.fail(error, retry_in, retry)?;
         Ok(Operation::of(slf, "fail", move |_| Ok(call), |attempt, ()| Ok(attempt.py().None())))
-    }
-
-    /// What everybody else gets, too.
-    fn _outcome(&self, py: Python<'_>, result: Option<String>) -> PyResult<JobOutcome> {
-        JobOutcome::ran(py, result, self.number()?)
     }
 }

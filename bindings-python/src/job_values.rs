@@ -32,6 +32,12 @@ value! {
         last_error: Option<String>,
     }
 
+    /// That of an attempt that is done, as everybody else gets it, too.
+    #[staticmethod]
+    fn _ran(py: Python<'_>, text: Option<String>, attempts: u32) -> PyResult<Self> {
+        Ok(Self { ran: true, reason: None, result: result(py, text)?, attempts, last_error: None })
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.result)
     }
@@ -42,11 +48,6 @@ impl JobOutcome {
         let result = result(py, outcome.result)?;
         let locktender::JobOutcome { ran, reason, attempts, last_error, .. } = outcome;
         Ok(Self { ran, reason: reason.map(NotRunReason::as_str), result, attempts, last_error })
-    }
-
-    /// The outcome of a run by this process.
-    pub(crate) fn ran(py: Python<'_>, text: Option<String>, attempts: u32) -> PyResult<Self> {
-        Ok(Self { ran: true, reason: None, result: result(py, text)?, attempts, last_error: None })
     }
 }
 

@@ -50,7 +50,7 @@ def run(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         refuse_result(work, result)
         text = encoded(result)
         attempt._complete(text)
-        return attempt._outcome(text)
+        return JobOutcome._ran(text, attempt.number)
     raise AssertionError("an attempt swallows no error")
 
 
@@ -68,7 +68,7 @@ async def run_async(job: Job, work: Work, args: tuple[Any, ...], kwargs: dict[st
         refuse_result(work, result)
         text = encoded(result)
         await attempt._complete(text)
-        return attempt._outcome(text)
+        return JobOutcome._ran(text, attempt.number)
     raise AssertionError("an attempt swallows no error")
 
 

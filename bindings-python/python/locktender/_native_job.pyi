@@ -40,6 +40,9 @@ class JobOutcome:
     def last_error(self) -> str | None:
         """What the last attempt said, of a job that is dead."""
 
+    @staticmethod
+    def _ran(text: str | None, attempts: int) -> JobOutcome: ...
+
 @final
 class JobStatus:
     """What is known of a job."""
@@ -140,7 +143,6 @@ class Attempt(Hold):
 
 
     def _complete(self, result: str | None) -> None: ...
-    def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
 class AsyncAttempt(AsyncHold):
@@ -168,7 +170,6 @@ class AsyncAttempt(AsyncHold):
         """Notes that this attempt failed. See :meth:`Attempt.fail`."""
 
     def _complete(self, result: str | None) -> Coroutine[Any, Any, None]: ...
-    def _outcome(self, result: str | None) -> JobOutcome: ...
 
 @final
 class Job:
