@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::garbage::during_a_visit;
-use crate::guarded::{Awaited, Guarded, Refer};
+use crate::guarded::{Awaited, Guarded};
+use crate::known::Known;
 use crate::own;
 use crate::turns::Turns;
 use crate::visit::{self, Visit};
@@ -224,20 +225,8 @@ impl Turn {
     }
 }
 
-/// A loop and its drain, neither kept alive.
-struct Known {
-    event_loop: Py<PyWeakrefReference>,
-    drain: Py<PyWeakrefReference>,
-}
-
-impl Refer for Known {
-    fn refer(&self, py: Python<'_>) -> Self {
-        Self { event_loop: self.event_loop.clone_ref(py), drain: self.drain.clone_ref(py) }
-    }
-}
-
-/// The loops with a queue, by address.
-static KNOWN: Guarded<Option<HashMap<usize, Known>>> = Guarded::new(None);
+/// The loops with a queue, and their drains, which are not kept alive either.
+static KNOWN: Known<Py<PyWeakrefReference>> = Known::new();
 
 /// The completion queue of `event_loop`, which is the running one.
 pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Drain>> {
@@ -256,36 +245,14 @@ pub(crate) fn drain_of<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     };
     let drain = Bound::new(py, drain)?;
     attach(event_loop, &drain)?;
-    note(event_loop, &drain)?;
+    KNOWN.note(event_loop, PyWeakrefReference::new(&drain)?.unbind())?;
     Ok(drain)
 }
 
-fn note(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<()> {
-    let py = event_loop.py();
-    let (event_loop_reference, drain) = (PyWeakrefReference::new(event_loop)?, PyWeakrefReference::new(drain)?);
-    let entry = Known { event_loop: event_loop_reference.unbind(), drain: drain.unbind() };
-    let gone = |known: &Known| known.event_loop.bind(py).upgrade().is_none();
-    let all = KNOWN.get(py).unwrap_or_default();
-    let gone: Vec<usize> = all.iter().filter(|(_, known)| gone(known)).map(|(address, _)| *address).collect();
-    let address = event_loop.as_ptr() as usize;
-    let forgotten = KNOWN.with(|known| {
-        let known = known.get_or_insert_default();
-        let forgotten: Vec<_> = gone.iter().chain(&[address]).filter_map(|address| known.remove(address)).collect();
-        known.insert(address, entry);
-        forgotten
-    });
-    drop(forgotten);
-    Ok(())
-}
-
 fn known<'py>(event_loop: &Bound<'py, PyAny>) -> Option<Bound<'py, Drain>> {
-    let py = event_loop.py();
-    let address = event_loop.as_ptr() as usize;
-    let known = KNOWN.find(py, |known| known.as_ref()?.get(&address))?;
-    let (known_loop, drain) = (known.event_loop.bind(py).upgrade()?, known.drain.bind(py).upgrade()?);
-    let drain = drain.cast_into::<Drain>().ok()?;
+    let drain = KNOWN.find(event_loop)?.bind(event_loop.py()).upgrade()?.cast_into::<Drain>().ok()?;
     // A forked child shares the descriptor with its parent, and must not take what is the parent's.
-    (known_loop.is(event_loop) && drain.get().of.is_current()).then_some(drain)
+    drain.get().of.is_current().then_some(drain)
 }
 
 /// Has the loop watch the descriptor; one that can't gets a thread that stands in.

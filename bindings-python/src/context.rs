@@ -1,16 +1,15 @@
 //! The caller: the current asyncio task if there is one, else the greenlet, else the thread. asyncio and greenlet are looked at
 //! only if the program imported them.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::PyDict;
 
-use crate::guarded::{Guarded, Refer};
+use crate::known::Known;
 use crate::visit::Visit;
 
 /// What is asked of asyncio.
@@ -93,58 +92,16 @@ fn next_number() -> u64 {
     NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A task or a greenlet, not kept alive, and its number.
-struct Known {
-    object: Py<PyWeakrefReference>,
-    number: u64,
-}
-
-impl Refer for Known {
-    fn refer(&self, py: Python<'_>) -> Self {
-        Self { object: self.object.refer(py), number: self.number }
-    }
-}
-
-/// The tasks and greenlets with a number, by address: something else may have the address of one that has ended.
-static KNOWN: Guarded<Option<HashMap<usize, Known>>> = Guarded::new(None);
-
-/// At how many of them to look for those that have ended.
-static FULL: AtomicUsize = AtomicUsize::new(64);
+/// The tasks and greenlets with a number.
+static KNOWN: Known<u64> = Known::new();
 
 fn number_of(object: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let (py, address) = (object.py(), object.as_ptr() as usize);
-    let known = KNOWN.find(py, |known| known.as_ref()?.get(&address));
-    if let Some(known) = known.filter(|known| known.object.bind(py).upgrade().is_some_and(|known| known.is(object))) {
-        return Ok(known.number);
+    if let Some(number) = KNOWN.find(object) {
+        return Ok(number);
     }
     let number = next_number();
-    let known = Known { object: PyWeakrefReference::new(object)?.unbind(), number };
-    let (previous, count) = KNOWN.with(|all| {
-        let all = all.get_or_insert_default();
-        (all.insert(address, known), all.len())
-    });
-    drop(previous);
-    if count >= FULL.load(Ordering::Relaxed) {
-        forget_ended(py);
-    }
+    KNOWN.note(object, number)?;
     Ok(number)
-}
-
-fn forget_ended(py: Python<'_>) {
-    let all = KNOWN.get(py).unwrap_or_default();
-    let has_ended = |known: &Known| known.object.bind(py).upgrade().is_none();
-    let ended: Vec<_> =
-        all.iter().filter(|(_, known)| has_ended(known)).map(|(address, known)| (*address, known.number)).collect();
-    FULL.store(64.max((all.len() - ended.len()) * 2), Ordering::Relaxed);
-    let forgotten: Vec<_> = KNOWN.with(|all| {
-        let all = all.get_or_insert_default();
-        // Another thread may have given an address to something else meanwhile.
-        let is_same = |all: &HashMap<usize, Known>, (address, number): &(usize, u64)| {
-            all.get(address).is_some_and(|known| known.number == *number)
-        };
-        ended.iter().filter_map(|entry| if is_same(all, entry) { all.remove(&entry.0) } else { None }).collect()
-    });
-    drop(forgotten);
 }
 
 /// A number that is the same for one task, greenlet or thread, and that no other ever has.

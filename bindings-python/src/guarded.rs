@@ -116,6 +116,12 @@ impl<T> Refer for Py<T> {
     }
 }
 
+impl Refer for u64 {
+    fn refer(&self, _: Python<'_>) -> Self {
+        *self
+    }
+}
+
 impl<T> Refer for Arc<T> {
     fn refer(&self, _: Python<'_>) -> Self {
         Self::clone(self)

@@ -49,6 +49,7 @@ mod hold;
 mod hold_inner;
 mod job;
 mod job_values;
+mod known;
 mod leadership;
 mod lock;
 mod lock_values;
