@@ -2,7 +2,7 @@
 
 /// The signature that begins with `$first`, and has a lock's options at its end: what isn't given (`...`) is the client's.
 macro_rules! with_lock_options {
-    ($first:literal) => {
+    ($first:expr) => {
         concat!(
             $first,
             ", ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., category=..., on_lost=...)\n--\n"
@@ -20,21 +20,17 @@ macro_rules! with_multi_lock_options {
 /// The same with a job's options, those of its lock among them.
 macro_rules! with_job_options {
     ($first:literal) => {
-        concat!(
-            $first,
-            ", max_attempts=3, retry_delay=0, retention=86400, ttl=..., wait=..., renew=..., max_hold=..., fair=..., min_hold=..., grace=..., category=..., on_lost=...)\n--\n"
-        )
+        with_lock_options!(concat!($first, ", max_attempts=3, retry_delay=0, retention=86400"))
     };
 }
 
 /// The same with the options of a job that runs once per scheduled time.
 macro_rules! with_cron_job_options {
     ($first:literal) => {
-        concat!(
+        with_lock_options!(concat!(
             $first,
-            ", at=None, every=60, max_lateness=86400, on_overlap='skip', max_attempts=1, retry_delay=0, ttl=..., wait=..., renew=..., ",
-            "max_hold=..., fair=..., min_hold=..., grace=..., category=..., on_lost=...)\n--\n"
-        )
+            ", at=None, every=60, max_lateness=86400, on_overlap='skip', max_attempts=1, retry_delay=0"
+        ))
     };
 }
 
