@@ -32,6 +32,15 @@ pub(crate) fn text(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
     text.to_str().map(str::to_owned).map_err(|_| refuse(option, given, "must be text without lone surrogates"))
 }
 
+/// Texts by name, where `what` says what a name is.
+pub(crate) fn texts(what: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, String)>> {
+    let named = given.into_iter().flatten().map(|(name, value)| {
+        let name = text(what, &name)?;
+        text(&name, &value).map(|value| (name, value))
+    });
+    named.collect()
+}
+
 /// A text or a path.
 pub(crate) fn path(option: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
     let _visit = Visit::begin(given.py())?;

@@ -4,7 +4,7 @@ use locktender::metrics::{Histogram, MetricValue};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::arguments::text;
+use crate::arguments::{text, texts};
 use crate::clients;
 use crate::errors::raised;
 use crate::values::value;
@@ -38,11 +38,7 @@ impl Metrics {
         if !self.core.iter().any(|metric| metric.name == name) {
             raised(py, Err(locktender::Error::invalid("name", &name, "there is no metric of this name".to_owned())))?;
         }
-        let labels = labels.into_iter().flatten().map(|(label, value)| {
-            let label = text("label", &label)?;
-            text(&label, &value).map(|value| (label, value))
-        });
-        let labels = labels.collect::<PyResult<Vec<_>>>()?;
+        let labels = texts("label", labels)?;
         let labels: Vec<_> = labels.iter().map(|(label, value)| (&**label, &**value)).collect();
         Ok(self.core.value(&name, &labels))
     }

@@ -8,7 +8,7 @@ use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::arguments::text;
+use crate::arguments::texts;
 use crate::events::level_of;
 use crate::members::missing;
 use crate::seconds::{in_seconds, measured};
@@ -329,11 +329,7 @@ impl LockEvent {
     }
 
     fn line(&self, tags: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
-        let tags = tags.into_iter().flatten().map(|(name, value)| {
-            let name = text("tag", &name)?;
-            text(&name, &value).map(|value| (name, value))
-        });
-        let tags = tags.collect::<PyResult<Vec<_>>>()?;
+        let tags = texts("tag", tags)?;
         let tags: Vec<_> = tags.iter().map(|(name, value)| (&**name, &**value)).collect();
         Ok(self.core.line_protocol(&tags, UNIX_EPOCH + Duration::from_secs_f64(self.at)))
     }
