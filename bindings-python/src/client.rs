@@ -5,6 +5,7 @@ pub(crate) mod opening;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use locktender::host::Place;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -158,7 +159,7 @@ impl Client {
     ) -> PyResult<Py<Hold>> {
         let py = slf.py();
         let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
-        Self::adopted(slf, ticket, or_acquire, &LockChoice::parse(py, options)?)
+        Self::adopted(slf, ticket, or_acquire, &LockChoice::parse(py, options, Place::Lock)?)
     }
 
     #[doc = with_lock_options!("adopt_async($self, ticket, *, or_acquire=False")]
@@ -172,7 +173,7 @@ impl Client {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Operation> {
         let or_acquire = or_acquire.map(|given| switch("or_acquire", given)).transpose()?;
-        let choice = LockChoice::parse(py, options)?;
+        let choice = LockChoice::parse(py, options, Place::Lock)?;
         let origin = Self::origin(slf.clone_ref(py), py, choice.on_lost.as_ref());
         let call = move |py: Python<'_>| Ok(Self::adoption(slf.bind(py), ticket.bind(py), or_acquire, &choice)?.acquire());
         let taken = move |py: Python<'_>, held| AsyncHold::new(py, held, origin);

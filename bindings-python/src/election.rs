@@ -1,5 +1,6 @@
 //! `Election`: a name and options; a campaign gives a `Leadership`, or an `AsyncLeadership`.
 
+use locktender::host::Place;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -62,7 +63,7 @@ impl Election {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let py = name.py();
-        let choice = LockChoice::parse_for_election(py, options)?;
+        let choice = LockChoice::parse(py, options, Place::Election)?;
         let options = options.map(|options| options.clone().unbind());
         let name = checked(name, client.as_ref().map(|client| client.get().core()), &choice)?;
         if let Some(suspicion) = choice.suspicion() {

@@ -6,6 +6,7 @@ mod multi;
 mod named;
 mod one;
 
+use locktender::host::Place;
 use pyo3::PyClass;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -61,7 +62,7 @@ impl BaseLock {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let py = name.py();
-        let choice = LockChoice::parse(py, options)?;
+        let choice = LockChoice::parse(py, options, Place::Lock)?;
         let options = options.map(|options| options.clone().unbind());
         let name = if name.is_callable() {
             own::call(py, "_not_run", "refuse_bare", (name, false))?;

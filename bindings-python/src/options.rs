@@ -64,17 +64,8 @@ impl Refer for LockChoice {
 }
 
 impl LockChoice {
-    /// The options in `given`; any other name is refused.
-    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Self::parse_for(py, given, Place::Lock)
-    }
-
-    /// The same for an election.
-    pub(crate) fn parse_for_election(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Self::parse_for(py, given, Place::Election)
-    }
-
-    fn parse_for(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, place: Place) -> PyResult<Self> {
+    /// The options in `given`, at this place; any other name is refused.
+    pub(crate) fn parse(py: Python<'_>, given: Option<&Bound<'_, PyDict>>, place: Place) -> PyResult<Self> {
         let mut choice = Self::default();
         for (name, value) in given.into_iter().flatten() {
             let option = text("option", &name)?;
