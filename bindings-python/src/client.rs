@@ -345,7 +345,7 @@ impl Client {
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         if let Some(name) = &self.name {
-            return own::call(py, "_pickle", "reduced_name", (name,))?.extract();
+            return (own::named(py, "_pickle", "client_named")?, (name,)).into_pyobject(py)?.extract();
         }
         let closed = || PyTypeError::new_err("a client that is being collected can't be pickled");
         self.parts.get(py).ok_or_else(closed)?.reduced(py)

@@ -25,11 +25,6 @@ def make_known(name: str, client: Client) -> None:
     _named[name] = client
 
 
-def reduced_name(name: str) -> tuple[Callable[..., Client], tuple[str]]:
-    """A named client's ``__reduce__``: nothing of its configuration."""
-    return client_named, (name,)
-
-
 def client_named(name: str) -> Client:
     """This process's client of that name."""
     client = _named.get(name)
