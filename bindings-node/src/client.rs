@@ -110,13 +110,8 @@ impl CompletionQueue {
             }
             Item::Settled(id, Ok(Value::Held(held))) => {
                 let fence = held.fence();
-                self.queue.keep_hold(id, AnyHold::Lock(*held));
+                self.queue.keep_hold(id, *held);
                 (Kind::Held, id, fence as f64)
-            }
-            Item::Settled(id, Ok(Value::Led(leadership))) => {
-                let term = leadership.term();
-                self.queue.keep_hold(id, AnyHold::Leadership(*leadership));
-                (Kind::Held, id, term as f64)
             }
             Item::Settled(id, Ok(Value::Begun(begun))) => match locktender::host::begun(*begun) {
                 Ok(attempt) => {

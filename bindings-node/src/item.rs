@@ -8,6 +8,8 @@ use locktender::host::{Queued, Record};
 use locktender::{Begun, Error, Hold, Leadership, LockEvent, Release};
 use napi::bindgen_prelude::{Array, ToNapiValue};
 
+use crate::any_hold::AnyHold;
+
 /// An item of the queue.
 pub(crate) enum Item {
     /// A call ended.
@@ -25,10 +27,8 @@ pub(crate) enum Item {
 impl Item {
     /// Undoes the grant of a lock that no caller gets.
     pub(crate) fn undo(self) {
-        match self {
-            Self::Settled(_, Ok(Value::Held(held))) => held.undo(),
-            Self::Settled(_, Ok(Value::Led(leadership))) => leadership.undo(),
-            _ => (),
+        if let Self::Settled(_, Ok(Value::Held(held))) = self {
+            held.undo();
         }
     }
 }
@@ -52,9 +52,8 @@ pub(crate) enum Value {
     Nothing,
     /// The client is closed.
     Closed,
-    Held(Box<Hold>),
+    Held(Box<AnyHold>),
     Begun(Box<Begun>),
-    Led(Box<Leadership>),
     Released(Release),
     /// Data.
     Data(Put),
@@ -70,11 +69,11 @@ impl Value {
     }
 
     pub(crate) fn held(hold: Option<Hold>) -> Self {
-        hold.map_or(Self::Nothing, |hold| Self::Held(Box::new(hold)))
+        hold.map_or(Self::Nothing, |hold| Self::Held(Box::new(AnyHold::Lock(hold))))
     }
 
     /// The term of a leader, if there is one.
     pub(crate) fn led(leadership: Option<Leadership>) -> Self {
-        leadership.map_or(Self::Nothing, |leadership| Self::Led(Box::new(leadership)))
+        leadership.map_or(Self::Nothing, |leadership| Self::Held(Box::new(AnyHold::Leadership(leadership))))
     }
 }
