@@ -34,8 +34,9 @@ function defaultClient(): Client {
   return (client ??= new Client())
 }
 
-/** Makes something with the default client when it is first used. */
-function byDefault<T>(make: (client: Client) => T): () => T {
+/** Makes something with the default client when it is first used. What `entry` was called with is looked at now. */
+function byDefault<T>(entry: Function, name: string, options: LockOptions, make: (client: Client) => T): () => T {
+  suspect(undefined, name, options, entry)
   let made: T | undefined
   return () => (made ??= make(defaultClient()))
 }
@@ -80,8 +81,7 @@ export function configure(servers: ServerSource | readonly ServerSource[] | Clie
  */
 export function lock(name: string, options?: LockOptions): Lock {
   const own = lockOptions(options)
-  suspect(undefined, text('name', name), own, lock)
-  return new Lock(name, byDefault((client) => Client.makeLock(client, name, own)))
+  return new Lock(name, byDefault(lock, text('name', name), own, (client) => Client.makeLock(client, name, own)))
 }
 
 /**
@@ -96,8 +96,7 @@ export function lock(name: string, options?: LockOptions): Lock {
  */
 export function semaphore(name: string, options: SemaphoreOptions): Lock {
   const own = semaphoreOptions(options)
-  suspect(undefined, text('name', name), own, semaphore)
-  return new Lock(name, byDefault((client) => Client.makeLock(client, name, own, 'semaphore')))
+  return new Lock(name, byDefault(semaphore, text('name', name), own, (client) => Client.makeLock(client, name, own, 'semaphore')))
 }
 
 /**
@@ -112,8 +111,7 @@ export function semaphore(name: string, options: SemaphoreOptions): Lock {
  */
 export function readLock(name: string, options?: ReadLockOptions): Lock {
   const own = lockOptions(options)
-  suspect(undefined, text('name', name), own, readLock)
-  return new Lock(name, byDefault((client) => Client.makeLock(client, name, own, 'readLock')))
+  return new Lock(name, byDefault(readLock, text('name', name), own, (client) => Client.makeLock(client, name, own, 'readLock')))
 }
 
 /**
@@ -128,8 +126,7 @@ export function readLock(name: string, options?: ReadLockOptions): Lock {
  */
 export function multiLock(names: readonly string[], options?: MultiLockOptions): MultiLock {
   const [own, given] = [lockOptions(options), namesOf(names)]
-  suspect(undefined, given.join(', '), own, multiLock)
-  return new MultiLock(given, byDefault((client) => Client.makeMultiLock(client, given, own)))
+  return new MultiLock(given, byDefault(multiLock, given.join(', '), own, (client) => Client.makeMultiLock(client, given, own)))
 }
 
 /**
@@ -145,8 +142,7 @@ export function multiLock(names: readonly string[], options?: MultiLockOptions):
  */
 export function job(name: string, options?: JobOptions): Job {
   const own: JobOptions = checked('job', options)
-  suspect(undefined, text('name', name), own, job)
-  return new Job(name, byDefault((client) => Client.makeJob(client, name, own)))
+  return new Job(name, byDefault(job, text('name', name), own, (client) => Client.makeJob(client, name, own)))
 }
 
 /**
@@ -161,8 +157,7 @@ export function job(name: string, options?: JobOptions): Job {
  */
 export function cronJob(name: string, options?: CronJobOptions): Job {
   const own: CronJobOptions = checked('cron_job', options)
-  suspect(undefined, text('name', name), own, cronJob)
-  return new Job(name, byDefault((client) => Client.makeJob(client, name, own, 'cronJob')))
+  return new Job(name, byDefault(cronJob, text('name', name), own, (client) => Client.makeJob(client, name, own, 'cronJob')))
 }
 
 /**
@@ -179,8 +174,7 @@ export function cronJob(name: string, options?: CronJobOptions): Job {
  */
 export function election(name: string, options?: LockOptions): Election {
   const own: LockOptions = checked('election', options)
-  suspect(undefined, text('name', name), own, election)
-  return new Election(name, byDefault((client) => Client.makeElection(client, name, own)))
+  return new Election(name, byDefault(election, text('name', name), own, (client) => Client.makeElection(client, name, own)))
 }
 
 /**
