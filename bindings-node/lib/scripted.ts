@@ -75,9 +75,6 @@ export class ScriptedServer {
   }
 }
 
-/** @internal */
-export const nativeOf = (server: ScriptedServer): native.ScriptedServer => ScriptedServer.nativeOf(server)
-
 function throwing(failure: native.Failure | null | undefined): void {
   if (failure) throw errorOf(failure)
 }

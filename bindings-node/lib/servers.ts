@@ -2,7 +2,7 @@ import type * as native from '../native/index.js'
 import { text } from './checks.js'
 import { InvalidArgumentError, type ServerFailure } from './errors.js'
 import { workersOwn, type ClientOptions } from './options.js'
-import { nativeOf, ScriptedServer } from './scripted.js'
+import { ScriptedServer } from './scripted.js'
 
 /** A URL, several in one string, or a scripted server. */
 export type ServerSource = string | URL | ScriptedServer
@@ -25,7 +25,7 @@ function listed(servers: ServerSource | readonly ServerSource[] | undefined): Ar
 }
 
 function source(server: unknown): string | native.ScriptedServer {
-  if (server instanceof ScriptedServer) return nativeOf(server)
+  if (server instanceof ScriptedServer) return ScriptedServer.nativeOf(server)
   if (isUrl(server)) return server.href
   // Never the value itself: it may contain a password.
   if (typeof server !== 'string') throw refused(server)
