@@ -12,22 +12,18 @@ export interface Made<Core = CoreLock> {
 
 /** The core's lock. It is made when it is used for the second time: most locks are acquired once. @internal */
 export class CoreLock {
-  readonly #client: native.Client
-  readonly #maker: native.LockMaker
-  readonly #name: string
-  readonly #options: LockOptions | undefined
   #isUsed = false
   #made: native.Lock | undefined
 
-  constructor(client: native.Client, maker: LockMaker, name: string, options: LockOptions | undefined) {
-    this.#client = client
-    this.#maker = maker as native.LockMaker
-    this.#name = name
-    this.#options = options
-  }
+  constructor(
+    private readonly client: native.Client,
+    private readonly maker: native.LockMaker,
+    private readonly name: string,
+    private readonly options: LockOptions | undefined,
+  ) {}
 
   get #lock(): native.Lock {
-    return (this.#made ??= valueOf(this.#client.lock(this.#maker, this.#name, this.#options)))
+    return (this.#made ??= valueOf(this.client.lock(this.maker, this.name, this.options)))
   }
 
   #isUsedAgain(): boolean {
@@ -38,15 +34,15 @@ export class CoreLock {
 
   /** Why there can be no such lock. */
   refusal(): native.Failure | null {
-    return this.#client.refusal(this.#maker, this.#name, this.#options)
+    return this.client.refusal(this.maker, this.name, this.options)
   }
 
   acquire(): number {
-    return this.#isUsedAgain() ? this.#lock.acquire() : this.#client.acquire(this.#maker, this.#name, this.#options)
+    return this.#isUsedAgain() ? this.#lock.acquire() : this.client.acquire(this.maker, this.name, this.options)
   }
 
   tryAcquire(): number {
-    return this.#isUsedAgain() ? this.#lock.tryAcquire() : this.#client.tryAcquire(this.#maker, this.#name, this.#options)
+    return this.#isUsedAgain() ? this.#lock.tryAcquire() : this.client.tryAcquire(this.maker, this.name, this.options)
   }
 
   inspect(): number {

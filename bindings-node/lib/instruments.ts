@@ -40,14 +40,10 @@ function serverOf(address: string): Record<string, otel.AttributeValue> {
 
 /** The instruments of one meter: those that it reads by itself, and the histograms. @internal */
 export class Instruments {
-  readonly #meter: otel.Meter
-  readonly #read: () => Metrics
   readonly #observed = new Map<string, otel.Observable>()
   readonly #times = new Map<string, otel.Histogram>()
 
-  constructor(meter: otel.Meter, read: () => Metrics) {
-    this.#meter = meter
-    this.#read = read
+  constructor(private readonly meter: otel.Meter, private readonly read: () => Metrics) {
     for (const metric of read()) if (metric.kind !== 'histogram') this.#observed.set(metric.name, this.#observable(metric))
     for (const metric of read()) if (metric.kind === 'histogram') this.#histogram(metric)
     meter.addBatchObservableCallback(this.#observe, [...this.#observed.values()])
@@ -55,20 +51,20 @@ export class Instruments {
 
   #observable(metric: Metric): otel.Observable {
     const options = { description: metric.help, unit: unitOf(metric) }
-    if (metric.kind === 'counter') return this.#meter.createObservableCounter(nameOf(metric), options)
-    if (countedBy(metric)) return this.#meter.createObservableUpDownCounter(nameOf(metric), options)
-    return this.#meter.createObservableGauge(nameOf(metric), options)
+    if (metric.kind === 'counter') return this.meter.createObservableCounter(nameOf(metric), options)
+    if (countedBy(metric)) return this.meter.createObservableUpDownCounter(nameOf(metric), options)
+    return this.meter.createObservableGauge(nameOf(metric), options)
   }
 
   #histogram(metric: Metric): void {
     const time = /^locktender_(\w+)_seconds$/.exec(metric.name)?.[1]
     const advice = { explicitBucketBoundaries: addon.histogramBounds() }
     const options = { description: metric.help, unit: unitOf(metric), advice }
-    if (time) this.#times.set(time, this.#meter.createHistogram(nameOf(metric), options))
+    if (time) this.#times.set(time, this.meter.createHistogram(nameOf(metric), options))
   }
 
   readonly #observe = (result: otel.BatchObservableResult): void => {
-    for (const { name, samples } of this.#read()) {
+    for (const { name, samples } of this.read()) {
       const observable = this.#observed.get(name)
       if (!observable) continue
       for (const { labels, value } of samples) result.observe(observable, value, attributesOf(labels))
@@ -82,6 +78,6 @@ export class Instruments {
 
   /** The meter reads nothing any more. */
   end(): void {
-    this.#meter.removeBatchObservableCallback(this.#observe, [...this.#observed.values()])
+    this.meter.removeBatchObservableCallback(this.#observe, [...this.#observed.values()])
   }
 }

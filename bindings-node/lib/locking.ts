@@ -162,7 +162,7 @@ export class Locking extends Overview {
 
   /** @internal */
   static makeLock(client: Locking, name: string, options: LockOptions | undefined, maker: LockMaker = 'lock'): Made {
-    return { core: new CoreLock(Overview.makerOf(client), maker, name, options), client }
+    return { core: new CoreLock(Overview.makerOf(client), maker as native.LockMaker, name, options), client }
   }
 
   /**

@@ -21,11 +21,7 @@ export interface Granted {
 
 /** A failure on its way to the function that waits. The error is made there, so that its stack shows that function. */
 class Refused {
-  readonly failure: Failure
-
-  constructor(failure: Failure) {
-    this.failure = failure
-  }
+  constructor(readonly failure: Failure) {}
 }
 
 const waiting = new Map<number, (outcome: unknown) => void>()

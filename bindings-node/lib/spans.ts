@@ -8,17 +8,13 @@ const ERROR = 2
 
 /** An acquire and its hold. @internal */
 export class Followed {
-  readonly #parent: otel.Context
-
   /** An acquire begins within the span of `parent`. */
-  constructor(parent: otel.Context) {
-    this.#parent = parent
-  }
+  constructor(private readonly parent: otel.Context) {}
 
   /** Makes a span that has ended. */
   span(tracer: otel.Tracer, ...[name, begunMs, endedMs, attributes, error, event]: Span): void {
     const kind = name === 'hold' ? INTERNAL : CLIENT
-    const span = tracer.startSpan(name, { kind, startTime: begunMs, attributes }, this.#parent)
+    const span = tracer.startSpan(name, { kind, startTime: begunMs, attributes }, this.parent)
     if (event) span.addEvent(...event, endedMs)
     if (typeof error === 'string') span.setStatus({ code: ERROR, message: error })
     span.end(endedMs)
