@@ -109,6 +109,11 @@ impl Drain {
         Ok(())
     }
 
+    /// What the loop calls when there is something to read.
+    fn _poll(&self, py: Python<'_>, id: u64) -> PyResult<()> {
+        self.turning(py, |turns| turns.poll(id))
+    }
+
     /// Sends what the tasks of this turn have asked for.
     fn _send(&self, py: Python<'_>) -> PyResult<()> {
         self.turning(py, Turns::send)
@@ -167,7 +172,7 @@ impl Drain {
         }
         let (cancel, driver) = call.then_driven(receive);
         let Some(driver) = driver else { return Ok(cancel) };
-        turns.watch(event_loop, driver, |id| Bound::new(slf.py(), Turn { drain: slf.clone().unbind(), id }))?;
+        turns.watch(event_loop, driver, || slf.getattr(intern!(slf.py(), "_poll")))?;
         // One operation leaves at once; those of many tasks leave together, when each has had its turn.
         if slf.get().futures.load(Ordering::Relaxed) == 0 {
             turns.send();
@@ -204,24 +209,6 @@ impl Drain {
             self.futures.fetch_sub(1, Ordering::Relaxed);
         }
         waiter
-    }
-}
-
-/// What the loop calls when there is something to read.
-#[pyclass(module = "locktender._native", name = "_Turn", frozen)]
-pub(crate) struct Turn {
-    drain: Py<Drain>,
-    id: u64,
-}
-
-#[pymethods]
-impl Turn {
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.drain.get().turning(py, |turns| turns.poll(self.id))
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.drain)
     }
 }
 

@@ -116,7 +116,6 @@ mod _native {
         module.py().get_type::<crate::operation::Operation>();
         module.py().get_type::<crate::body::Body>();
         module.py().get_type::<crate::bridge::Drain>();
-        module.py().get_type::<crate::bridge::Turn>();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let close_all = module.getattr("_close_all")?;
         module.py().import("atexit")?.call_method1("register", (close_all,)).map(drop)

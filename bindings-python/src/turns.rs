@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktender::host::{Driver, Watch};
-use pyo3::PyClass;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -45,12 +44,12 @@ impl Turns {
         self.watches.with(|watches| watches.iter().filter(|watch| watch.id() == id).for_each(Watch::poll));
     }
 
-    /// Has the loop watch what `driver` drives, unless it does; it calls what `turn` makes of its number.
-    pub(crate) fn watch<'py, T: PyClass>(
+    /// Has the loop watch what `driver` drives, unless it does; it calls what `poll` gives, with its number.
+    pub(crate) fn watch<'py>(
         &self,
         event_loop: &Bound<'py, PyAny>,
         driver: Driver,
-        turn: impl FnOnce(u64) -> PyResult<Bound<'py, T>>,
+        poll: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let id = driver.id();
         if self.watches.with(|watches| watches.iter().any(|watch| watch.id() == id)) {
@@ -62,7 +61,7 @@ impl Turns {
             watch.send();
             return Ok(());
         };
-        event_loop.call_method1(intern!(event_loop.py(), "add_reader"), (descriptor, turn(id)?))?;
+        event_loop.call_method1(intern!(event_loop.py(), "add_reader"), (descriptor, poll()?, id))?;
         self.watches.with(|watches| watches.push(watch));
         Ok(())
     }

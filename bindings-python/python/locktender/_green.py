@@ -32,7 +32,7 @@ class Hub:
         # The parent's, after a fork: kept, because what it leads to must not be ended here.
         self.inherited: Hub | None = None
 
-    def add_reader(self, descriptor: int, callback: Callable[[], None]) -> None:
+    def add_reader(self, descriptor: int, callback: Callable[..., None], *arguments: object) -> None:
         """Calls ``callback`` on the hub whenever there is something to read."""
         raise NotImplementedError
 
@@ -59,9 +59,9 @@ class GeventHub(Hub):
         self._work = hub.loop.async_()
         self._waiting = 0
 
-    def add_reader(self, descriptor: int, callback: Callable[[], None]) -> None:
+    def add_reader(self, descriptor: int, callback: Callable[..., None], *arguments: object) -> None:
         watcher = self._watchers[descriptor] = self._loop.io(descriptor, 1, ref=False)
-        watcher.start(self._readable, callback)
+        watcher.start(self._readable, callback, *arguments)
 
     def remove_reader(self, descriptor: int) -> None:
         watcher = self._watchers.pop(descriptor)
@@ -72,9 +72,9 @@ class GeventHub(Hub):
         ended: Ended = self._ended()
         return ended
 
-    def _readable(self, callback: Callable[[], None]) -> None:
+    def _readable(self, callback: Callable[..., None], *arguments: object) -> None:
         if os.getpid() == self.process:
-            callback()
+            callback(*arguments)
         else:  # a forked child has inherited the loop; what there is to read is the parent's
             for descriptor in list(self._watchers):
                 self.remove_reader(descriptor)
@@ -97,10 +97,10 @@ class EventletHub(Hub):
         self._hub = hub
         self._listeners: dict[int, Any] = {}
 
-    def add_reader(self, descriptor: int, callback: Callable[[], None]) -> None:
+    def add_reader(self, descriptor: int, callback: Callable[..., None], *arguments: object) -> None:
         def readable(_: object) -> None:
             if os.getpid() == self.process:
-                callback()
+                callback(*arguments)
 
         self._listeners[descriptor] = self._hub.add(self._hub.READ, descriptor, readable, _nothing, _nothing)
 
