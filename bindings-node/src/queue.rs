@@ -21,6 +21,7 @@ use crate::item::{Item, Value};
 use crate::questions::Questions;
 use crate::wake::Wake;
 
+#[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     /// Whether Node's own loop executes the calls of its thread.
@@ -37,6 +38,7 @@ pub(crate) struct Queue {
     pub(crate) follower: Mutex<Follower>,
 }
 
+#[derive(Default)]
 struct State {
     /// `None` once the environment is gone.
     wake: Option<Wake>,
@@ -53,24 +55,8 @@ struct State {
 impl Queue {
     /// `drain` takes the results.
     pub(crate) fn new(drain: FunctionRef<(), ()>) -> Arc<Self> {
-        let state = State {
-            wake: Some(Wake::new(drain)),
-            items: EventQueue::default(),
-            polling: false,
-            watched: 0,
-            pending: HashMap::new(),
-            last_id: 0,
-        };
-        Arc::new(Self {
-            state: Mutex::new(state),
-            hosted: AtomicBool::new(false),
-            unsent: Mutex::default(),
-            clients: Mutex::default(),
-            gone: Mutex::default(),
-            holds: Mutex::default(),
-            questions: Questions::default(),
-            follower: Mutex::default(),
-        })
+        let state = State { wake: Some(Wake::new(drain)), ..State::default() };
+        Arc::new(Self { state: Mutex::new(state), ..Self::default() })
     }
 
     /// Lets other threads wake JavaScript from now on, until there is a [`rest`](Self::rest).
