@@ -307,8 +307,11 @@ export class Scene {
     force_release: async (step) => show(await this.#lock(step).forceRelease({ owner: step.owner })),
 
     wait_lost: async (step) => {
-      const { signal } = this.#held(step)
+      const held = this.#held(step)
+      const { signal } = held
       if (!signal.aborted) await within(once(signal, 'abort'), 'the lock is not lost')
+      // A look at the signal asks the clock, and may be earlier than the core, which counts the loss.
+      await within(held.lost, 'the core does not know that the lock is lost')
       const { reason, nextOwner, nextFence } = signal.reason
       return { reason, next_owner: nextOwner, next_fence: nextFence }
     },
