@@ -159,6 +159,7 @@ const KEPT: &[(u64, &str)] = &[
         1403753,
         "a paused client took the vote of an old primary when the next holder was there already, and only the other order was excused",
     ),
+    (1411914, "a replica behind its primary had a waiter that had left, and a reset was expected to notify it"),
 ];
 
 fn number(variable: &str) -> Option<u64> {
