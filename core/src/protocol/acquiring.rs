@@ -319,7 +319,7 @@ impl Acquiring {
         if let Some(round) = self.round.take_if(|round| now < end(round) || mutant!(LateGrant)) {
             self.entered(recipe, &round, now);
             self.leave_queues(&round, now, context);
-            self.quit(LeaveReason::Granted { until: end(&round), stays: round.stays }, context);
+            self.quit(LeaveReason::Granted { until: end(&round), stays: self.slot_stays(recipe, &round) }, context);
             return Decision::Granted(round, fence);
         }
         if let Some(round) = &mut self.round {

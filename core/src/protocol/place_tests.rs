@@ -11,7 +11,7 @@ use crate::protocol::acquiring::tests::{Acquire, leaving, reason, waiters};
 use crate::protocol::removal::STRAGGLER;
 use crate::protocol::waiting::tests::{at, gone, held, recipe};
 use crate::protocol::{Acquisition, Command, Input, Step, Tag, leave};
-use crate::wait::{LeaveReason, LocalQueues, Role};
+use crate::wait::{Hint, LeaveReason, LocalQueues, Role};
 
 #[test]
 fn a_server_that_queues_the_winner_after_its_grant_learns_that_it_left() {
@@ -43,6 +43,21 @@ fn a_server_that_queues_the_winner_after_its_grant_learns_that_it_left() {
         let held = Reply::new(held(), 0, 7);
         let late = bring(&mut machine, Input::Answer { server: 2, tag, answer: Ok(Reply { queued, ..held }) });
         assert_eq!(leaving(&late), if leaves { vec![entry] } else { vec![] });
+    }
+}
+
+#[test]
+fn a_hint_that_comes_before_a_grant_is_not_lost_for_the_next_waiter() {
+    for hinted in [false, true] {
+        let (_queues, waiters) = waiters(2, false);
+        let mut acquire = Acquire::new(Some(waiters[0].clone()), LockOptions::default());
+        acquire.bring(Input::Start);
+        if hinted {
+            acquire.bring(Input::Hint(0, Hint::Free));
+        }
+        // The vote has put their slot at the tail, and the hint has taken it out again, or came from before.
+        let granted = acquire.answer(Verdict::Vote, Queued::At { rank: 0, arrival: 9 });
+        assert!(matches!(reason(&granted), Some(LeaveReason::Granted { stays, .. }) if stays != hinted), "{hinted}");
     }
 }
 

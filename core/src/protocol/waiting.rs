@@ -145,7 +145,8 @@ impl Waiting {
         }
     }
 
-    fn is_called(&self, recipe: &Recipe) -> bool {
+    /// Whether enough servers have sent a hint since the round began.
+    pub(super) fn is_called(&self, recipe: &Recipe) -> bool {
         self.hints.iter().filter(|hint| **hint).count() >= recipe.quorum().needed()
     }
 

@@ -25,6 +25,12 @@ impl Acquiring {
         }
     }
 
+    /// Whether the slot is in the queues behind a grant, as far as this process knows. A hint since the request may have taken it out again, and
+    /// names a waiter that needs it no more.
+    pub(super) fn slot_stays(&self, recipe: &Recipe, round: &Round) -> bool {
+        round.stays && (!self.waiting.is_called(recipe) || mutant!(HintDuringRoundLost))
+    }
+
     /// Leaves the servers' queues after a grant, so that no server notifies us in vain. If other waiters of this process use our
     /// slot, they begin at the tail.
     pub(super) fn leave_queues(&self, round: &Round, now: Tick, context: &mut Context<'_>) {
