@@ -78,7 +78,7 @@ export class RealServer {
   async #run() {
     const chosen = this.#port !== 0
     for (;;) {
-      if (!chosen) this.#port = await freePort(this.#options.cluster)
+      if (!chosen) this.#port = await (this.#options.cluster ? freePorts() : freePort())
       await mkdir(this.directory, { recursive: true })
       const file = path.join(this.directory, 'server.conf')
       await writeFile(file, this.#configuration)
@@ -226,18 +226,25 @@ export function sharedServer() {
   return (shared ??= RealServer.start())
 }
 
+/** A port that was free a moment ago. */
+async function freePort() {
+  const probe = await listen(0)
+  const { port } = probe.address()
+  await closed(probe)
+  return port
+}
+
 /**
- * A port that was free a moment ago, and with it that of the cluster's bus. Both lie below those that a system gives to a program that
- * asks for any: so nobody takes them while a server is killed.
+ * A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to whoever asks for any: so
+ * nobody takes them while a node is killed.
  */
-async function freePort(hasBus) {
+async function freePorts() {
   for (;;) {
     const port = randomInt(11_000, 21_000)
-    const wanted = hasBus ? [port, port + BUS] : [port]
-    const probes = await Promise.allSettled(wanted.map(listen))
+    const probes = await Promise.allSettled([port, port + BUS].map(listen))
     const open = probes.filter(({ value }) => value)
     for (const { value } of open) await closed(value)
-    if (open.length === wanted.length) return port
+    if (open.length === 2) return port
   }
 }
 

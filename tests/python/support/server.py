@@ -28,18 +28,25 @@ def owner_of(value: str) -> str:
     return re.sub(r"( id=[0-9a-f-]{36}) .*", r"\1", value)
 
 
-def free_port(has_bus: bool = False) -> int:
-    """A port that was free a moment ago, and with it that of the cluster's bus.
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
-    Both lie below those that a system gives to a program that asks for any: so nobody takes them while a server is killed.
+
+def free_ports() -> int:
+    """A port that was free a moment ago, and that of the bus, too.
+
+    Both lie below those that a system gives to whoever asks for any: so nobody takes them while a node is killed.
     """
     while True:
         port = random.randrange(11_000, 21_000)
         try:
             with socket.socket() as probe, socket.socket() as bus:
                 probe.bind(("127.0.0.1", port))
-                if has_bus:
-                    bus.bind(("127.0.0.1", port + BUS))
+                bus.bind(("127.0.0.1", port + BUS))
                 return port
         except OSError:
             continue
@@ -79,7 +86,7 @@ class RealServer:
         self.directory = Path(tempfile.mkdtemp(prefix="locktender-"))
         self._lines = [f"dir {self.directory}", "bind 127.0.0.1", f"unixsocket {self.socket}"]
         self._mode = ["--sentinel"] if sentinel else []
-        self._has_bus = cluster
+        self._free_port = free_ports if cluster else free_port
         if not sentinel:
             self._lines += ["appendonly yes", "appendfsync always"] if persistent else ['save ""', "appendonly no"]
         self._lines += ["cluster-enabled yes"] if cluster else []
@@ -89,6 +96,7 @@ class RealServer:
         self._lines += config
         self._port = 0
         self._tether: Tether | None = None
+        self._kept: socket.socket | None = None
         self._terminator: Program | None = None
         self._run()
         if tls:
@@ -98,9 +106,11 @@ class RealServer:
     def _run(self) -> None:
         """Runs the server, on a port of its own choice the first time, later on the same."""
         chosen = self._port != 0
+        if self._kept:
+            self._kept.close()
         while True:
             if not chosen:
-                self._port = free_port(self._has_bus)
+                self._port = self._free_port()
             self.directory.mkdir(exist_ok=True)
             file = self.directory / "server.conf"
             file.write_text("\n".join([*self._lines, f"port {self._port}"]) + "\n")
@@ -184,6 +194,12 @@ class RealServer:
         """Kills the server, as a crash would."""
         self._running().kill()
         self._tether = None
+        # Nobody listens on it: it keeps the port from the servers and the connections of other tests. What is left of the killed
+        # server's connections is no hindrance.
+        self._kept = socket.socket()
+        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._kept.bind(("127.0.0.1", self._port))
+        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
     def pause(self) -> None:
         """Stops the process: connections stay open and nothing answers."""
@@ -215,6 +231,8 @@ class RealServer:
             if program:
                 program.close()
         self._terminator = self._tether = None
+        if self._kept:
+            self._kept.close()
         # The tether has removed it already unless the server was killed before.
         shutil.rmtree(self.directory, ignore_errors=True)
 

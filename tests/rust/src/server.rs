@@ -1,11 +1,13 @@
 //! Server: a real server as a value.
 
 use std::hash::{BuildHasher, RandomState};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, process, thread};
+
+use socket2::{Domain, Socket, Type};
 
 use crate::clock::ServerClock;
 use crate::terminator::Terminator;
@@ -28,6 +30,8 @@ pub struct RealServer {
     clock: Option<ServerClock>,
     /// `None` while killed.
     tether: Option<Tether>,
+    /// Keeps the port while killed.
+    kept: Option<Socket>,
 }
 
 impl RealServer {
@@ -43,7 +47,7 @@ impl RealServer {
         let binary = options.binary.clone().unwrap_or_else(Binary::preferred);
         let clock = options.clock.then(|| ServerClock::new(&name));
         let directory = env::temp_dir().join(name);
-        let mut server = Self { options, binary, directory, port: 0, terminator: None, clock, tether: None };
+        let mut server = Self { options, binary, directory, port: 0, terminator: None, clock, tether: None, kept: None };
         server.run();
         if let Some(certificate) = &server.options.tls {
             server.terminator = Some(Terminator::start(server.port, certificate, server.options.mutual));
@@ -54,9 +58,10 @@ impl RealServer {
     /// Runs the server, on a free port the first time, later on the same port.
     fn run(&mut self) {
         let chosen = self.port != 0;
+        self.kept = None;
         loop {
             if !chosen {
-                self.port = free_port(self.options.cluster);
+                self.port = if self.options.cluster { free_ports() } else { free_port() };
             }
             fs::create_dir_all(&self.directory).unwrap();
             let file = self.directory.join("server.conf");
@@ -178,6 +183,7 @@ impl RealServer {
     /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
         self.tether.take().expect("the server is already killed").kill();
+        self.kept = kept(self.port).ok();
     }
 
     /// Whether there is a process, which may be paused.
@@ -240,15 +246,30 @@ impl Drop for RealServer {
     }
 }
 
-/// A port that was free a moment ago, and with it that of the cluster's bus. Both lie below those that a system gives to a program that asks
-/// for any: so nobody takes them while a server is killed.
-fn free_port(has_bus: bool) -> u16 {
+/// A socket on which nobody listens. It keeps a port from the servers and the connections of other tests.
+fn kept(port: u16) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    // What is left of the killed server's connections is no hindrance. From then on no other socket may listen there.
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddrV4::new(Ipv4Addr::LOCALHOST, port).into())?;
+    socket.set_reuse_address(false)?;
+    Ok(socket)
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A port that was free a moment ago, and that of the bus, too. Both lie below those that a system gives to a program that asks for
+/// any: so nobody takes them while a node is killed.
+fn free_ports() -> u16 {
     let mut port = process::id() % 10_000;
     loop {
         port = (port + RandomState::new().hash_one(port) as u32 % 1_000) % 10_000;
         let chosen = 11_000 + port as u16;
-        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if is_free(chosen) && (!has_bus || is_free(chosen + BUS)) {
+        if [chosen, chosen + BUS].iter().all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()) {
             return chosen;
         }
     }
