@@ -215,8 +215,9 @@ impl World {
         for (name, grants) in &self.history.grants {
             let pairs = grants.iter().flat_map(|before| grants.iter().map(move |after| (before, after)));
             let fails = |(before, after): &(&Granted, &Granted)| {
-                let parted = self.failovers.past.iter().filter(|failover| failover.parts(before.voted, after.voted));
-                let parted: Vec<_> = parted.collect();
+                // What an old primary gave is parted from the new one by every later failover, too.
+                let parted = self.failovers.past.iter().skip_while(|failover| !failover.parts(before.voted, after.voted));
+                let parted: Vec<_> = parted.filter(|failover| failover.at <= after.voted).collect();
                 let raised_by = parted.first().map_or(0, |failover| failover.raised_by(before));
                 let repeats_for = parted.iter().map(|failover| failover.repeats_for()).sum::<u64>() + raised_by;
                 let has_seen = before.client == after.client && before.returned < after.asked;

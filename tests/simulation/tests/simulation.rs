@@ -160,6 +160,7 @@ const KEPT: &[(u64, &str)] = &[
         "a paused client took the vote of an old primary when the next holder was there already, and only the other order was excused",
     ),
     (1411914, "a replica behind its primary had a waiter that had left, and a reset was expected to notify it"),
+    (1426350, "an old primary answered over two failovers, and the difference of the clocks of the second was not counted"),
     (1412868, "a hint came just before a grant and had taken the slot out again: the next waiter believed to be in the queue"),
 ];
 
