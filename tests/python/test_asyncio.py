@@ -139,24 +139,24 @@ def test_asyncio_is_imported_only_when_used():
     assert run(program) == "[]\n"
 
 
-async def longest_turn():
-    """The longest of the loop's turns within 0.3 s, in seconds."""
-    began = before = time.monotonic()
-    longest = 0.0
-    while before - began < 0.3:
-        await asyncio.sleep(0)
-        now = time.monotonic()
-        longest, before = max(longest, now - before), now
-    return longest
+def test_a_waiting_task_does_not_stop_the_loop(server, name):
+    """A machine may stall, too, but not each time; what a wait does, the first one of a client and each, shows each time."""
 
-
-def test_a_waiting_task_does_not_stop_the_loop(client, name):
-    async def main():
+    async def longest_turn(client):
         held = await client.lock(name).acquire_async()
         waiter = asyncio.create_task(client.lock(name, wait=PATIENCE).acquire_async())
-        # A machine may stall, too, but not each time.
-        assert min([await longest_turn() for _ in range(3)]) < 0.1
+        began = before = time.monotonic()
+        longest = 0.0
+        while before - began < 0.3:
+            await asyncio.sleep(0)
+            now = time.monotonic()
+            longest, before = max(longest, now - before), now
         await held.release()  # nobody else can do it: a waiter that stopped the loop would wait in vain
         await (await waiter).release()
+        return longest
 
-    asyncio.run(main())
+    def once():
+        with Client(server.url, response_timeout=PATIENCE) as client:
+            return asyncio.run(longest_turn(client))
+
+    assert min(once() for _ in range(3)) < 0.1
