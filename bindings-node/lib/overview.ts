@@ -29,7 +29,7 @@ export class Overview extends ClientEmitter {
   }
 
   /**
-   * A report on each server: version, role, persistence, eviction, clock, rights, and warnings. A server that doesn't answer has an
+   * A report on each server: version, role, persistence, eviction, clock, rights, and warnings. A server that doesn't answer has a
    * `failure` in its report. Rejects with `ClosedError`, or with `InvalidArgumentError` if no server is named.
    *
    * @example
