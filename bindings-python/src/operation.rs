@@ -202,9 +202,11 @@ impl Operation {
     }
 
     fn end(&self) {
-        let state = self.state.replace(State::Done);
-        if let State::Waiting(waiting) = state {
-            waiting.cancel();
+        match self.state.replace(State::Done) {
+            // The parent's: its locks may have been copied while taken.
+            state if !self.of.is_current() => std::mem::forget(state),
+            State::Waiting(waiting) => waiting.cancel(),
+            _ => (),
         }
     }
 }

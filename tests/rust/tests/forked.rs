@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use locktender::host::Process;
@@ -17,6 +19,10 @@ fn what_a_parent_made_is_not_its_childs_also_under_the_same_process_id() {
     let held = here.lock("a").ttl(TTL).acquire_blocking().unwrap();
     let of_memory = memory.lock("a").acquire_blocking().unwrap();
     assert!(held.is_valid() && of_memory.is_valid());
+    let waiters = || here.lock("a").inspect().blocking().unwrap().unwrap().waiters;
+    let mut waiting = Box::pin(here.lock("a").fair(true).acquire());
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    while waiters() == 0 {}
 
     // What the interpreter's hook does in a child.
     Process::was_forked();
@@ -31,6 +37,8 @@ fn what_a_parent_made_is_not_its_childs_also_under_the_same_process_id() {
     assert!(here.lock("a").try_acquire_blocking().unwrap().is_none(), "it is the parent's");
     drop(held);
     assert!(here.lock("a").try_acquire_blocking().unwrap().is_none(), "a child's copy gives nothing back");
+    drop(waiting);
+    assert_eq!(waiters(), 1, "nor does it give up what its parent waits for");
     let own = here.lock("b").acquire_blocking().unwrap();
     assert_eq!(own.release().blocking().unwrap().outcome, Outcome::Released);
     assert!(memory.lock("a").try_acquire_blocking().unwrap().is_some(), "a child begins with an empty memory");

@@ -19,7 +19,10 @@ impl Receives for LockActor {
 
 impl Cancellable for LockActor {
     fn cancel(self: Arc<Self>, io: &Io) {
-        self.send(Input::Cancel, io);
+        // A child of a fork has the parent's acquire, with its mutexes and its connections.
+        if !self.session.is_inherited() {
+            self.send(Input::Cancel, io);
+        }
     }
 }
 
