@@ -218,3 +218,65 @@ if __name__ == "__main__":
         runpy.run_path(sys.argv[0], run_name="__main__")
     """
     assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "0 None True\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_f33_a_child_of_multiprocessing_keeps_its_locks_until_its_threads_have_ended(server: RealServer, name, tmp_path, method):
+    """Such a child runs its handlers first, and waits for its threads then."""
+    (tmp_path / "children.py").write_text(f"""
+import multiprocessing, sys, threading
+from locktender import Client
+
+def work():
+    client = Client(sys.argv[1])
+    holds = threading.Event()
+
+    def hold():
+        with client.lock(sys.argv[2]) as hold:
+            holds.set()
+            threading.main_thread().join(0.5)
+            print(hold.is_valid(), flush=True)
+        with client.lock(sys.argv[2]) as hold:
+            print(hold.is_valid(), flush=True)
+
+    threading.Thread(target=hold).start()
+    holds.wait()
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("{method}").Process(target=work)
+    child.start()
+    child.join(30)
+    print(child.exitcode)
+    child.kill()
+""")
+    program = """
+        import runpy, sys
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    """
+    assert run(program, tmp_path / "children.py", server.url, name, warnings="ignore") == "True\nTrue\n0\n"
+
+
+@pytest.mark.parametrize("end", ["close()", "throw(RuntimeError())"])
+def test_f33_a_child_leaves_the_acquires_of_its_parent_alone(server: RealServer, name, end):
+    program = FORK + f"""
+    import asyncio
+
+    async def main():
+        held = client.lock(name).acquire()
+        waiting = asyncio.create_task(client.lock(name, fair=True).acquire_async())
+        while not client.lock(name).inspect().waiters:
+            await asyncio.sleep(0.01)
+        def work():
+            try:
+                waiting.get_coro().{end}
+            except RuntimeError:
+                pass
+        print(in_child(work))
+        print(client.lock(name).inspect().waiters)
+        await asyncio.to_thread(held.release)
+        granted = await waiting
+        print(granted.is_valid(), (await granted.release()).outcome)
+    asyncio.run(main())
+    """
+    assert run(program, server.url, name) == "0\n1\nTrue released\n"

@@ -23,7 +23,17 @@ def _follow() -> None:
 
 def _at_the_end(_: object = None) -> None:
     # After the handlers of the program, which may still use a lock.
-    sys.modules["multiprocessing.util"].Finalize(None, _native._close_all, exitpriority=-1000)
+    sys.modules["multiprocessing.util"].Finalize(None, _close_all, exitpriority=-1000)
+
+
+def _close_all() -> None:
+    import threading
+
+    try:
+        # Threads of the child may still hold locks, and a child would wait for them only after this.
+        threading._shutdown()  # type: ignore[attr-defined]
+    finally:
+        _native._close_all()
 
 
 # What of this package is imported when it is first used, and the module without which it is not.
