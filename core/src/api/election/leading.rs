@@ -104,10 +104,11 @@ impl Candidate {
     fn ask_at(self: &Arc<Self>, at: Tick) {
         match Runtime::current() {
             Ok(runtime) => {
-                let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
                 let mut state = self.state.lock();
-                // The campaign may have been cancelled meanwhile.
-                state.alarm = state.campaign.is_some().then_some(alarm);
+                // The campaign may have been cancelled meanwhile. The alarm is set under the lock: one that rings at once must not be noted behind its
+                // successor, which it would cancel.
+                let is_wanted = state.campaign.is_some();
+                state.alarm = is_wanted.then(|| runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>));
             }
             Err(error) => self.end_campaign(Err(error)),
         }

@@ -170,10 +170,11 @@ impl Looks {
         }
         match Runtime::current() {
             Ok(runtime) => {
-                let alarm = runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>);
                 let mut state = self.state.lock();
-                // The call may have been cancelled meanwhile.
-                state.alarm = state.call.is_some().then_some(alarm);
+                // The call may have been cancelled meanwhile. The alarm is set under the lock: one that rings at once must not be noted behind its
+                // successor, which it would cancel.
+                let is_wanted = state.call.is_some();
+                state.alarm = is_wanted.then(|| runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>));
             }
             Err(error) => self.end(Err(error)),
         }
