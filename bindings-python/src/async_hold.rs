@@ -51,6 +51,7 @@ impl TaskHold {
         let (held, kept) = (slf.clone().unbind(), slf.clone().unbind());
         if error.as_ref().is_some_and(|error| error.is_instance_of::<PyGeneratorExit>()) {
             // Closed, or garbage: the coroutine must not wait any more, often it has no loop.
+            body.inspect(|body| body.get().forget(py));
             return Ok(Operation::ready("__aexit__", move |py| {
                 held.get().hold.give_back();
                 Ok(py.None())

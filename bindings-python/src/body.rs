@@ -10,8 +10,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::bridge::drain_of;
+use crate::bridge::{Drain, drain_of};
 use crate::context;
 use crate::guarded::Guarded;
 use crate::hold_inner::HoldInner;
@@ -23,8 +24,9 @@ pub(crate) struct Body {
     task: Py<PyAny>,
     /// How many cancellations the task had been asked for when the body began.
     cancelling: i64,
-    /// What the loop calls when the lock is lost.
+    /// What the loop calls when the lock is lost, and where.
     number: u64,
+    drain: Py<PyWeakrefReference>,
     /// The loss for which the task was cancelled.
     loss: Guarded<Option<Error>>,
 }
@@ -48,17 +50,24 @@ impl Body {
         let drain = drain_of(&event_loop)?;
         let (number, signal) = drain.get().signal();
         let (cancelling, task) = (cancellations(&task, intern!(py, "cancelling"))?, task.unbind());
-        let body = Py::new(py, Self { hold: Arc::clone(hold), task, cancelling, number, loss: Guarded::default() })?;
+        let weak = PyWeakrefReference::new(&drain)?.unbind();
+        let (of, loss) = (Arc::clone(hold), Guarded::default());
+        let body = Py::new(py, Self { hold: of, task, cancelling, number, drain: weak, loss })?;
         drain.get().expect_callback(number, body.clone_ref(py).into_any());
         hold.core.on_lost(move |_| signal.raise());
         Ok(body)
     }
 
+    /// Has a loss cancel its task no more. Needs no running loop.
+    pub(crate) fn forget(&self, py: Python<'_>) {
+        if let Some(drain) = self.drain.bind(py).upgrade().and_then(|drain| drain.cast_into::<Drain>().ok()) {
+            drain.get().forget(self.number);
+        }
+    }
+
     /// Ends it, with the error it may have raised: from here on a loss doesn't cancel its task any more.
     pub(crate) fn end(&self, py: Python<'_>, error: Option<&Bound<'_, PyAny>>) -> PyResult<End> {
-        if let Some(event_loop) = context::running_loop(py)? {
-            drain_of(&event_loop)?.get().forget(self.number);
-        }
+        self.forget(py);
         let Some(loss) = self.loss.take() else { return Ok(End::OfItsOwn) };
         let ours = cancellations(self.task.bind(py), intern!(py, "uncancel"))? <= self.cancelling;
         let is_cancellation = error.is_some_and(|error| context::is_cancellation(error));

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import weakref
 
 import pytest
 from locktender import LockLostError
@@ -174,6 +175,29 @@ def test_f24_a_body_whose_loop_is_gone_gives_its_lock_back(client, name, by, cap
     gc.collect()
     until(lambda: client.lock(name).inspect() is None)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_generator_that_is_left_in_its_body_keeps_no_task(client, name):
+    async def rows():
+        async with client.lock(name, ttl=600):
+            yield 1
+
+    async def work():
+        async for _ in rows():
+            break
+
+    async def main():
+        task = asyncio.create_task(work())
+        await task
+        gone = weakref.ref(task)
+        del task
+        await asyncio.sleep(0)  # asyncio closes the generator in a task of its own
+        while client.holds():
+            await asyncio.sleep(0.01)
+        gc.collect()
+        assert gone() is None
+
+    asyncio.run(main())
 
 
 def test_f24_a_coroutine_that_is_closed_in_its_body_gives_its_lock_back(client, name):
