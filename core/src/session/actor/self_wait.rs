@@ -43,7 +43,7 @@ impl LockActor {
             }
         };
         let held_for = now.since(since).as_secs_f64();
-        warning.message = Some(format!("lock {:?} has been held for {held_for:.1} s {what}", self.recipe.name()));
+        warning.message = Some(format!("lock {:?} has been held for {held_for:.1} s {what}", own.recipe.name()));
         self.session.emit(&warning);
     }
 
