@@ -205,7 +205,7 @@ def test_the_end_of_a_body_that_raised_is_a_failure(client: Client):
     assert client.job("quiet").status().state == "new"
 
 
-@pytest.mark.parametrize("result", [{1, 2}, float("nan"), object(), {(1, 2): 3}, LATIN_1, {LATIN_1: 1}])
+@pytest.mark.parametrize("result", [{1, 2}, float("nan"), object(), {(1, 2): 3}, {1: 2, "1": 3}, [{None: 1, "null": 2}], LATIN_1, {LATIN_1: 1}])
 def test_a_result_that_json_cannot_express_fails_the_run_and_by_hand_the_attempt_goes_on(client: Client, result: object):
     with pytest.raises(InvalidArgumentError, match="^result: JSON can't express it"):
         client.job("mail", max_attempts=1).run(lambda attempt: result)
@@ -227,6 +227,12 @@ def test_the_worker_gets_the_result_that_everybody_gets(client: Client):
     everybody = {"1": ["a", "b"], "null": "c"}
     assert [client.job("sync").run(work).result for _ in range(2)] == [everybody] * 2
     assert [asyncio.run(client.job("async").run_async(work_async)).result for _ in range(2)] == [everybody] * 2
+
+
+def test_a_result_that_is_nested_too_deeply_for_python_is_its_text(client: Client):
+    with client.job("deep").begin() as attempt:
+        attempt._complete("[" * 20_000 + "]" * 20_000)
+    assert client.job("deep").status().result == "[" * 20_000 + "]" * 20_000
 
 
 def test_work_of_the_other_kind_is_refused(client: Client):

@@ -24,16 +24,22 @@ def encoded(result: object) -> str | None:
     try:
         text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()  # not of a lone surrogate
+        json.loads(text, object_pairs_hook=_refuse_twins)
         return text
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"result: JSON can't express it: {error} (given: {type(result).__name__})") from error
 
 
+def _refuse_twins(pairs: list[tuple[str, object]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("two keys become the same text")
+
+
 def decoded(text: str) -> object:
-    """The value of a result's JSON text; the text itself if it is none."""
+    """The value of a result's JSON text; the text itself if it is none, or nested too deeply for this language."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
