@@ -11,8 +11,8 @@ import { answerWords } from './words.js'
 /** The result of a release. */
 export interface Release {
   /**
-   * `released`: the lock was held until now. `expired`: the lock is free, or no server could be asked until its ttl was over.
-   * `taken`: another client has it, or had it in between.
+   * `released`: the lock was held until now. `expired`: the lock is free, no server could be asked until its ttl was over, or one of its
+   * keys holds what no lock writes there. `taken`: another client has it, or had it in between.
    */
   readonly outcome: 'released' | 'expired' | 'taken'
   /** With `taken`: the owner value of the next holder, which has it now or had it in between; `null` if that is unknown. */

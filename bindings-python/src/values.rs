@@ -41,8 +41,8 @@ value! {
     #[pyclass(module = "locktender", frozen, get_all)]
     #[derive(PartialEq)]
     pub(crate) struct Release {
-        /// ``released``; ``expired`` if the lock had run out and is free, or no server could be asked until its ttl was over;
-        /// ``taken`` if another owner has it, or had it in between.
+        /// ``released``; ``expired`` if the lock had run out and is free, no server could be asked until its ttl was over, or one of its
+        /// keys holds what no lock writes there; ``taken`` if another owner has it, or had it in between.
         outcome: &'static str,
         /// With ``taken``: the owner value of the next holder, which has it now or had it in between; ``None`` if that is unknown.
         next_owner: Option<String>,

@@ -54,8 +54,8 @@ class Release:
 
     @property
     def outcome(self) -> Literal["released", "expired", "taken"]:
-        """``released``; ``expired`` if the lock had run out and is free, or no server could be asked until its ttl was over;
-        ``taken`` if another owner has it, or had it in between."""
+        """``released``; ``expired`` if the lock had run out and is free, no server could be asked until its ttl was over, or one of its
+        keys holds what no lock writes there; ``taken`` if another owner has it, or had it in between."""
 
     @property
     def next_owner(self) -> str | None:

@@ -84,10 +84,7 @@ impl Loss {
                 None => "another client held it in between".into(),
             },
             (LossReason::Superseded, _) => "a newer fence was issued for it".into(),
-            (LossReason::Conflict, found) => {
-                let found = found.as_deref().unwrap_or("a value of another type");
-                format!("one of its keys holds what no lock writes there: {}", quoted(found)).into()
-            }
+            (LossReason::Conflict, found) => conflict(found.as_deref().unwrap_or("a value of another type")).into(),
             (LossReason::MaxHold, _) => Text::new("its {max_hold} has passed", []),
             (LossReason::Closed, _) => "its client was closed".into(),
             (LossReason::Ended, _) => "the hold that was handed over has ended, or was adopted before".into(),
@@ -98,6 +95,11 @@ impl Loss {
         };
         Text::new("{}{}", [Part::Text(why), Part::Text(overrun)])
     }
+}
+
+/// What one of the keys holds, as a part of a sentence.
+pub(crate) fn conflict(found: &str) -> String {
+    format!("one of its keys holds what no lock writes there: {}", quoted(found))
 }
 
 /// The next owner as a part of a sentence.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::loss::others;
+use crate::error::loss::{conflict, others};
 use crate::error::{Loss, LossReason};
 use crate::wording::words;
 
@@ -16,7 +16,7 @@ words! {
     /// The lock was ours and is free now.
     Released = "released",
     /// The lock had expired. It has no holder, and no other hold is seen to have come between. Or no server could be asked until
-    /// its ttl had ended.
+    /// its ttl had ended, or one of its keys holds what no lock writes there.
     Expired = "expired",
     /// Another program holds the lock, or held it in between.
     Taken = "taken",
@@ -39,6 +39,8 @@ pub struct Release {
     pub(crate) next_has_ended: bool,
     /// With [`Outcome::Expired`]: whether it is certain that no other hold came between.
     pub(crate) is_excluded: bool,
+    /// What one of its keys holds, if no lock writes that there.
+    pub(crate) conflict: Option<String>,
     /// With [`Outcome::Released`]: for how long nobody else gets the lock, because of its [`min_hold`](crate::Lock::min_hold).
     pub kept: Duration,
 }
@@ -51,8 +53,8 @@ impl Release {
 
     /// A release with an outcome and no details.
     pub(super) fn of(outcome: Outcome, overrun: Duration) -> Self {
-        let (next_owner, next_fence, kept) = (None, None, Duration::ZERO);
-        Self { outcome, next_owner, next_fence, next_has_ended: false, is_excluded: false, overrun, kept }
+        let (next_owner, next_fence, conflict, kept) = (None, None, None, Duration::ZERO);
+        Self { outcome, next_owner, next_fence, next_has_ended: false, is_excluded: false, conflict, overrun, kept }
     }
 
     /// Whether it is certain that no other hold came between.
@@ -75,6 +77,7 @@ impl Release {
     pub(super) fn sentence(&self) -> Option<String> {
         match self.outcome {
             Outcome::Released => None,
+            Outcome::Expired if self.conflict.is_some() => self.conflict.as_deref().map(conflict),
             Outcome::Expired if self.is_excluded => Some("its key had gone, and no other hold came between".to_owned()),
             Outcome::Expired => Some("its key had gone, and no other hold is seen to have come between".to_owned()),
             Outcome::Taken => {

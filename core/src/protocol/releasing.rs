@@ -288,10 +288,15 @@ impl Released {
         if manner == Manner::Explicit || is_ours && (loss.is_none() || manner == Manner::EndOfAttempt) {
             return Ok(release);
         }
-        let found = if release.outcome == Outcome::Taken { LossReason::Taken } else { LossReason::Missing };
+        let found = match (release.outcome, &release.conflict) {
+            (Outcome::Taken, _) => LossReason::Taken,
+            (_, Some(_)) => LossReason::Conflict,
+            _ => LossReason::Missing,
+        };
         let reason = loss.map_or(found, |loss| loss.reason);
         let lost = loss.cloned().unwrap_or_else(|| Loss::new(reason, release.overrun));
         let next_owner = release.next_owner.or(lost.next_owner);
+        let found = release.conflict.or(lost.found);
         Err(Error::lost(
             recipe.name(),
             Loss {
@@ -299,6 +304,7 @@ impl Released {
                 next_fence: release.next_fence,
                 next_has_ended: release.next_has_ended,
                 overrun: release.overrun,
+                found,
                 ..lost
             },
         ))

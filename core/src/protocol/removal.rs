@@ -43,7 +43,9 @@ enum Progress {
     Gone,
     /// It was asked, and did not answer. The key has expired by now.
     Unanswered,
-    Taken(Option<String>),
+    Taken(String),
+    /// The key holds what no lock writes there.
+    Conflict(String),
 }
 
 /// The pause before a release without an answer is sent again.
@@ -270,9 +272,8 @@ impl Removal {
             Ok(reply) if (unsure || reply.repeated) && self.within_validity && !is_done => Progress::Deleted,
             // An earlier request of ours, whose answer was lost, keeps the lock.
             Ok(reply) if reply.holder() == Some(&*kept(&self.value.owner)) => Progress::Deleted,
-            // The key has a value that is no lock, and has no holder.
-            Ok(Reply { verdict: Verdict::Conflict { .. }, .. }) => Progress::Taken(None),
-            Ok(reply) => reply.other_owner().map_or(Progress::Gone, |next_owner| Progress::Taken(Some(next_owner.to_owned()))),
+            Ok(Reply { verdict: Verdict::Conflict { found }, .. }) => Progress::Conflict(found.clone()),
+            Ok(reply) => reply.other_owner().map_or(Progress::Gone, |next_owner| Progress::Taken(next_owner.to_owned())),
             Err(failure) => {
                 self.failed[server] = Some(failure.clone());
                 Progress::Again { at: now.after(RETRY), unsure: unsure || failure.maybe_applied }
@@ -348,21 +349,25 @@ impl Removal {
         if deleted >= self.quorum.needed() {
             return Some(Release::ours(self.overrun, self.kept));
         }
-        let against =
-            count(|progress| matches!(progress, Progress::Gone | Progress::Unanswered | Progress::Taken(_) | Progress::Unneeded));
+        let against = count(|progress| !matches!(progress, Progress::Deleted | Progress::Asked { .. } | Progress::Again { .. }));
         if !self.quorum.blocked_by(against) {
             return None;
         }
-        let next_owner = |progress: &Progress| if let Progress::Taken(next_owner) = progress { next_owner.clone() } else { None };
-        let next_owner = self.servers.iter().find_map(next_owner);
+        let (mut next_owner, mut conflict) = (None, None);
+        for progress in self.servers.iter().rev() {
+            match progress {
+                Progress::Taken(owner) => next_owner = Some(owner.clone()),
+                Progress::Conflict(found) => conflict = Some(found.clone()),
+                _ => (),
+            }
+        }
         // Some servers have voted for others since. Those that were asked a moment ago may complete the proof, which has the fence.
         let asked = count(|progress| matches!(progress, Progress::Asked { unsure: false, .. }));
         if later > 0 && !proves(later) && proves(later + asked) {
             return None;
         }
-        let taken = count(|progress| matches!(progress, Progress::Taken(_))) > 0 || proves(later);
-        let outcome = if taken { Outcome::Taken } else { Outcome::Expired };
-        Some(Release { next_owner, ..Release::of(outcome, self.overrun) })
+        let outcome = if next_owner.is_some() || proves(later) { Outcome::Taken } else { Outcome::Expired };
+        Some(Release { next_owner, conflict, ..Release::of(outcome, self.overrun) })
     }
 
     /// The outcome in words, if too few servers have answered for one, and so only the ttl has ended the hold.

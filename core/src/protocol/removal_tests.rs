@@ -56,7 +56,7 @@ fn a_rival_is_who_has_the_lock_and_neither_a_waiter_nor_the_type_of_the_key() {
         (no("them"), Outcome::Taken, Some("them")),
         (no("kept them"), Outcome::Taken, Some("kept them")),
         (no("kept me"), Outcome::Released, None),
-        (Verdict::Conflict { found: "list".into() }, Outcome::Taken, None),
+        (Verdict::Conflict { found: "list".into() }, Outcome::Expired, None),
     ] {
         let (recipe, mut out) = (recipe(1), Vec::new());
         let value = Value { round: 1, owner: "me".into(), leaves: None, ends: None, keeps_until: Tick::default(), shown: None };
