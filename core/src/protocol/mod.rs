@@ -55,8 +55,9 @@ pub use job_status::{JobState, JobStatus};
 pub(crate) use job_status::{job_reset, job_status};
 pub use jump::Jump;
 pub(crate) use jump::Jumps;
-pub use observing::{Leader, Observation};
-pub(crate) use observing::{Observing, observe};
+#[cfg(test)]
+pub(crate) use observing::GATHERS;
+pub use observing::{Leader, Observation, Observing, observe};
 pub use recipe::Recipe;
 pub use release::{Outcome, Release};
 pub use server_report::{ClientTerms, Reports, ServerReport, trusted};

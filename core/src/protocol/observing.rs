@@ -16,6 +16,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The pause after a look that did not show who leads: a new leader is about to be confirmed, or servers can't be reached.
 const UNSURE: Duration = Duration::from_millis(200);
 
+/// The pause between an announcement and the look for it: each server of a quorum announces the same.
+pub(crate) const GATHERS: Duration = Duration::from_millis(5);
+
 /// The leader that an observer saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,7 +56,7 @@ impl Observation {
 
 /// What the servers show; `None` while a majority could still answer. A leader is one that a majority shows with one term: before
 /// its confirmation the servers' votes differ.
-pub(crate) fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Observation, Error>> {
+pub fn observe(name: &str, servers: &[String], answers: &[Option<Answer>]) -> Option<Result<Observation, Error>> {
     let quorum = Quorum::of(answers.len());
     let shown: Vec<_> = answers.iter().filter_map(|answer| shown(answer.as_ref()?.as_ref().ok()?)).collect();
     let count = |leader: Option<(&str, u64)>| {
@@ -90,26 +93,37 @@ fn shown(reply: &Reply) -> Option<Option<Leader>> {
 
 /// An observer's memory.
 #[derive(Debug, Default)]
-pub(crate) struct Observing {
+pub struct Observing {
     last: Option<Observation>,
     /// The largest term so far.
     term: u64,
     next_look: Tick,
+    /// The time at which an announcement wants a look, since the last look began.
+    announced: Option<Tick>,
 }
 
 impl Observing {
     /// The time of the next look.
-    pub(crate) fn next_look(&self) -> Tick {
+    #[must_use]
+    pub fn next_look(&self) -> Tick {
         self.next_look
     }
 
-    /// Has the next look not later than at this time.
-    pub(crate) fn look_by(&mut self, at: Tick) {
+    /// Takes note of an announcement, and gives the time of the look for it.
+    pub fn announce(&mut self, now: Tick) -> Tick {
+        let at = now.after(GATHERS);
+        self.announced.get_or_insert(at);
         self.next_look = self.next_look.min(at);
+        at
+    }
+
+    /// Takes note of the beginning of a look: it shows what was announced before.
+    pub fn begin_look(&mut self) {
+        self.announced = None;
     }
 
     /// Takes what a look showed, and gives it if that is news.
-    pub(crate) fn take(&mut self, seen: Observation, now: Tick) -> Option<Observation> {
+    pub fn take(&mut self, seen: Observation, now: Tick) -> Option<Observation> {
         // The server rounds to whole milliseconds: one more, and the key is surely gone.
         let pause = match seen.leader.as_ref().map(|leader| leader.remaining) {
             _ if seen.unknown => UNSURE,
@@ -127,6 +141,8 @@ impl Observing {
                 self.term = leader.term;
             }
         }
+        // What was announced meanwhile may be newer than what was seen.
+        self.next_look = self.announced.map_or(self.next_look, |at| self.next_look.min(at));
         if self.last.as_ref().is_some_and(|last| last.shows_the_same_as(&seen)) {
             return None;
         }
@@ -249,9 +265,22 @@ mod tests {
     fn an_announcement_brings_the_next_look_forward_and_never_back() {
         let (mut observing, now) = (Observing::default(), Tick::default());
         observing.take(seen(None, false), now);
-        for (at, next) in [(2_000, 1_000), (5, 5), (8, 5)] {
-            observing.look_by(now.after(ms(at)));
+        for (at, next) in [(1_200, 1_000), (10, 15), (13, 15)] {
+            assert_eq!(observing.announce(now.after(ms(at))), now.after(ms(at + 5)));
             assert_eq!(observing.next_look(), now.after(ms(next)));
+        }
+    }
+
+    #[test]
+    fn what_is_announced_during_a_look_is_looked_for_and_what_was_announced_before_is_not() {
+        let (mut observing, now) = (Observing::default(), Tick::default());
+        for (announced, next) in [([Some(10), None], 1_050), ([None, Some(20)], 25), ([Some(10), Some(30)], 35)] {
+            let [before, during] = announced.map(|at| at.map(|at| now.after(ms(at))));
+            before.map(|at| observing.announce(at));
+            observing.begin_look();
+            during.map(|at| observing.announce(at));
+            observing.take(seen(None, false), now.after(ms(50)));
+            assert_eq!(observing.next_look(), now.after(ms(next)), "{announced:?}");
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crate::api::lock::Lock;
 use crate::clock::Tick;
@@ -19,9 +18,6 @@ use crate::protocol::{Observation, Observing, observe};
 use crate::server::{Listener, Notice};
 use crate::session::announce::channel;
 use crate::sync::Mutex;
-
-/// The pause between an announcement and the poll for it: each server of a quorum announces the same.
-const GATHERS: Duration = Duration::from_millis(5);
 
 /// An observer of an election: it gives the leader now, and then each change that it sees.
 ///
@@ -46,8 +42,6 @@ struct State {
     observing: Observing,
     /// The alarm for the next poll.
     alarm: Option<SetAlarm>,
-    /// The time at which an announcement wants a poll, since the last poll began.
-    announced: Option<Tick>,
     /// The listener for the announcements, from the first call on.
     listener: Option<Listener>,
     call: Option<Waiting>,
@@ -146,9 +140,7 @@ impl Looks {
 
     fn on_announcement(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        let at = Tick::now().after(GATHERS);
-        state.observing.look_by(at);
-        state.announced.get_or_insert(at);
+        let at = state.observing.announce(Tick::now());
         let is_wanted = state.call.is_some() && state.alarm.as_ref().is_none_or(|alarm| at < alarm.at);
         drop(state);
         if is_wanted {
@@ -183,7 +175,8 @@ impl Looks {
     fn look(self: &Arc<Self>, io: Io) {
         let mut state = self.state.lock();
         let Some(call) = state.call.as_ref().map(|call| call.lock.ask(Verb::Inspect, observe)) else { return };
-        (state.alarm, state.announced) = (None, None);
+        state.alarm = None;
+        state.observing.begin_look();
         state.looks += 1;
         let number = state.looks;
         drop(state);
@@ -203,10 +196,6 @@ impl Looks {
             Ok(seen) => state.observing.take(seen, Tick::now()).map(Ok),
             Err(error) => Some(Err(error)),
         };
-        // What was announced meanwhile may be newer than what was seen.
-        if let Some(at) = state.announced {
-            state.observing.look_by(at);
-        }
         let next_look = state.observing.next_look();
         drop(state);
         if let Some(Ok(seen)) = &news {
@@ -256,8 +245,11 @@ impl fmt::Debug for Observer {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::api::client::Client;
+    use crate::protocol::GATHERS;
     use crate::server::memory::MemoryServer;
 
     #[test]
@@ -271,9 +263,8 @@ mod tests {
         let before = looks.state.lock().looks;
         MemoryServer::named("observer-notified").publish("~lt:lead:x", "lead none");
         let state = looks.state.lock();
-        // The look may have begun by now.
-        assert!(state.announced.is_some() || state.looks > before);
         let is_soon = state.alarm.as_ref().is_some_and(|alarm| alarm.at <= Tick::now().after(GATHERS));
+        // The look may have begun by now.
         assert!(is_soon || state.looks > before);
     }
 }
