@@ -153,25 +153,21 @@ impl Reactor {
         added
     }
 
-    fn each<T>(&self, first: T, fold: impl Fn(T, &dyn Handler) -> T) -> T {
-        self.handlers
-            .load()
-            .iter()
-            .filter_map(|(_, handlers)| handlers.upgrade())
-            .fold(first, |value, handlers| fold(value, &*handlers))
+    fn each(&self, mut act: impl FnMut(&dyn Handler)) {
+        self.handlers.load().iter().filter_map(|(_, handler)| handler.upgrade()).for_each(|handler| act(&*handler));
     }
 
-    fn is_busy(&self) -> bool {
-        self.each(false, |busy, handlers| busy || handlers.is_busy())
-    }
-
-    fn due(&self) -> Tick {
-        self.each(Tick::NEVER, |due, handlers| due.min(handlers.due()))
+    /// Whether a caller waits for an answer to come, and the time at which work is due.
+    fn work(&self) -> (bool, Tick) {
+        let mut work = (false, Tick::NEVER);
+        self.each(|handler| work = (work.0 || handler.is_busy(), work.1.min(handler.due())));
+        work
     }
 
     /// Whether driving has a purpose: an answer to come, or work that is due at some time.
     fn is_needed(&self) -> bool {
-        self.each(false, |needed, handlers| needed || handlers.is_busy() || handlers.due() != Tick::NEVER)
+        let needs = |handler: Arc<dyn Handler>| handler.is_busy() || handler.due() != Tick::NEVER;
+        self.handlers.load().iter().any(|(_, handler)| handler.upgrade().is_some_and(needs))
     }
 
     /// Blocks this thread until `ended`, or `until`, or a signal. The thread drives meanwhile, unless another thread does.
@@ -237,10 +233,11 @@ impl Reactor {
         let mut poller = self.poller.lock();
         let Poller { poll, events } = &mut *poller;
         let now = Tick::now();
-        let sleep_until = now.after(timeout).min(self.due());
+        let sleep_until = now.after(timeout);
+        // Before the handlers are asked: a thread that makes some work due from now on sees this thread asleep.
         self.asleep_until.store(sleep_until.as_micros(), Ordering::SeqCst);
-        // A thread that made some work due earlier meanwhile did not see this thread asleep.
-        let sleep_until = sleep_until.min(self.due());
+        let sleep_until = sleep_until.min(self.work().1);
+        self.asleep_until.store(sleep_until.as_micros(), Ordering::SeqCst);
         let polled = poll.poll(events, Some(sleep_until.since(now)));
         self.asleep_until.store(0, Ordering::SeqCst);
         polled?;
@@ -258,13 +255,10 @@ impl Reactor {
     }
 
     fn poll_due(&self, by: &Io) {
-        if self.due() == Tick::NEVER {
-            return;
-        }
         let now = Tick::now();
-        self.each((), |(), handlers| {
-            if handlers.due() <= now {
-                handlers.poll(by);
+        self.each(|handler| {
+            if handler.due() <= now {
+                handler.poll(by);
             }
         });
     }
@@ -312,13 +306,13 @@ impl Reactor {
 
     /// Sends the requests that were submitted without being sent.
     pub(crate) fn send(self: &Arc<Self>) {
-        self.each((), |(), handlers| handlers.poll(&Io::Threads(None)));
+        self.each(|handler| handler.poll(&Io::Threads(None)));
         self.promote_next();
     }
 
     /// Whether the client is gone, with all its handlers.
     pub(crate) fn is_over(&self) -> bool {
-        self.each(true, |_, _| false)
+        self.handlers.load().iter().all(|(_, handler)| handler.strong_count() == 0)
     }
 
     pub(crate) fn is_inherited(&self) -> bool {
@@ -348,7 +342,8 @@ impl Reactor {
 
     /// Promotes a parked thread to the driver if one is needed; without a parked thread the I/O thread polls soon.
     pub(crate) fn promote_next(self: &Arc<Self>) {
-        if !self.is_needed() {
+        let (is_busy, due) = self.work();
+        if !is_busy && due == Tick::NEVER {
             return;
         }
         let mut waiting = self.waiting.lock();
@@ -361,8 +356,8 @@ impl Reactor {
         }
         drop(waiting);
         let pause = if self.watches.load(Ordering::SeqCst) == 0 { POLL_PAUSE } else { POLL_PAUSE_ON_LOOPS };
-        let soon = if self.is_busy() { Tick::now().after(pause) } else { Tick::NEVER };
-        let at = self.due().min(soon);
+        let soon = if is_busy { Tick::now().after(pause) } else { Tick::NEVER };
+        let at = due.min(soon);
         if self.alarm_at.fetch_min(at.as_micros(), Ordering::SeqCst) > at.as_micros() {
             let alarm: Weak<dyn Alarm> = Arc::downgrade(self) as Weak<dyn Alarm>;
             self.runtime.set_alarm(at, self.id, alarm);
