@@ -95,11 +95,16 @@ fn shown(reply: &Reply) -> Option<Option<Leader>> {
 #[derive(Debug, Default)]
 pub struct Observing {
     last: Option<Observation>,
+    /// What was given before that, as long as nobody may have got the last one.
+    before: Option<Option<Observation>>,
     /// The largest term so far.
     term: u64,
     next_look: Tick,
     /// The time at which an announcement wants a look, since the last look began.
     announced: Option<Tick>,
+    /// The numbers of the last look that began, and of the last one that was taken.
+    pub(crate) looks: u64,
+    taken: u64,
 }
 
 impl Observing {
@@ -117,13 +122,20 @@ impl Observing {
         at
     }
 
-    /// Takes note of the beginning of a look: it shows what was announced before.
-    pub fn begin_look(&mut self) {
-        self.announced = None;
+    /// Begins a look, which shows what was announced before, and gives its number.
+    pub fn begin_look(&mut self) -> u64 {
+        (self.announced, self.before) = (None, None);
+        self.looks += 1;
+        self.looks
     }
 
-    /// Takes what a look showed, and gives it if that is news.
-    pub fn take(&mut self, seen: Observation, now: Tick) -> Option<Observation> {
+    /// Takes what the look with this number showed, and gives it if that is news. It is none if a later look was answered before: on another
+    /// connection, or by other servers.
+    pub fn take(&mut self, look: u64, seen: Observation, now: Tick) -> Option<Observation> {
+        if look < self.taken {
+            return None;
+        }
+        self.taken = look;
         // The server rounds to whole milliseconds: one more, and the key is surely gone.
         let pause = match seen.leader.as_ref().map(|leader| leader.remaining) {
             _ if seen.unknown => UNSURE,
@@ -146,8 +158,15 @@ impl Observing {
         if self.last.as_ref().is_some_and(|last| last.shows_the_same_as(&seen)) {
             return None;
         }
-        self.last = Some(seen.clone());
+        self.before = Some(self.last.replace(seen.clone()));
         Some(seen)
+    }
+
+    /// Takes back the news that nobody got.
+    pub fn take_back(&mut self) {
+        if let Some(before) = self.before.take() {
+            (self.last, self.next_look) = (before, Tick::default());
+        }
     }
 }
 
@@ -243,7 +262,28 @@ mod tests {
             (leads("c", 8), None),
             (leads("b", 9), Some(leads("b", 9))),
         ] {
-            assert_eq!(observing.take(shown, Tick::default()), news);
+            assert_eq!(observing.take(0, shown, Tick::default()), news);
+        }
+    }
+
+    #[test]
+    fn news_that_nobody_got_are_news_at_the_next_look() {
+        let (mut observing, now) = (Observing::default(), Tick::default().after(ms(5)));
+        let (leads, nobody) = (|| seen(Some(("a", 7)), false), || seen(None, false));
+        for (shown, news, is_got) in [
+            (nobody(), Some(nobody()), false),
+            (nobody(), Some(nobody()), true),
+            (leads(), Some(leads()), false),
+            (leads(), Some(leads()), false),
+            (nobody(), None, true),
+        ] {
+            let look = observing.begin_look();
+            observing.take_back();
+            assert_eq!(observing.take(look, shown, now), news);
+            if !is_got {
+                observing.take_back();
+                assert_eq!(observing.next_look(), Tick::default(), "it looks at once");
+            }
         }
     }
 
@@ -256,7 +296,7 @@ mod tests {
         for (seen, pause) in
             [(seen(Some(("a", 7)), false), 301), (long, 1_000), (seen(None, false), 1_000), (seen(None, true), 200)]
         {
-            observing.take(seen, now);
+            observing.take(0, seen, now);
             assert_eq!(observing.next_look(), now.after(ms(pause)));
         }
     }
@@ -264,7 +304,7 @@ mod tests {
     #[test]
     fn an_announcement_brings_the_next_look_forward_and_never_back() {
         let (mut observing, now) = (Observing::default(), Tick::default());
-        observing.take(seen(None, false), now);
+        observing.take(0, seen(None, false), now);
         for (at, next) in [(1_200, 1_000), (10, 15), (13, 15)] {
             assert_eq!(observing.announce(now.after(ms(at))), now.after(ms(at + 5)));
             assert_eq!(observing.next_look(), now.after(ms(next)));
@@ -277,11 +317,22 @@ mod tests {
         for (announced, next) in [([Some(10), None], 1_050), ([None, Some(20)], 25), ([Some(10), Some(30)], 35)] {
             let [before, during] = announced.map(|at| at.map(|at| now.after(ms(at))));
             before.map(|at| observing.announce(at));
-            observing.begin_look();
+            let look = observing.begin_look();
             during.map(|at| observing.announce(at));
-            observing.take(seen(None, false), now.after(ms(50)));
+            observing.take(look, seen(None, false), now.after(ms(50)));
             assert_eq!(observing.next_look(), now.after(ms(next)), "{announced:?}");
         }
+    }
+
+    #[test]
+    fn a_look_that_is_answered_behind_a_later_one_is_no_news() {
+        let (mut observing, now) = (Observing::default(), Tick::default());
+        let (first, second) = (observing.begin_look(), observing.begin_look());
+        assert!(observing.take(second, seen(None, false), now).is_some());
+        assert_eq!(observing.take(first, seen(Some(("a", 7)), false), now), None);
+        assert_eq!(observing.next_look(), now.after(ms(1_000)));
+        let third = observing.begin_look();
+        assert!(observing.take(third, seen(Some(("b", 8)), false), now).is_some());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::process::PerProcess;
 use crate::protocol::{Observation, Observing, observe};
 use crate::server::{Listener, Notice};
 use crate::session::announce::channel;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// An observer of an election: it gives the leader now, and then each change that it sees.
 ///
@@ -45,9 +45,8 @@ struct State {
     /// The listener for the announcements, from the first call on.
     listener: Option<Listener>,
     call: Option<Waiting>,
-    /// The numbers of the last call and of the last poll.
+    /// The number of the last call.
     calls: u64,
-    looks: u64,
 }
 
 /// The call that waits for news.
@@ -150,7 +149,13 @@ impl Looks {
 
     fn cancel(&self, number: u64, io: Io) {
         let mut state = self.state.lock();
-        let Some(mut call) = state.call.take_if(|call| call.number == number) else { return };
+        let Some(mut call) = state.call.take_if(|call| call.number == number) else {
+            // It has ended, and its caller is gone without what it gave.
+            if state.calls == number {
+                state.observing.take_back();
+            }
+            return;
+        };
         state.alarm = None;
         drop(state);
         call.cancel.cancel_by(io);
@@ -168,7 +173,7 @@ impl Looks {
                 let is_wanted = state.call.is_some();
                 state.alarm = is_wanted.then(|| runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>));
             }
-            Err(error) => self.end(Err(error)),
+            Err(error) => Self::end(self.state.lock(), Err(error)),
         }
     }
 
@@ -176,43 +181,44 @@ impl Looks {
         let mut state = self.state.lock();
         let Some(call) = state.call.as_ref().map(|call| call.lock.ask(Verb::Inspect, observe)) else { return };
         state.alarm = None;
-        state.observing.begin_look();
-        state.looks += 1;
-        let number = state.looks;
+        let number = state.observing.begin_look();
         drop(state);
         let looks = Arc::clone(self);
-        let cancel = call.then_by(io, move |seen| looks.receive(seen));
+        let cancel = call.then_by(io, move |seen| looks.receive(number, seen));
         let mut state = self.state.lock();
-        let is_last = state.looks == number;
+        let is_last = state.observing.looks == number;
         if let Some(call) = state.call.as_mut().filter(|_| is_last) {
             call.cancel = cancel;
         }
     }
 
-    fn receive(self: &Arc<Self>, seen: Result<Observation, Error>) {
+    fn receive(self: &Arc<Self>, look: u64, seen: Result<Observation, Error>) {
         let mut state = self.state.lock();
-        let Some(lock) = state.call.as_ref().map(|call| call.lock.clone()) else { return };
+        if state.call.is_none() {
+            return;
+        }
         let news = match seen {
-            Ok(seen) => state.observing.take(seen, Tick::now()).map(Ok),
+            Ok(seen) => state.observing.take(look, seen, Tick::now()).map(Ok),
             Err(error) => Some(Err(error)),
         };
         let next_look = state.observing.next_look();
-        drop(state);
-        if let Some(Ok(seen)) = &news {
-            emit(&lock, seen);
-        }
         match news {
-            Some(news) => self.end(news),
-            None => self.look_at(next_look, Io::Background),
+            Some(news) => Self::end(state, news),
+            None => {
+                drop(state);
+                self.look_at(next_look, Io::Background);
+            }
         }
     }
 
-    fn end(&self, news: Result<Observation, Error>) {
-        let mut state = self.state.lock();
+    fn end(mut state: MutexGuard<'_, State>, news: Result<Observation, Error>) {
         state.alarm = None;
         let call = state.call.take();
         drop(state);
         if let Some(call) = call {
+            if let Ok(seen) = &news {
+                emit(&call.lock, seen);
+            }
             call.responder.respond(news);
         }
     }
@@ -260,11 +266,28 @@ mod tests {
         let mut waiting = observer.observe();
         assert!(waiting.wait_for(Duration::ZERO).is_none());
         let looks = observer.looks.get_or_make(Looks::default);
-        let before = looks.state.lock().looks;
+        let before = looks.state.lock().observing.looks;
         MemoryServer::named("observer-notified").publish("~lt:lead:x", "lead none");
         let state = looks.state.lock();
         let is_soon = state.alarm.as_ref().is_some_and(|alarm| alarm.at <= Tick::now().after(GATHERS));
         // The look may have begun by now.
-        assert!(is_soon || state.looks > before);
+        assert!(is_soon || state.observing.looks > before);
+    }
+
+    #[test]
+    fn a_call_that_is_dropped_with_its_news_leaves_them_to_the_next_one() {
+        let election = Client::open("memory://observer-dropped").unwrap().election("x");
+        let observer = election.observe();
+        observer.observe().blocking().unwrap();
+        let mut dropped = observer.observe();
+        assert!(dropped.wait_for(Duration::ZERO).is_none());
+        let leadership = election.campaign_blocking().unwrap();
+        let looks = observer.looks.get_or_make(Looks::default);
+        while looks.state.lock().call.is_some() {
+            std::thread::yield_now();
+        }
+        drop(dropped);
+        let seen = observer.observe().wait_for(Duration::from_secs(30)).expect("there is news").unwrap();
+        assert_eq!(seen.leader.unwrap().term, leadership.term());
     }
 }
