@@ -1,5 +1,4 @@
 //! The bugs.
-
 mutants! {
     /// The state machine takes the inputs of the fast path as if they came now.
     ReplayedLater in_tables,
@@ -137,6 +136,8 @@ mutants! {
     ConfirmationSettlesAcquire in_tables,
     /// An observer of an election believes a term that is smaller than one that it saw.
     ObserverGoesBack in_tables,
+    /// An observer believes a look that is answered behind a later one.
+    EarlierLookBelieved,
     /// A vote that comes after the grant is undone.
     LateVoteReleased,
     /// A failed round is not undone where its acquire has not been answered, and its late success stays.

@@ -100,7 +100,7 @@ impl Keys {
 
     /// The same keys, with another label.
     #[must_use]
-    pub(crate) fn labelled(self, label: Label) -> Self {
+    pub fn labelled(self, label: Label) -> Self {
         Self { label, ..self }
     }
 

@@ -17,6 +17,7 @@ const LATE: u64 = ms(12);
 
 impl World {
     fn emitted(&mut self, client: usize, slot: usize, kind: EventKind) {
+        self.announce(client, slot, kind);
         match kind {
             EventKind::Renewed => self.stats.renewals += 1,
             EventKind::Released | EventKind::Expired | EventKind::Overlapped => {

@@ -37,6 +37,11 @@ pub(super) struct Failover {
 }
 
 impl Failover {
+    /// The time until which the old primary answered.
+    pub(super) const fn until(&self) -> Instant {
+        self.until
+    }
+
     /// Whether it may have parted what began at these two times: the one on the old primary, the other on the new one.
     pub(super) fn parts(&self, earlier: Instant, later: Instant) -> bool {
         earlier <= self.until && later >= self.at

@@ -150,7 +150,10 @@ impl World {
                 self.cut(client, server, read_for, true);
             }
             Fault::Stall { client, server, span } => self.stall(client, server, span),
-            Fault::Isolate { server, span } => (0..self.plan.clients).for_each(|client| self.stall(client, server, span)),
+            Fault::Isolate { server, span } => {
+                (0..self.plan.clients).for_each(|client| self.stall(client, server, span));
+                (0..self.observers.all.len()).for_each(|observer| self.stall_observer(observer, server, span));
+            }
             Fault::Pause { client, span } => self.pause(client, span),
             Fault::PauseInside { client, span } => self.processes[client].pause_after_next = Some(span),
             Fault::PauseBehindExtension { client, after } => self.processes[client].pause_behind_extension = Some(after),

@@ -217,6 +217,7 @@ impl World {
     /// A server has done an operation.
     pub(super) fn applied(&mut self, (server, node): (usize, u32), op: &Op, reply: &Reply, late: Late) {
         self.follow(node, node < self.nodes[server].number, op, reply);
+        self.enters_reign(server, op);
         if let (
             Op::Lock(LockOp { by: owner, verb: Verb::Acquire { .. } | Verb::Confirm { .. }, .. }),
             Verdict::Vote | Verdict::Ok,

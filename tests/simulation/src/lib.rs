@@ -7,6 +7,7 @@
 //! [`machine::apply`](locktender::machine::apply), which is a server. The rest is modelled: clocks, timers, the byte streams
 //! between them (`route`, `stream`, `session`), processes that stop and die (`process`), servers that do so (`node`) or whose replicas
 //! are promoted (`failover`), and users (`worker`).
+//! Observers of who has a lock are beside them (`observers`, judged in `sightings`): their memory and what they make of answers is real.
 //! `fleet` is a simulation of its own, of the load on a cluster.
 //! The rules that must hold are in `history`, in true time, which no clock inside the simulation shows.
 
@@ -28,6 +29,7 @@ mod listening;
 mod lost_marks;
 mod node;
 mod notices;
+mod observers;
 mod places;
 mod plan;
 mod probe;
@@ -43,6 +45,7 @@ mod session;
 mod several;
 mod shadow;
 mod sharing;
+mod sightings;
 mod slot;
 mod standing;
 mod stream;

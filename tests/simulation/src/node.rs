@@ -117,6 +117,12 @@ impl Node {
         (reply, verdict)
     }
 
+    /// Shows a lock to an observer.
+    pub(super) fn inspect(&mut self, keys: &Arc<Keys>, now: Instant) -> Reply {
+        let env = Env { now_us: self.wall_us(now), replid: &self.replid, known_as: "", is_renamed: false };
+        apply(&mut self.state, &Op::inspect(Arc::clone(keys)), &env)
+    }
+
     /// Whether a key has this value.
     pub(super) fn has(&self, key: &str, value: Option<&str>, now: Instant) -> bool {
         self.state.get(key, self.wall_us(now)).is_some_and(|entry| value.is_some() && entry.text() == value)

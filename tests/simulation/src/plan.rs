@@ -25,6 +25,9 @@ const LOST_MARKS: u64 = 0x1057_3A94;
 /// By this number it is drawn in which runs jobs are reset.
 const RESETS: u64 = 0x0002_E5E7;
 
+/// By this number it is drawn in which runs the locks are those of elections.
+const ELECTIONS: u64 = 0x0E1E_EF2C_9892;
+
 /// The frame of one run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -92,6 +95,8 @@ pub struct Plan {
     pub has_jobs: bool,
     /// Whether a lock that may be free is acquired on the fast path.
     pub has_fast_path: bool,
+    /// Whether the locks of a single server are those of elections: no transaction takes them.
+    pub is_election: bool,
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -142,6 +147,7 @@ impl Plan {
             is_together: false,
             has_jobs: false,
             has_fast_path: false,
+            is_election: false,
             faults: Vec::new(),
         };
         draw(&mut plan, &mut rng);
@@ -169,6 +175,9 @@ impl Plan {
         plan.has_jobs = may_have_jobs && fastrand::Rng::with_seed(seed ^ JOBS).u8(..3) == 0;
         // Or has the fast path.
         plan.has_fast_path = plan.servers == 1 && fastrand::Rng::with_seed(seed ^ FAST_PATH).bool();
+        // Or has elections.
+        let may_be_election = may_have_jobs && !plan.has_jobs;
+        plan.is_election = may_be_election && fastrand::Rng::with_seed(seed ^ ELECTIONS).u8(..3) == 0;
         // Or loses marks.
         lost_marks::draw(&mut plan, &mut fastrand::Rng::with_seed(seed ^ LOST_MARKS));
         // Or has its jobs reset.

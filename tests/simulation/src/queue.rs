@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::clock::Instant;
 use super::faults::Fault;
+use super::observers::Observe;
 use super::role::Role;
 use locktender::internals::protocol::Input;
 
@@ -92,6 +93,11 @@ pub(super) enum Event {
     LetGo {
         client: usize,
     },
+    /// Something happens to an observer.
+    Observe {
+        observer: usize,
+        what: Observe,
+    },
     Fault(Fault),
     /// A crashed server is back, or a replica is a primary now.
     Restart {
@@ -118,7 +124,7 @@ pub(super) struct Queue {
     added: u64,
     /// The number of the event that was taken last.
     taken: u64,
-    /// The number of events that are not about connections.
+    /// The number of events that are not about connections or observers.
     others: usize,
 }
 
@@ -135,7 +141,7 @@ impl Queue {
     }
 
     fn insert(&mut self, at: Instant, number: u64, event: Event) {
-        self.others += usize::from(!is_of_a_connection(&event));
+        self.others += usize::from(!is_endless(&event));
         let place = self.free.pop().unwrap_or(self.events.len());
         if place == self.events.len() {
             self.events.push(Some(event));
@@ -150,17 +156,21 @@ impl Queue {
         self.taken = number;
         self.free.push(place);
         let event = self.events[place].take()?;
-        self.others -= usize::from(!is_of_a_connection(&event));
+        self.others -= usize::from(!is_endless(&event));
         Some((at, event))
     }
 
-    /// Whether only events of the connections themselves are left. Those have no end: idle connections are asked whether they live.
+    /// Whether only events of the connections themselves and of observers are left. Those have no end: idle connections are asked whether
+    /// they live, and observers look.
     pub(super) fn is_idle(&self) -> bool {
         self.others == 0
     }
 }
 
-fn is_of_a_connection(event: &Event) -> bool {
-    use Event::{Alarm, Arrive, Broken, Connected, Listen, Return};
-    matches!(event, Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Listen { .. } | Return { .. })
+fn is_endless(event: &Event) -> bool {
+    use Event::{Alarm, Arrive, Broken, Connected, Listen, Observe, Return};
+    matches!(
+        event,
+        Alarm { .. } | Arrive { .. } | Broken { .. } | Connected { .. } | Listen { .. } | Return { .. } | Observe { .. }
+    )
 }

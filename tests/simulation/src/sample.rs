@@ -35,6 +35,7 @@ impl World {
         self.look_for_handovers();
         self.look_for_trusting_waiters();
         self.look_for_believers();
+        self.look_for_blind_observers();
         for client in 0..self.processes.len() {
             if !self.processes[client].alive || self.processes[client].stopped_until > self.now {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locktender::internals::name::{Keys, Kind};
+use locktender::internals::name::{Keys, Kind, Label, LockKind};
 use locktender::internals::owner::Signature;
 use locktender::internals::protocol::Command;
 use locktender::internals::redis::Effect;
@@ -16,6 +16,7 @@ use super::foreign::Foreigner;
 use super::history::History;
 use super::ledger::Ledger;
 use super::node::Node;
+use super::observers::Observers;
 use super::plan::Plan;
 use super::probe::Probes;
 use super::process::Process;
@@ -23,6 +24,7 @@ use super::queue::{Event, Queue};
 use super::route::{Ended, Route, settings};
 use super::sample;
 use super::several::Ticket;
+use super::sightings::Reign;
 use super::waiters::Watch;
 use super::worker::{quorum_config, quorum_of};
 
@@ -83,6 +85,9 @@ pub(super) struct World {
     pub(super) signature: Arc<Signature>,
     pub(super) tickets: Vec<Ticket>,
     pub(super) foreigners: Vec<Foreigner>,
+    pub(super) observers: Observers,
+    /// Who leads, by server and lock.
+    pub(super) reigns: Vec<Vec<Reign>>,
     pub(super) history: History,
     pub(super) watch: Watch,
     pub(super) stats: Stats,
@@ -142,11 +147,15 @@ impl World {
         let route = |rng: &mut fastrand::Rng| settings.as_ref().map(|settings| Route::new(ways, settings, rng));
         let routes = processes.iter().map(|_| (0..plan.servers).filter_map(|_| route(&mut rng)).collect()).collect();
         let keys = (0..plan.names).filter_map(|name| {
-            Keys::new(Kind::of_lock(plan.servers), "", &format!("l{name}"), quorum_of(&plan).is_none()).ok().map(Arc::new)
+            let keys = Keys::new(Kind::of_lock(plan.servers), "", &format!("l{name}"), quorum_of(&plan).is_none()).ok()?;
+            let kind = if plan.is_election { LockKind::Election } else { keys.label().kind };
+            let category = Arc::clone(&keys.label().category);
+            Some(Arc::new(keys.labelled(Label { kind, category })))
         });
         let is_single = quorum_of(&plan).is_none();
         let job_keys =
             (0..plan.names).filter_map(|name| Keys::new(Kind::Job, "", &format!("l{name}"), is_single).ok().map(Arc::new));
+        let (observers, observed) = Observers::draw(&plan, epoch_us);
         let mut world = Self {
             rng,
             now: 0,
@@ -165,6 +174,8 @@ impl World {
             signature: Arc::new(signature),
             tickets: Vec::new(),
             foreigners: Vec::new(),
+            observers,
+            reigns: vec![vec![Reign::default(); plan.names]; plan.servers],
             history: History::default(),
             watch: Watch::default(),
             stats: Stats::default(),
@@ -180,6 +191,7 @@ impl World {
             plan,
         };
         world.begin_run();
+        observed.into_iter().for_each(|(at, event)| world.queue.add(at, event));
         world
     }
 
@@ -249,6 +261,7 @@ impl World {
             Event::Close { client } if self.processes[client].closed => (),
             Event::Close { client } => self.close(client),
             Event::LetGo { client } => self.let_go(client),
+            Event::Observe { observer, what } => self.observe(observer, what),
             Event::Fault(fault) => self.fault(fault),
             Event::Restart { server } => self.nodes[server].restart(self.now),
             Event::Demote { server, node } => self.demote(server, node),

@@ -22,6 +22,7 @@ const BUDGET: [u64; 2] = [300, 2_000];
 const KNOWN: &[(Mutant, u64)] = &[
     (Mutant::RenewalRewrites, 62),
     (Mutant::LateGrant, 14),
+    (Mutant::ObserverGoesBack, 32),
     (Mutant::TransactionTakesClaim, 105),
     (Mutant::FastReleaseForgotten, 53),
     (Mutant::FastHoldNotClosed, 986),
