@@ -23,7 +23,7 @@ use crate::protocol::waiting::{Found, Waiting};
 use crate::protocol::{Command, Recipe, Step, Tag, leave};
 use crate::server::Request;
 use crate::validity::{self, Reading};
-use crate::wait::{self, Hint, LeaveReason, Role, Waiter};
+use crate::wait::{self, LeaveReason, Role, Waiter};
 
 /// The decision of one step of the acquire loop.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ pub(super) struct Acquiring {
     pub(super) suspected_at: Option<Tick>,
     /// The owner value of the first round, if it is given.
     pub(super) owner: Option<Arc<str>>,
+    /// The last round, if it has taken a hold over and is not undone: the next one asks again with its owner value.
+    unreplicated: Option<Round>,
 }
 
 impl Acquiring {
@@ -82,6 +84,7 @@ impl Acquiring {
             met_busy: false,
             suspected_at: None,
             owner: None,
+            unreplicated: None,
         }
     }
 
@@ -118,7 +121,7 @@ impl Acquiring {
         if let Some(entry) = entry.as_ref().filter(|_| !mutant!(LeaverOvertaken)) {
             context.removals.iter_mut().for_each(|removal| removal.take_along(entry, now));
         }
-        match self.round.take() {
+        match self.round.take().or_else(|| self.unreplicated.take()) {
             Some(round) => round.undo(context.recipe, now, entry, context.removals, context.out),
             None => {
                 // Another waiter of this process, which has the lock by now, may have put the slot into the queues.
@@ -143,22 +146,6 @@ impl Acquiring {
         self.round.as_ref().is_some_and(|current| current.number == round)
     }
 
-    /// A hint of a server arrived.
-    pub(super) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, context: &mut Context<'_>) {
-        if hint.is_now() {
-            context.emit(EventKind::Notified, |_| ());
-        }
-        let at = self.waiting.hint(context.recipe, (server, hint), now, context.rng);
-        self.next_try = self.next_try.min(at);
-    }
-
-    /// A server announces releases from now on, or no longer.
-    pub(super) fn listens(&mut self, server: usize, now: Tick) {
-        if self.waiting.listens(server) {
-            self.next_try = self.next_try.min(now);
-        }
-    }
-
     /// Takes a new role in the local queue; `at` is the time of the next try.
     pub(super) fn take_role(&mut self, role: Role, at: Option<Tick>, now: Tick, context: &mut Context<'_>) {
         self.waiting.take_role(role);
@@ -177,7 +164,8 @@ impl Acquiring {
     /// Starts a round.
     fn send(&mut self, number: u32, now: Now, context: &mut Context<'_>) {
         let recipe = context.recipe;
-        let (given, random) = (self.owner.take(), context.rng.u128(..));
+        let given = self.owner.take().or_else(|| self.unreplicated.take().map(|round| round.owner));
+        let random = context.rng.u128(..);
         let owner = given.unwrap_or_else(|| match self.started.as_micros() {
             started if mutant!(OwnerReused) => recipe.signature.owner(started, started.into()),
             _ => recipe.signature.owner(now.wall_us, random),
@@ -341,9 +329,10 @@ impl Acquiring {
         let Some(round) = self.round.take() else { return Decision::Pending };
         let mut tally = Tally::of(recipe, &round);
         tally.disown(|value| context.removals.iter().any(|removal| removal.is_of(value)));
-        round.undo(recipe, now, None, context.removals, context.out);
         let voted = |server: usize| round.readings[server].is_some() || round.ballot.is_pending(server);
         self.waiting.round_failed((0..recipe.servers.len()).map(voted));
+        let (rank, at, silent_since) = (round.ranks.iter().flatten().min().copied(), round.at, round.silent_since);
+        self.undo(round, now, context);
         if let Some(error) = tally.final_error(recipe) {
             return self.failed(error, now, context);
         }
@@ -362,14 +351,13 @@ impl Acquiring {
             if recipe.busy_is_none {
                 return Decision::Ended(Ok(None));
             }
-            let rank = round.ranks.iter().flatten().min().copied();
             self.emit_queued(rank, context);
             if now >= self.deadline {
                 self.abandon(now, context);
                 let waited = now.since(self.started);
                 let error = match tally.later {
                     Some((left, error)) => Error::not_due(recipe.name(), waited, left, &error),
-                    None => Error::acquire_timeout(recipe.name_at(round.at), waited, holder, rank),
+                    None => Error::acquire_timeout(recipe.name_at(at), waited, holder, rank),
                 };
                 return Decision::Ended(Err(error));
             }
@@ -377,7 +365,7 @@ impl Acquiring {
             self.next_try = self.waiting.after_busy(recipe, found, now, context.rng).min(self.deadline);
             return Decision::Pending;
         }
-        let since = self.outage.fail(round.silent_since);
+        let since = self.outage.fail(silent_since);
         slot.inspect(|slot| slot.outage.begin(since));
         let Some(next_try) = self.outage.next_try(recipe, self.deadline, now, context.rng) else {
             return self.failed(Error::unavailable(Some(recipe.name()), recipe.servers.len(), tally.failures), now, context);

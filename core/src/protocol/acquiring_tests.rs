@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::{Now, Tick};
-use crate::op::{Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
+use crate::op::{Adoption, Answer, Failure, FailureKind, LockOp, Op, Queued, Reply, Verb, Verdict};
 use crate::options::{LockOptions, Wait};
 use crate::protocol::waiting::tests::{at, gone, held, ms, recipe};
 use crate::protocol::{Acquisition, Command, Input, Recipe, Step, Tag};
@@ -112,6 +112,40 @@ fn a_grant_shows_how_long_the_queue_has_to_wait_and_whether_it_is_in_it() {
         let ended = acquire.answer(Verdict::Vote, Queued::Nothing);
         let Some(LeaveReason::Granted { until, stays: given }) = reason(&ended) else { panic!("it was granted") };
         assert_eq!((until, given), (acquire.machine.valid_until(), stays));
+    }
+}
+
+#[test]
+fn a_hold_that_was_taken_over_is_asked_for_again_with_the_same_owner_value_until_replicas_have_confirmed_it() {
+    let asked = |commands: &[Command]| {
+        let ask = |command: &Command| match command {
+            Command::Send { request, .. } => match &request.op {
+                Op::Lock(LockOp { by, .. }) => Some((request.op.name(), by.to_string())),
+                _ => None,
+            },
+            _ => None,
+        };
+        commands.iter().filter_map(ask).collect::<Vec<_>>()
+    };
+    for adopts in [true, false] {
+        let adopt = Some(Adoption { owner: "before".into(), or_acquire: false, beside: false }).filter(|_| adopts);
+        let recipe = Arc::new(Recipe { adopt, ..recipe(1) });
+        let now = Now { tick: at(0), wall_us: 0, servers_us: 0 };
+        let mut acquire = Acquire { machine: Acquisition::new(recipe, None, 1, now), round: 0, now: at(0) };
+        let unreplicated = |acquire: &mut Acquire| {
+            let tag = Tag { round: acquire.round, step: Step::Acquire, sent: acquire.now };
+            let answer = Err(Failure::unknown(FailureKind::NotReplicated, "0 of 1"));
+            asked(&acquire.bring(Input::Answer { server: 0, tag, answer }))
+        };
+        let first = asked(&acquire.bring(Input::Start));
+        let released = vec![("release", first[0].1.clone())];
+        assert_eq!(unreplicated(&mut acquire), if adopts { vec![] } else { released.clone() });
+        acquire.now = acquire.machine.wake_at();
+        if adopts {
+            assert_eq!(asked(&acquire.bring(Input::Wake)), first);
+            assert_eq!(unreplicated(&mut acquire), vec![]);
+            assert_eq!(asked(&acquire.bring(Input::Cancel)), released, "it is given back by whoever gives up");
+        }
     }
 }
 

@@ -239,6 +239,8 @@ pub struct GrantOfSeveral {
     sent: (Tick, u64),
     /// The time since which the server may have lost them: another node answers for it.
     suspected_at: Option<Tick>,
+    /// The run id of the server.
+    run_id: Option<Arc<str>>,
     waited: Duration,
     notified_at: Option<Tick>,
     met_busy: bool,

@@ -99,7 +99,7 @@ impl Round {
         let mut round = Self::new(recipe, 1, Arc::clone(&grant.owner), false, sent);
         round.ballot.cast(0, fence);
         round.readings[0] = Some(Reading { sent, server_us });
-        round.suspected_at = grant.suspected_at;
+        (round.suspected_at, round.run_ids[0]) = (grant.suspected_at, grant.run_id.clone());
         round
     }
 
@@ -111,6 +111,7 @@ impl Round {
             fences: self.fences.as_slice().into(),
             sent: (self.sent, server_us),
             suspected_at: self.suspected_at,
+            run_id: self.run_ids.first().cloned().flatten(),
             waited,
             notified_at,
             met_busy,
@@ -226,6 +227,11 @@ impl Round {
         let verb = Verb::Release { leave: None, kept_ms: 0 };
         let tag = Tag { round: self.number, step: Step::Release, sent: now };
         recipe.send(server, tag, (&self.owner, verb), now.after(recipe.options.ttl))
+    }
+
+    /// Whether the only server has voted, and only its replicas have not confirmed that.
+    pub(super) fn is_unreplicated(&self) -> bool {
+        matches!(&*self.refusals, [Some(Refusal::Failed(failure))] if failure.kind == FailureKind::NotReplicated)
     }
 
     /// Whether the server may still read our acquire from a broken connection.

@@ -1,4 +1,4 @@
-//! Events: those of an acquire that waits.
+//! Events: what reaches an acquire that waits, and what it emits.
 
 use super::Acquiring;
 use crate::clock::Tick;
@@ -7,8 +7,25 @@ use crate::event::EventKind;
 use crate::op::holder::KEPT;
 use crate::protocol::Command;
 use crate::protocol::context::Context;
+use crate::wait::Hint;
 
 impl Acquiring {
+    /// A hint of a server arrived.
+    pub(in crate::protocol) fn hint(&mut self, (server, hint): (usize, Hint), now: Tick, context: &mut Context<'_>) {
+        if hint.is_now() {
+            context.emit(EventKind::Notified, |_| ());
+        }
+        let at = self.waiting.hint(context.recipe, (server, hint), now, context.rng);
+        self.next_try = self.next_try.min(at);
+    }
+
+    /// A server announces releases from now on, or no longer.
+    pub(in crate::protocol) fn listens(&mut self, server: usize, now: Tick) {
+        if self.waiting.listens(server) {
+            self.next_try = self.next_try.min(now);
+        }
+    }
+
     pub(super) fn emit_busy(&mut self, holder: &Holder, now: Tick, context: &mut Context<'_>) {
         let took = Some(now.since(self.started));
         // Nobody holds the lock of a job that may not begin yet.

@@ -84,6 +84,31 @@ fn while_the_replica_stands_still_nothing_is_granted_and_a_hold_ends_when_its_la
 }
 
 #[test]
+fn a_hold_is_taken_over_although_the_replica_stands_still_for_a_moment() {
+    let pair = Pair::start();
+    let client = pair.builder().min_replicas(1).ttl(ms(30_000)).build().unwrap();
+    let handed_over = |hold: Hold| client.adopt(&hold.hand_over().unwrap());
+    let writer = client.lock("writer").acquire_blocking().unwrap();
+    let take_over = [
+        writer.downgrade(),
+        handed_over(client.lock("other").acquire_blocking().unwrap()),
+        handed_over(client.read_lock("reader").acquire_blocking().unwrap()),
+    ];
+    for mut call in take_over {
+        pair.replica.pause();
+        let early = call.wait_for(ms(500));
+        assert!(early.is_none(), "no replica confirms it: {early:?}");
+        pair.replica.resume();
+        let hold = call.blocking().unwrap();
+        hold.extend(ms(40_000)).blocking().unwrap();
+        assert_eq!(hold.release().blocking().unwrap().outcome, Outcome::Released);
+    }
+    for name in ["writer", "other", "reader"] {
+        assert_eq!(pair.primary.command(&["EXISTS", name]).int(), 0);
+    }
+}
+
+#[test]
 fn a_user_needs_the_right_to_wait() {
     let server = ServerOptions::new().user("ann", "secret", "~* &* +@all -wait").start();
     let url = format!("redis://ann:secret@127.0.0.1:{}", server.port());
