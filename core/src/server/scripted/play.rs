@@ -8,7 +8,7 @@ use super::step::{Act, Step};
 use crate::error::Remaining;
 use crate::machine::{self, Env, State, Value};
 use crate::name::{Keys, Kind};
-use crate::op::holder::with_fence;
+use crate::op::holder::{Gate, with_fence};
 use crate::op::{Answer, Failure, FailureKind, LockOp, Op, QuorumConfig, Reply, Verb, Verdict};
 use crate::server::memory::MemoryServer;
 
@@ -74,7 +74,12 @@ fn granted(state: &mut State, op: &Op, fence: Option<u64>, env: &Env<'_>) -> Rep
                     put(state, keys.fence(), fence.to_string().into(), env, machine::FENCE_KEPT_MS);
                 } else {
                     for keys in if keys.parts().is_empty() { slice::from_ref(keys) } else { keys.parts() } {
-                        put(state, keys.lock(), with_fence(owner, fence).into(), env, *ttl_ms);
+                        match keys.kind() {
+                            Kind::Read => put(state, keys.lock(), Gate::Read(fence).to_string().into(), env, *ttl_ms),
+                            // Their gate has no fence.
+                            Kind::Semaphore(_) => (),
+                            _ => put(state, keys.lock(), with_fence(owner, fence).into(), env, *ttl_ms),
+                        }
                         let (keys, by, verb) = (Arc::clone(keys), Arc::clone(owner), Verb::Confirm { fence });
                         machine::apply(state, &Op::Lock(LockOp { keys, by, verb }), env);
                     }

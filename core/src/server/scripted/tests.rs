@@ -103,6 +103,25 @@ fn granted_succeeds_whatever_is_in_the_way() {
 }
 
 #[test]
+fn a_prescribed_fence_is_that_of_the_whole_hold_of_every_kind() {
+    for kind in [Kind::Exclusive, Kind::Read, Kind::Semaphore(2)] {
+        let server = ScriptedServer::new("t");
+        server.next("acquire", "granted fence=7".parse().unwrap()).unwrap();
+        let keys = Arc::new(Keys::new(kind, "", "k", true).unwrap());
+        let of_kind = |mut op: Op| {
+            if let Op::Lock(op) = &mut op {
+                op.keys = Arc::clone(&keys);
+            }
+            ask(&server, op).unwrap()
+        };
+        assert_eq!(of_kind(acquire("a")).fence, 7, "{kind:?}");
+        for op in [extend("a"), release("a")] {
+            assert_eq!(of_kind(op).verdict, Verdict::Ok, "{kind:?}");
+        }
+    }
+}
+
+#[test]
 fn a_cut_after_apply_leaves_the_lock_and_an_open_outcome() {
     let server = ScriptedServer::new("t");
     server.next("acquire", Step::fail(FailureKind::Disconnected).applied()).unwrap();
