@@ -215,9 +215,9 @@ impl World {
         let goes_back = leader.is_some() && (term < *highest || term == 0);
         let shown = last.as_ref().map(|last| (last.leader.as_ref().map(|leader| &*leader.owner), last.unknown));
         let expected = if goes_back { (None, true) } else { (leader.map(|leader| &**leader), false) };
-        // Who leads may have been unknown: then the end of the term was.
-        let was_known = last.as_ref().is_some_and(|last| !last.unknown);
-        let limit = if is_expiry && was_known { moment } else { LOOK + moment };
+        // Only of a leader that was shown is it known when its key expires.
+        let was_shown = last.as_ref().and_then(|last| last.leader.as_ref()).is_some_and(|leader| leader.term == term);
+        let limit = if is_expiry && was_shown { moment } else { LOOK + moment };
         (shown != Some(expected) && long_ago(since, limit))
             .then(|| format!("{leader:?} leads in {term} since {since} (an expiry: {is_expiry}), and it shows {last:?}"))
     }
