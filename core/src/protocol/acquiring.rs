@@ -374,6 +374,16 @@ impl Acquiring {
         Decision::Pending
     }
 
+    /// Undoes a failed round. One that has taken a hold over stays if only replicas have not confirmed it: without its value there would be
+    /// nothing left to take over.
+    fn undo(&mut self, round: Round, now: Tick, context: &mut Context<'_>) {
+        if context.recipe.adopt.is_some() && round.is_unreplicated() {
+            self.unreplicated = Some(round);
+        } else {
+            round.undo(context.recipe, now, None, context.removals, context.out);
+        }
+    }
+
     /// Ends the acquire with an error that the other waiters of the local queue will probably meet, too.
     fn failed(&mut self, error: Error, now: Tick, context: &mut Context<'_>) -> Decision {
         self.cancel(now, context);

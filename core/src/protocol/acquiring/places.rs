@@ -1,4 +1,4 @@
-//! Places in the servers' queues, once a round is granted; and what is left of one that failed.
+//! Places in the servers' queues, once a round is granted.
 
 use super::Acquiring;
 use crate::clock::Tick;
@@ -10,16 +10,6 @@ use crate::protocol::round::Round;
 use crate::protocol::{Recipe, leave};
 
 impl Acquiring {
-    /// Undoes a failed round. One that has taken a hold over stays if only replicas have not confirmed it: without its value there would be
-    /// nothing left to take over.
-    pub(super) fn undo(&mut self, round: Round, now: Tick, context: &mut Context<'_>) {
-        if context.recipe.adopt.is_some() && round.is_unreplicated() {
-            self.unreplicated = Some(round);
-        } else {
-            round.undo(context.recipe, now, None, context.removals, context.out);
-        }
-    }
-
     // Readers of one process have waited in one place, and enter together.
 
     /// The reader of the same slot beside whom this one enters.
