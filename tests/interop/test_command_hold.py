@@ -16,9 +16,13 @@ def test_it_holds_the_lock_until_its_input_ends(server: RealServer, name: str, p
     with running(server, "hold", "--ttl", "1s", name, program=program) as process:
         fence = int(begun(process))
         assert server.command("EXISTS", name) == 1 and ran(server, "run", "-n", name, "--", "true").returncode == 75
-        lasts = server.command("PTTL", name)
-        # It is renewed.
-        until(lambda: server.command("PTTL", name) > lasts)
+        remains = [server.command("PTTL", name)]
+
+        def is_renewed() -> bool:
+            remains.append(server.command("PTTL", name))
+            return remains[-1] > remains[-2]
+
+        until(is_renewed)
         out, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, errors) == (0, "", "")
     assert server.command("EXISTS", name) == 0
