@@ -30,7 +30,7 @@ fn an_acquire_without_end_reports_that_its_own_client_holds_the_lock() {
         lock.acquire().then(move |held| granted.lock().extend(held.ok()))
     };
 
-    let held = ["own", "theirs", "named", "ends", "passed on"].map(|name| hold(&lock(&own, name)));
+    let held = ["own", "theirs", "named", "ends", "one of two", "passed on"].map(|name| hold(&lock(&own, name)));
     let _tasks_own = ["task", "ends too", "another task"].map(|name| hold(&lock(&own, name).caller(1)));
     let calls = [
         waits(lock(&own, "own")),
@@ -41,6 +41,7 @@ fn an_acquire_without_end_reports_that_its_own_client_holds_the_lock() {
         waits(lock(&own, "task").caller(1)),
         waits(lock(&own, "ends too").caller(1).wait(Wait::For(Duration::from_secs(60)))),
         waits(lock(&own, "another task").caller(2)),
+        waits(own.multi_lock(["free", "one of two"]).into_lock()),
         waits(lock(&own, "passed on")),
         waits(lock(&own, "passed on")),
     ];
@@ -56,10 +57,12 @@ fn an_acquire_without_end_reports_that_its_own_client_holds_the_lock() {
     let seen = seen.lock().clone();
     let mut names: Vec<_> = seen.iter().filter_map(|event| event.lock_name.as_deref()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["ends too", "own", "task"], "{seen:?}");
+    assert_eq!(names, ["ends too", "free, one of two", "own", "task"], "{seen:?}");
     let of = |name| seen.iter().find(|event| event.lock_name.as_deref() == Some(name)).unwrap();
     let text = of("task").message.as_deref().unwrap();
     assert!(text.contains("by the thread or task that now waits for it") && text.contains("may be"), "{text}");
+    let text = of("free, one of two").message.as_deref().unwrap();
+    assert!(text.starts_with("lock \"one of two\" has been held for "), "the one that is held: {text}");
     let warning = of("own");
     assert!(warning.is_self_wait());
     assert_eq!(warning.holder.as_deref(), Some(own_hold.owner()));
