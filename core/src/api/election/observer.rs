@@ -168,8 +168,7 @@ impl Looks {
         match Runtime::current() {
             Ok(runtime) => {
                 let mut state = self.state.lock();
-                // The call may have been cancelled meanwhile. The alarm is set under the lock: one that rings at once must not be noted behind its
-                // successor, which it would cancel.
+                // The call may have been cancelled meanwhile. Under the lock: one that rings at once would be noted behind its successor.
                 let is_wanted = state.call.is_some();
                 state.alarm = is_wanted.then(|| runtime.alarm(at, Arc::downgrade(self) as Weak<dyn Alarm>));
             }
